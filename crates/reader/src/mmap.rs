@@ -60,7 +60,7 @@ impl MappedFile {
         options.len(to_usize(len));
         // SAFETY: `MmapOptions::map` requires that the file is not modified while it is mapped, by this process or
         // another. This process never writes to a pack. The top of this module describes what we rely on for other
-        // processes, and what happens otherwise. Treat this reasoning as suspect.
+        // processes, and what happens otherwise. Nothing enforces this, so it is an assumption.
         let map = unsafe { options.map(&file) }?;
         // SAFETY: the map consists of whole pages of its own mapping. Its users check whether they saw zeros, and
         // `Guarded` drops the guard before the map.

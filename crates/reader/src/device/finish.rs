@@ -61,7 +61,7 @@ pub struct Changes {
     pub(crate) rows: usize,
 }
 
-/// A rectangle of an image. Empty unless its ends are after its starts.
+/// A rectangle of an image. Empty if an end is not after its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Patch {
     /// First column, and one past the last column.

@@ -103,7 +103,7 @@ pub(crate) struct Contents {
 }
 
 impl Outputs {
-    /// The fields in `wanted`, or all data fields if it is not given, in batches of `rows` samples.
+    /// The fields in `wanted`, or all data fields if it is `None`, in batches of `rows` samples.
     pub(crate) fn new(
         pack: &Pack,
         wanted: Option<&[String]>,

@@ -325,8 +325,8 @@ impl Pictures {
         }
     }
 
-    /// Mixes the images of a finished batch if the augmentation requires it. If the device will mix them, only returns
-    /// how.
+    /// Mixes the images of a finished batch if the augmentation requires it. If the device mixes them, only returns
+    /// how to mix.
     pub(crate) fn mix(
         &self,
         outputs: &Outputs,

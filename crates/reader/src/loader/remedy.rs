@@ -1,4 +1,4 @@
-//! What to do if images cannot be on the device as requested.
+//! What to do if images cannot be placed on the device as requested.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ const TIER: Opt = Opt::new("tier");
 pub enum Remedy {
     /// Use batches of images that the host makes.
     TierHost,
-    /// Request a tier that may register the file, by name.
+    /// Explicitly request a tier that may register the file.
     NameTier,
     /// Request the tier that may read chunks from the disk.
     NameWindow,

@@ -99,8 +99,8 @@ fn first_difference(expected: &[String], found: &[String]) -> Option<(String, St
     Some((told(expected), told(found)))
 }
 
-/// Verifies loaded columns and columns that describe images. Damage is then reported now, not as bad samples in each
-/// batch.
+/// Verifies loaded columns and columns that describe images, so that damage is reported now, not as bad samples in
+/// each batch.
 pub(crate) fn check_columns(packs: &[Arc<Pack>], outputs: &Outputs) -> Result<(), LoadError> {
     for pack in packs {
         let loaded = outputs.fields.iter().filter_map(BatchField::column);

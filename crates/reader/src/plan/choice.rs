@@ -70,10 +70,10 @@ impl Choice {
         Self::new(codes, vec![0, ONE], 0.0)
     }
 
-    /// Makes sample `i` occur `weight(i)` times per epoch on average. It always occurs as often as the integer part
-    /// says. The fractional part is the probability that it occurs once more. Calls `weight` once per sample. If there
-    /// are over 128 different weights, calls it a second time and rounds each weight to one of 128 without changing the
-    /// averages. See [`rounding`](Self::rounding).
+    /// Makes sample `i` occur `weight(i)` times per epoch on average. The integer part is the minimum number of
+    /// occurrences. The fractional part is the probability of one more occurrence. Calls `weight` once per sample. If
+    /// there are over 128 different weights, calls it a second time and rounds each weight to one of 128 without
+    /// changing the averages. See [`rounding`](Self::rounding).
     ///
     /// # Errors
     /// [`PlanError::Weight`].

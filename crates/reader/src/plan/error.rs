@@ -87,7 +87,7 @@ pub enum PlanError {
         /// The largest allowed weight.
         limit: f64,
     },
-    /// A selection was made for another number of samples.
+    /// A selection was made for a pack with a different number of samples.
     #[error("the selection is for a pack of {expected} samples, but this pack has {found}")]
     Selection {
         /// Number of samples that the selection was made for.

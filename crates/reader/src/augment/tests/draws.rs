@@ -184,8 +184,8 @@ fn learned_policies_draw_pairs_evenly_and_keep_their_probabilities() {
     });
     assert!(shares.iter().all(|share| *share > 0.01), "{shares:?}");
     let pairs = 25.0;
-    // Solarize is the first operation to be applied if it is the first of its pair and is applied (the probability is
-    // 0.7 in one of the pairs), or if the first of its pair is not applied.
+    // Solarize is applied first in two cases: it is the first operation of its pair and is applied (with a probability of
+    // 0.7 in one of the pairs), or it is the second and the first is not applied.
     let second = [(0.6, 0.6), (0.9, 0.2), (0.9, 0.3), (0.7, 0.4)];
     let left: f64 = second.iter().map(|(p, q)| (1.0 - p) * q).sum();
     let wanted = (0.7 + left) / pairs;

@@ -472,11 +472,7 @@ impl DirectEpoch {
     }
 
     fn no_step(&self, step: u64, end: u64) -> ReadError {
-        self.shared.error(FormatError::OutOfRange {
-            what: "step (each step can be requested only once)",
-            index: step,
-            len: end,
-        })
+        self.shared.error(FormatError::OutOfRange { what: "unrequested step", index: step, len: end })
     }
 
     /// The reason why a step is missing after the thread has ended.
@@ -612,7 +608,7 @@ impl DirectStep {
     #[cold]
     fn not_here(&self, sample: u64) -> ReadError {
         self.shared.error(FormatError::OutOfRange {
-            what: "sample of the step",
+            what: "step's sample",
             index: sample,
             len: self.shared.fetch.pack.n_samples(),
         })

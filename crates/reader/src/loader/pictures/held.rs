@@ -154,7 +154,7 @@ impl ChunkImages for StoredImages<'_> {
             }
             known.end += len;
         }
-        // Memory of other data may have an address after the map.
+        // A range beyond the end of the file is other memory that follows the map.
         found.filter(|range| range.end <= self.source.pack.bytes_unchecked().len())
     }
 
