@@ -1,4 +1,4 @@
-//! Handles SIGBUS, which a memory map raises if its file was truncated or its disk failed.
+//! Handles SIGBUS. The kernel raises it on access to a memory map if the file was truncated or its disk failed.
 //!
 //! A process has a single handler for this signal, so this module has a single one too. If the address is in guarded
 //! memory, the handler maps pages of zeros there, counts them, and lets the read continue. The reader checks the guard
@@ -200,7 +200,7 @@ fn is_ours(action: &libc::sigaction) -> bool {
     action.sa_sigaction == address()
 }
 
-/// Saves an action for passing on signals. A handler that is installed repeatedly does not take memory each time.
+/// Saves an action for passing on signals. If a handler is installed repeatedly, memory is allocated only once.
 fn remember(action: &libc::sigaction) {
     // SAFETY: the pointer is null or from `Box::into_raw` below. It is never freed and never written again.
     let latest = unsafe { LATEST.load(Ordering::Acquire).as_ref() };
@@ -263,7 +263,7 @@ fn replace(address: usize) -> bool {
             let _ = slot.first_lost.compare_exchange(0, address, Ordering::SeqCst, Ordering::SeqCst);
             slot.lost.fetch_add(1, Ordering::SeqCst);
             // Replace a single page, because the rest may be intact. If the process has too many mappings for that,
-            // replace the whole rest, which merges many mappings into one.
+            // replace the whole rest: this merges many mappings into one.
             return map_zeros(first, page) || map_zeros(first, end.saturating_sub(first));
         }
         block = current.next();
@@ -358,8 +358,8 @@ fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
         // The signal was ignored before, so it is ignored here.
     } else if flags & libc::SA_SIGINFO != 0 {
         type Handler = extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
-        // SAFETY: the flag says that the number is a function with this signature. It is neither of the two numbers
-        // that are not functions. The code that installed it did so for this signal.
+        // SAFETY: the flag says that the number is a function with this signature. It is neither of the two special
+        // numbers (default and ignore). The code that installed it did so for this signal.
         let handler: Handler = unsafe { mem::transmute(action) };
         handler(signal, info, context);
     } else {

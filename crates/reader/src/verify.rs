@@ -160,7 +160,7 @@ struct Damaged {
     samples: Vec<u64>,
 }
 
-/// The work, which is assigned from front to back in runs of chunks.
+/// The work. Runs of chunks are assigned from front to back.
 struct Tasks<'a> {
     pack: &'a Pack,
     task_chunks: u64,

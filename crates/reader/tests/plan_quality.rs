@@ -193,7 +193,8 @@ fn samples_that_no_epoch_has_are_told() {
     assert_eq!(told(Order::Chunks, 1024, 64), None);
     assert_eq!(told(window(4), 1000, 64), None);
 
-    // If an epoch has few chunks, every epoch may drop the ends of some of them. The number is as reported.
+    // If an epoch has few chunks, every epoch may drop the ends of some of them. The report must give the correct
+    // number.
     for n in [1, 63, 64, 65, 100, 127, 129, 191, 300, 1000] {
         for batch in [1, 5, 24, 64, 65, 90, 128, 200] {
             let schedule = schedule(Order::Chunks, n, 64, batch);
@@ -245,7 +246,7 @@ fn a_notice_says_what_to_do_and_counts_right() {
             schedule.unwrap().shuffle_report(&[]).unwrap()
         };
         let texts: Vec<String> = schedule(order).notices.iter().map(ToString::to_string).collect();
-        // Following its advice helps.
+        // Following the report's advice helps.
         let fixed = schedule(order).notices.iter().find_map(|notice| match notice {
             Notice::Rereading { window, .. } => *window,
             _ => None,

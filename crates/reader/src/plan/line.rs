@@ -179,7 +179,7 @@ impl Line {
         } else if x < short_end {
             self.short_slot
         } else {
-            // If there is no short chunk, both ends are at or past the end of the line, so `x` never gets here.
+            // If there is no short chunk, both ends are at or past the end of the line, so this branch is not reached.
             self.short_slot + 1 + (x - short_end) / per_chunk
         }
     }

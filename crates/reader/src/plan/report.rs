@@ -380,8 +380,8 @@ impl Schedule {
                 let delivered = geometry.n_samples() - dropped;
                 let (short_start, short_end) = plan.short_chunk();
                 // The short chunk has the same place in all epochs, but other chunks can be at any place. Therefore
-                // every epoch leaves out the end of the short chunk. It leaves out samples of the other chunks only if
-                // not even the first of them is complete.
+                // every epoch leaves out the end of the short chunk. Every epoch leaves out the same samples of the
+                // other chunks only if even the chunk that comes first is not delivered completely.
                 let of_short = short_end.saturating_sub(delivered.max(short_start));
                 let first = if short_start == 0 { short_end } else { 0 };
                 let most = delivered.saturating_sub(first).min(per_chunk);

@@ -86,7 +86,7 @@ impl Recipe {
     /// Maximum number of chunks that each lane shuffles together, out of `n_chunks`.
     pub(crate) fn window_per_lane(&self, n_chunks: u64) -> u64 {
         if u64::from(self.window) >= n_chunks {
-            // This is the whole lane, although its ends may be in the middle of chunks.
+            // The result is the whole lane, although its ends may be in the middle of chunks.
             return u64::MAX;
         }
         u64::from(self.window / self.lanes).max(1)
@@ -414,7 +414,7 @@ impl Schedule {
         self.seed
     }
 
-    /// The decided options.
+    /// The resolved options.
     pub const fn recipe(&self) -> Recipe {
         self.recipe
     }

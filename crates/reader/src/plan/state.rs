@@ -1,4 +1,4 @@
-//! The position of a run. It has fewer than 200 bytes, and a run can resume from it at any step.
+//! The position of a run, in fewer than 200 bytes. A run can be saved and resumed at any step.
 //! docs/reference/sampling.md, "State".
 
 use super::error::PlanError;
@@ -49,7 +49,7 @@ impl State {
     pub fn from_json(text: &str) -> Result<Self, PlanError> {
         let fields = Fields::parse(text, 10)?;
         let small = |name| fields.number(name, u32::MAX.into());
-        // It is at most 2^32 - 1, so it is never clamped.
+        // The number is at most 2^32 - 1, so it is never clamped.
         let small = |name| small(name).map(|number| u32::try_from(number).unwrap_or(u32::MAX));
         Ok(Self {
             dataset: fields.hex("data")?,
