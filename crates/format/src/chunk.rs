@@ -1,4 +1,4 @@
-//! Chunks: the chunk table and the layout of a chunk. docs/reference/format.md, "Body".
+//! Chunks: the chunk table and the layout of a chunk. See docs/reference/format.md, "Body".
 
 use packds_system::{to_u64, to_usize};
 use std::ops::Range;

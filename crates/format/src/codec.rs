@@ -1,4 +1,4 @@
-//! Codecs: block compression. docs/reference/format.md, "Codecs and filters".
+//! Codecs: block compression. See docs/reference/format.md, "Codecs and filters".
 
 #[cfg_attr(feature = "zstd", path = "codec/zstd.rs")]
 #[cfg_attr(not(feature = "zstd"), path = "codec/left_out.rs")]

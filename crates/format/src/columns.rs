@@ -1,4 +1,4 @@
-//! Columns: a contiguous array for each small field. docs/reference/format.md, "Columns".
+//! Columns: a contiguous array for each small field. See docs/reference/format.md, "Columns".
 
 use crate::checksum::crc32c;
 use crate::le::{self, len_u64};

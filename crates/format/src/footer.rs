@@ -1,4 +1,4 @@
-//! The footer: a section table and the sections. docs/reference/format.md, "Footer".
+//! The footer: a section table and the sections. See docs/reference/format.md, "Footer".
 
 use crate::checksum::crc32c;
 use crate::limits::MAX_SECTIONS;

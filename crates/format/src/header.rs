@@ -1,4 +1,4 @@
-//! The first 4096 bytes. docs/reference/format.md, "Header".
+//! The first 4096 bytes. See docs/reference/format.md, "Header".
 
 use crate::checksum::crc32c;
 use crate::codec;

@@ -1,4 +1,4 @@
-//! Source paths, compressed in groups for random access. docs/reference/format.md, "Paths".
+//! Source paths, compressed in groups for random access. See docs/reference/format.md, "Paths".
 
 use crate::le::{self, len_u64};
 use crate::{FormatError, codec};

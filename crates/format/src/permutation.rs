@@ -1,4 +1,5 @@
-//! A keyed permutation of `0..n`. Each position is computed without a table. docs/reference/format.md, "Permutation".
+//! A keyed permutation of `0..n`. Each position is computed without a table. See docs/reference/format.md,
+//! "Permutation".
 //!
 //! It is a balanced Feistel network over the smallest even number of bits that holds `n`, with cycle walking (Black
 //! and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002). The round function is the finalizer of SplitMix64

@@ -1,4 +1,4 @@
-//! The schema: the ordered fields of a sample. docs/reference/format.md, "Schema".
+//! The schema: the ordered fields of a sample. See docs/reference/format.md, "Schema".
 
 use packds_system::to_u64;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Statistics in the footer. docs/reference/format.md, "Statistics".
+//! Statistics in the footer. See docs/reference/format.md, "Statistics".
 
 use std::collections::BTreeMap;
 

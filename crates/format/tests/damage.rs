@@ -1,4 +1,4 @@
-//! Every flipped bit, every truncation and every extension of a pack is detected. docs/reference/format.md, "Abuse
+//! Every flipped bit, every truncation and every extension of a pack is detected. See docs/reference/format.md, "Abuse
 //! list", 2 to 4.
 
 use packds_format::{

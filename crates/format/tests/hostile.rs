@@ -1,4 +1,4 @@
-//! No file makes a reader allocate much more than the file's own length and the limits justify.
+//! No file makes a reader allocate much more than the file's own length and the limits justify. See
 //! docs/reference/format.md, "Abuse list", 7 to 12 and 15. These tests are a separate binary, because memory is
 //! counted for the whole process.
 

@@ -1,4 +1,4 @@
-//! Random numbers for augmentation: pure functions of (seed, epoch, sample, view, op, draw).
+//! Random numbers for augmentation: pure functions of (seed, epoch, sample, view, op, draw). See
 //! docs/reference/augmentation.md, "Draws".
 
 use crate::plan::{Domain, key, random};

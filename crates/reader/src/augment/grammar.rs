@@ -1,4 +1,4 @@
-//! The text form of an augmentation, for the command line. docs/reference/augmentation.md, "Words".
+//! The text form of an augmentation, for the command line. See docs/reference/augmentation.md, "Words".
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,5 +1,5 @@
-//! Which samples an epoch contains, and how often: subsets, weights and balanced classes. docs/reference/sampling.md,
-//! "Weights".
+//! Which samples an epoch contains, and how often: subsets, weights and balanced classes. See
+//! docs/reference/sampling.md, "Weights".
 //!
 //! A choice is made in one pass over a column, and takes at most 7 bits per sample. It does not depend on the order.
 

@@ -1,4 +1,4 @@
-//! Choices of samples by the columns of a pack. docs/reference/sampling.md, "Weights".
+//! Choices of samples by the columns of a pack. See docs/reference/sampling.md, "Weights".
 //!
 //! This is the only part of a plan that reads a file. It verifies a column's checksum and then makes one pass over the column.
 

@@ -1,4 +1,4 @@
-//! The line: all samples of an epoch, chunk after chunk, in the order in which the epoch visits chunks.
+//! The line: all samples of an epoch, chunk after chunk, in the order in which the epoch visits chunks. See
 //! docs/reference/sampling.md, "The line".
 //!
 //! This module only maps places to samples. Other modules divide the line into lanes and windows.

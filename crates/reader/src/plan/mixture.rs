@@ -1,4 +1,4 @@
-//! Several packs in fixed proportions. Every batch has the same number of samples from each pack.
+//! Several packs in fixed proportions. Every batch has the same number of samples from each pack. See
 //! docs/reference/sampling.md, "Mixtures".
 
 use packds_system::{lock, to_u64, to_usize};

@@ -1,4 +1,4 @@
-//! The position of a run, in fewer than 200 bytes. A run can be saved and resumed at any step.
+//! The position of a run, in fewer than 200 bytes. A run can be saved and resumed at any step. See
 //! docs/reference/sampling.md, "State".
 
 use super::error::PlanError;
