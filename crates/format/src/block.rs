@@ -105,7 +105,7 @@ enum Place {
     Column(usize),
 }
 
-/// Collects samples into a [`Block`]. Its memory can be reused: see [`BlockBuilder::recycle`].
+/// Collects samples into a [`Block`]. The memory of written blocks can be reused: see [`BlockBuilder::recycle`].
 ///
 /// For each sample, set every field ([`tensor_mut`](Self::tensor_mut), [`item_mut`](Self::item_mut),
 /// [`set_column`](Self::set_column)), then call [`finish_sample`](Self::finish_sample). Unset columns are 0. A column
@@ -176,7 +176,7 @@ impl BlockBuilder {
         self.block.n_samples
     }
 
-    /// Extends every column by a zero value for the next sample.
+    /// Extends every column by a zero for the next sample.
     fn open_columns(&mut self) {
         for (column, n) in self.block.columns.iter_mut().zip(&self.column_bytes) {
             column.resize(column.len() + n, 0);

@@ -88,7 +88,7 @@ const fn multiply(a: u32, mut b: u32) -> u32 {
     product
 }
 
-/// Converts a CRC to 32 bits. The crate returns every CRC as a `u64`, but this one has 32 bits.
+/// Converts a CRC to 32 bits. `crc-fast` returns every CRC as a `u64`, but this one has 32 bits.
 fn narrow(crc: u64) -> u32 {
     u32::try_from(crc & 0xffff_ffff).unwrap_or(0)
 }
@@ -117,8 +117,7 @@ mod tests {
             let len = u64::try_from(behind.len()).unwrap();
             assert_eq!(combine(crc32c(front), crc32c(behind), len), crc32c(&bytes), "{cut}");
         }
-        // For data longer than 2^32 bytes, filled with zeros, the result is compared with that of the crate's
-        // function.
+        // Beyond 2^32 bytes, the result is compared with that of `crc-fast`.
         let (front, behind, len) = (1, 2, (1 << 40) + 12_345);
         let expected = crc_fast::checksum_combine(CrcAlgorithm::Crc32Iscsi, 1, 2, len);
         assert_eq!(u64::from(combine(front, behind, len)), expected);

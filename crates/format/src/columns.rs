@@ -23,7 +23,7 @@ pub struct ColumnEntry {
     pub offset: u64,
     /// Its length in bytes: the number of samples times the field's item size.
     pub len: u64,
-    /// Where its checksums start in the file: 4 bytes per MiB or part of one.
+    /// Where its checksums start in the file: 4 bytes for each MiB, including an incomplete last one.
     pub(crate) crcs_off: u64,
 }
 

@@ -284,7 +284,7 @@ impl FormatError {
         Err(Self::ChecksumMismatch { what: what.to_string(), offset, expected, found })
     }
 
-    /// Converts an error of the JSON parser to ours.
+    /// Converts an error of the JSON parser.
     pub(crate) fn json(what: &'static str) -> impl Fn(serde_json::Error) -> Self {
         move |error| Self::BadJson { what, reason: error.to_string() }
     }

@@ -90,7 +90,7 @@ impl Filter {
             let planes = stored.chunks_exact(shape.plane());
             for (line, plane) in lines.chunks_exact_mut(shape.width).zip(planes) {
                 let new = plane.get(y * shape.width..).unwrap_or_default();
-                // Adds the row above. Its green step is not undone in `line`.
+                // `line` still contains the row above, before its green step was undone.
                 if self.has(Self::UP) {
                     line.iter_mut().zip(new).for_each(|(v, d)| *v = v.wrapping_add(*d));
                 } else {

@@ -168,8 +168,9 @@ impl<D: AsRef<[u8]>> Pack<D> {
         Ok(())
     }
 
-    /// Calls `each` with the decoded items of `samples` of any field, and their sample numbers, in order. In compressed
-    /// chunks, only the necessary blocks are decompressed. Chunks and columns are verified on first use.
+    /// Calls `each` with the decoded items of a field for these samples, and the sample numbers, in order. The field
+    /// may be in the body or a column. In compressed chunks, only the necessary blocks are decompressed. Chunks and
+    /// columns are verified on first use.
     ///
     /// # Errors
     /// [`FormatError::OutOfRange`], [`FormatError::ChunkChecksum`], [`FormatError::ChecksumMismatch`], an error for

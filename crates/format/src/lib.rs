@@ -33,7 +33,7 @@
 //! # Ok::<(), packds_format::FormatError>(())
 //! ```
 //!
-//! A file that is not a pack gives an error that says where and why:
+//! Opening a file that is not a pack returns an error that says what is wrong and where:
 //!
 //! ```
 //! use packds_format::{FormatError, Pack};

@@ -68,7 +68,8 @@ impl Permutation {
         if position >= self.n {
             return position;
         }
-        // The network permutes a power of four below 4n. On average, fewer than four steps lead back below n.
+        // The network permutes `0..m`, where `m` is a power of four below 4n. On average, fewer than four steps lead
+        // back below n.
         let mut x = position;
         loop {
             x = self.network(x);

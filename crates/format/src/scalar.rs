@@ -4,7 +4,7 @@ use half::{bf16, f16};
 
 use crate::DType;
 
-/// A number of any element type. Half precision is widened to [`Single`](Self::Single), which is exact.
+/// A number of any element type. Half precision is widened to [`Single`](Self::Single) without loss.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Scalar {

@@ -163,7 +163,7 @@ pub struct Normalize {
 }
 
 impl Normalize {
-    /// Whether every channel has both values, and all values are finite, as JSON requires.
+    /// Whether every channel has a mean and a standard deviation, and all numbers are finite, as JSON requires.
     fn is_usable(&self) -> bool {
         let all = self.mean.iter().chain(&self.std).chain([&self.scale]);
         self.mean.len() == self.std.len() && all.into_iter().all(|v| v.is_finite())
@@ -347,7 +347,7 @@ impl Field {
     }
 }
 
-/// The ordered fields of a sample. They are always valid.
+/// The ordered fields of a sample, validated on construction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schema {
     fields: Vec<Field>,
@@ -461,7 +461,7 @@ impl Schema {
     /// The number of the field with this name.
     ///
     /// # Errors
-    /// The ordered fields of a sample, validated on construction.
+    /// [`FormatError::NoSuchField`], with the existing names.
     pub fn index_of(&self, name: &str) -> Result<usize, FormatError> {
         self.fields.iter().position(|f| f.name == name).ok_or_else(|| FormatError::NoSuchField {
             name: name.to_owned(),

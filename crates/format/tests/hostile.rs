@@ -89,8 +89,8 @@ mod memory {
         let schema = Schema::new(vec![field]).unwrap();
         let mut writer = PackWriter::new(Vec::new(), PackOptions::new(schema, 1)).unwrap();
         let mut block = BlockBuilder::new(writer.schema());
-        // Noise does not compress, so the block is stored as is: a table of 16 bytes and the item. It has the length
-        // of the frame that replaces it.
+        // Noise does not compress, so the block is stored as is: a table of 16 bytes and the item. The frame that
+        // replaces it has the same length.
         let mut random = Random(4);
         let noise = std::iter::repeat_with(|| random.next().to_le_bytes()[0]);
         let item: Vec<u8> = noise.take(frame.len() - 16).collect();

@@ -5,9 +5,9 @@
 //! afterwards and rejects the data. All other signals go to the previous handler, or get their previous default action.
 //!
 //! Other code may install its own handler later. PyTorch does so in its workers, and so does Python's `faulthandler`
-//! when it is enabled. Therefore [`protect`] checks before a read whether this handler is still installed, and installs
-//! it again if it is not. This is done when a pack is opened, in every step of a loader, and for each single sample or
-//! chunk that is read. It also detects a handler that a forked process inherited.
+//! when it is enabled. Therefore [`protect`] checks before a read whether this handler is still installed, and
+//! installs it again if it is not. This is done when a pack is opened, in every step of a loader, and for each single
+//! sample or chunk that is read. The check also detects a handler that a forked process inherited.
 //!
 //! This module only handles SIGBUS. It does not restore data: lost memory stays lost until it is unmapped.
 

@@ -151,7 +151,7 @@ pub fn verify(
 #[derive(Default)]
 struct Found {
     damaged: Vec<Damaged>,
-    /// Wrong items in chunks whose checksums are valid, with these chunks.
+    /// Wrong items in chunks with valid checksums, each with the number of its chunk.
     wrong: Vec<(u64, FormatError)>,
 }
 

@@ -43,7 +43,7 @@ thread_local! {
 
 /// Decompresses one frame to exactly `expected` bytes in `out` (cleared first), in one pass without reallocation.
 ///
-/// It never allocates more than a frame of this length can decode to.
+/// This never allocates more than a frame of this length can decode to.
 pub(crate) fn decompress(frame: &[u8], expected: u64, out: &mut Vec<u8>) -> Result<(), String> {
     out.clear();
     let found = |found: u64| format!("expected {expected} bytes, found {found}");
@@ -55,7 +55,7 @@ pub(crate) fn decompress(frame: &[u8], expected: u64, out: &mut Vec<u8>) -> Resu
     if let Some(said) = said.filter(|said| *said != expected) {
         return Err(found(said));
     }
-    // A block is exactly one frame. The decompressor would ignore data after it.
+    // A block is exactly one frame. Without this check, data after it would go unnoticed.
     let len = zstd_safe::find_frame_compressed_size(frame).map_err(in_words)?;
     if len != frame.len() {
         return Err(format!("{} bytes after the frame", frame.len() - len));

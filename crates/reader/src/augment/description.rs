@@ -156,7 +156,7 @@ impl Augment {
         self
     }
 
-    /// Normalizes with the usual ImageNet values.
+    /// Normalizes with the mean and standard deviation of ImageNet.
     pub fn normalize_imagenet(self) -> Self {
         self.normalize(&IMAGENET.0, &IMAGENET.1)
     }
@@ -169,7 +169,8 @@ impl Augment {
         (!is_bytes).then(|| Self { normalize: None, dtype: None, ..self.clone() })
     }
 
-    /// Normalizes with the mean and standard deviation of ImageNet.
+    /// The same augmentation, but without the finishing of values. It makes interleaved `u8` pixels. The draws are the
+    /// same, because erasing comes last.
     pub(crate) fn as_pixels(&self) -> Self {
         let mut pixels =
             Self { layout: Layout::Hwc, mixup: None, cutmix: None, ..self.as_bytes().unwrap_or_else(|| self.clone()) };

@@ -71,7 +71,7 @@ impl Draws {
         let turn = std::f64::consts::TAU * self.unit(index + 1);
         let wide = (0.5 + 0.5 * radius.sqrt() * turn.cos()).clamp(0.0, 1.0);
         let powers = (above_zero(index + 3).ln() - above_zero(index + 2).ln()) / alpha;
-        // The logarithm of (1 - lambda) / lambda. At its infinite ends, the result is exactly 0 or 1.
+        // The logarithm of (1 - lambda) / lambda. If it is infinite, the result is exactly 0 or 1.
         let odds = ((1.0 - wide) / wide).ln() + powers;
         1.0 / (1.0 + odds.exp())
     }

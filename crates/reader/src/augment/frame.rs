@@ -134,7 +134,7 @@ fn random_area(draws: Draws, picture: Size, scale: Span, ratio: Span) -> Area {
     Area { x: (picture.width - width) / 2, y: (picture.height - height) / 2, width, height }
 }
 
-/// Converts a number of pixels, which is already rounded. Negative numbers become 0.
+/// Converts a rounded number of pixels. Negative numbers become 0.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, not negative and clamped to u32")]
 pub(super) fn pixels(value: f64) -> u32 {
     value.clamp(0.0, f64::from(u32::MAX)) as u32

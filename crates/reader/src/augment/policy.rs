@@ -1,5 +1,5 @@
 //! torchvision's policies `RandAugment`, `TrivialAugmentWide` and `AutoAugment`, as the steps selected by a view's
-//! draws. See docs/reference/augmentation.md, "Policies", has the tables and the draws.
+//! draws. docs/reference/augmentation.md, "Policies", has the tables and the draws.
 
 use packds_pixels::PixelError;
 use packds_pixels::ops::{Adjustment, Affine};

@@ -9,7 +9,7 @@ use packds_pixels::{Layout, Padding};
 
 use super::Resampling;
 
-/// Alignment in a slot of the data for finishing.
+/// Alignment of the finishing data in a slot.
 const ALIGN: usize = 16;
 
 /// How `u8` pixels become images. Each value of a channel is looked up in a table of 256 results. The host makes the
@@ -30,7 +30,7 @@ pub struct Finish {
     /// bits are zero.
     pub table: Vec<u32>,
     /// The stored images from which the device cuts the results. The device holds or decodes these images, or the host
-    /// wrote them as pixels of the size of the results. `None` if the slot has the pixels of all results in order.
+    /// wrote them as pixels in the size of the results. `None` if the slot has the pixels of all results in order.
     pub windows: Option<Windows>,
     /// Erasing of finished values, and mixing of images.
     pub changes: Changes,
@@ -52,7 +52,7 @@ pub struct Changes {
     pub mixes: bool,
     /// Number of colour operations per image, at most [`Changes::MOST_COLORS`]. The slot has a [`ColorOp`] for each.
     pub n_colors: usize,
-    /// Whether [`Adjustment::Contrast`] may occur, which needs the mean of the whole image.
+    /// Whether [`Adjustment::Contrast`] may occur. It needs the mean of the whole image.
     pub measures: bool,
     pub(crate) patches: usize,
     pub(crate) shares: usize,

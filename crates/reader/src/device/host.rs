@@ -16,8 +16,7 @@ impl Device for HostDevice {
     }
 }
 
-/// The host, with every batch in its slot. Use it if batches are modified, because data in the pack's memory is
-/// read-only.
+/// The host, with every batch in its slot. Use it to modify batches, because data in the pack's memory is read-only.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OwnSlots;
 

@@ -56,7 +56,7 @@ pub(crate) fn choose(pack: &Pack, options: &FetchOptions) -> Choice {
     decide(pack.file_len(), compressed, options, available_bytes())
 }
 
-/// Decides for a pack in memory, regardless of its size.
+/// Chooses the access to a pack in memory, regardless of its size.
 fn in_memory(compressed: Option<&str>, options: &FetchOptions) -> Choice {
     let (access, reason) = match (options.access, compressed) {
         (Access::Direct, _) => (Access::Direct, "direct, as requested".to_owned()),
@@ -69,7 +69,8 @@ fn in_memory(compressed: Option<&str>, options: &FetchOptions) -> Choice {
     Choice { access, past_cache: false, reason }
 }
 
-/// Decides for a pack of `file_len` bytes. `compressed` is a field that must be decompressed, if there is one.
+/// Chooses the access to a pack of `file_len` bytes. `compressed` is a field that must be decompressed, if there is
+/// one.
 fn decide(file_len: u64, compressed: Option<&str>, options: &FetchOptions, available: Option<u64>) -> Choice {
     let choice = |access, past_cache, reason| Choice { access, past_cache, reason };
     if options.positions.is_empty() {

@@ -33,7 +33,7 @@ enum State {
 
 impl Early {
     /// Starts reading `step` of a pack that is not in memory. `None` if this would not save time, or if it needs more
-    /// than `memory_bytes`. This is only an optimization, so `None` also if the system refuses anything.
+    /// than `memory_bytes`. This is only an optimization, so the result is also `None` if the system refuses anything.
     pub(super) fn start(fetch: &MappedFetch, plan: &Arc<dyn Route>, step: u64, memory_bytes: u64) -> Option<Self> {
         let is_mixed = matches!(plan.order(), OrderKind::Random | OrderKind::Window);
         if step >= plan.steps() || !is_mixed || !fetch.reads_samples() {
@@ -223,7 +223,7 @@ mod tests {
         assert!(matches!(again, ReadError::Sample { .. }), "{again}");
     }
 
-    /// The pack, evicted from memory as far as the system does this, and whether it was evicted.
+    /// The pack, evicted from memory as far as possible, and whether it was evicted.
     fn cold(folder: &tempfile::TempDir) -> (Arc<Pack>, bool) {
         let path = folder.path().join("a.pack");
         let file = File::open(&path).unwrap();

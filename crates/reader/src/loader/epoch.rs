@@ -16,7 +16,7 @@ use crate::plan::{MixtureState, State};
 
 /// The batches of one epoch, in order. It ends after the last batch or the first error.
 ///
-/// Its threads work ahead as long as it exists. It can be dropped at any point, which stops them.
+/// Its threads work ahead as long as it exists. Dropping it, at any point, stops them.
 #[derive(Debug)]
 pub struct Epoch {
     workers: Arc<Workers>,

@@ -1,4 +1,4 @@
-//! Why a loader cannot be made, or a batch cannot be delivered.
+//! Errors of building a loader and of loading batches.
 
 use std::path::PathBuf;
 

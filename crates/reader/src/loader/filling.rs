@@ -147,7 +147,7 @@ pub(crate) fn cut(slot: SlotMut, outputs: &Outputs, n_rows: usize, piece_rows: u
         lens.extend(ranges.iter().map(|rows| rows.len() * field.item_bytes));
         end = field.offset + n_rows * field.item_bytes;
     }
-    // There must be at least one piece, so that joining the pieces gives the slot back.
+    // There must be at least one piece, so that joining the pieces returns the slot.
     lens.push(0);
     let mut parts = slot.split(&lens).unwrap_or_default().into_iter();
     for _ in &filled {

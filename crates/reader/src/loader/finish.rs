@@ -7,7 +7,7 @@ use super::filling::{Filling, Piece, Ragged, Row, join};
 use super::outputs::{Contents, Outputs};
 use crate::arena::SlotMut;
 
-/// Joins the work of all threads into the slot, which is no longer shared, and the other parts of the batch.
+/// Joins the work of all threads into one slot, which no other thread uses any more, and the other parts of the batch.
 pub(crate) fn finish(
     filling: &Filling,
     mut pieces: Vec<Piece>,

@@ -24,7 +24,7 @@ enum Form {
     Raw,
     /// Decoded pixels, which are transformed.
     Decoded,
-    /// The slot of a finished batch, whose rows are copied.
+    /// The slot of a finished batch. Its rows are copied.
     Processed(Vec<u8>),
 }
 

@@ -35,7 +35,7 @@ impl<'a> Integers<'a> {
     }
 
     /// The number of one sample, or 0 after the last sample. Call [`Pack::still_good`] after a pass over the column,
-    /// because values that the file has lost also read as 0.
+    /// because values on lost pages of the file also read as 0.
     pub fn at(&self, sample: u64) -> i64 {
         self.column.integer(sample).unwrap_or(0)
     }

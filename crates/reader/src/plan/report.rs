@@ -297,7 +297,7 @@ impl Schedule {
         twice.saturating_mul(self.dataset.chunk_bytes())
     }
 
-    /// One rank's part of the windows, which is that of its lanes. In random order, every rank may use all chunks.
+    /// One rank's part of the windows: the part in its own lanes. In random order, every rank may use all chunks.
     fn rank_share(&self, window_bytes: u64) -> u64 {
         let lanes = u64::from(self.recipe.lanes);
         let world = u64::from(self.ranks.world());
@@ -347,8 +347,8 @@ impl Schedule {
         Some(reads + cut)
     }
 
-    /// The smallest window that is at least the chosen one and whose number of lanes is divisible by the number of
-    /// ranks.
+    /// The smallest window that is not smaller than the chosen one and has a number of lanes divisible by the number
+    /// of ranks.
     fn unshared_window(&self) -> Option<u32> {
         if self.recipe.order != OrderKind::Window {
             return None;

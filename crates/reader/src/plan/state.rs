@@ -42,7 +42,7 @@ impl State {
     }
 
     /// Parses the output of [`to_json`](Self::to_json). Keys may be in any order. Each must occur exactly once, and no
-    /// others may occur. [`Sampler::resume`](super::Sampler::resume) checks whether the state matches a run.
+    /// other keys may occur. [`Sampler::resume`](super::Sampler::resume) checks whether the state matches a run.
     ///
     /// # Errors
     /// [`PlanError::State`] for anything else.

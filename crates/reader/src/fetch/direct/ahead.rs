@@ -93,7 +93,7 @@ impl Ahead {
             self.turn(Some(seen))?;
         }
         let held = if shared.by_sample { self.plan_samples(step)? } else { self.plan_chunks(step)? };
-        // Planning a step without reads does not check this anywhere else.
+        // Without this check, planning steps that need no reads would never notice a stop.
         if shared.is_stopped() {
             return Err(End::Stopped);
         }

@@ -1,4 +1,4 @@
-//! Tests loading from a storage that may fail at any time.
+//! Tests loading from storage that may fail at any time.
 
 use std::path::Path;
 use std::sync::{Arc, mpsc};
