@@ -93,7 +93,7 @@ impl Block {
     }
 
     pub(crate) fn part(&self, position: usize) -> Result<&BlockPart, FormatError> {
-        let wrong = || FormatError::WrongUse("block was made for another schema".to_owned());
+        let wrong = || FormatError::WrongUse("block was made for a different schema".to_owned());
         self.parts.get(position).ok_or_else(wrong)
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct Checked {
 pub struct Bitmap(Box<[AtomicU64]>);
 
 impl Bitmap {
-    /// `n` cleared bits.
+    /// A bitmap of `n` cleared bits.
     #[must_use]
     pub fn new(n: u64) -> Self {
         let words = to_usize(n.div_ceil(64));

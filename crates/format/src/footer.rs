@@ -52,7 +52,7 @@ impl std::fmt::Display for SectionTag {
 /// One section's location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SectionEntry {
-    /// What it holds.
+    /// What the section contains.
     pub tag: SectionTag,
     /// Bit 0: readers must support it.
     pub flags: u32,

@@ -230,7 +230,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// the item. The tables used for this are not verified.
     ///
     /// # Errors
-    /// [`FormatError::OutOfRange`], or errors in the chunk's tables.
+    /// [`FormatError::OutOfRange`], or an error if the chunk's tables are malformed.
     pub fn sample_places(&self, sample: u64) -> Result<Vec<Range<u64>>, FormatError> {
         self.check_sample_id(sample)?;
         let (chunk, index) = self.geometry.locate(sample);
@@ -318,7 +318,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// follows from the schema. `None` if chunks have tables, or if there are no chunks.
     ///
     /// # Errors
-    /// Errors in the first chunk's entry.
+    /// An error if the first chunk's entry is malformed.
     pub fn strided_parts(&self) -> Result<Option<Vec<PartEntry>>, FormatError> {
         if !self.schema.is_strided() || self.n_chunks() == 0 {
             return Ok(None);

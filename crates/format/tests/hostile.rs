@@ -5,7 +5,7 @@
 #[cfg(test)]
 mod cases;
 #[cfg(test)]
-#[expect(dead_code, reason = "memory is counted for reading only")]
+#[expect(dead_code, reason = "only the memory for reading is measured")]
 mod fuzz_bodies;
 #[cfg(test)]
 #[expect(dead_code, reason = "the other test binary compares the errors")]

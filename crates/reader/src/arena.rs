@@ -9,8 +9,8 @@
 //!
 //! Every access to the map goes through three types, and each byte belongs to exactly one of them:
 //!
-//! - The numbers of free slots are in one list. [`Arena::take`] removes a number. It is put back only when the single
-//!   `Owner` that was made for it is dropped. So a slot has at most one `Owner` at any time.
+//! - The numbers of free slots are in one list. [`Arena::take`] removes a number. The number is put back only when
+//!   the single `Owner` that was made for it is dropped. So a slot has at most one `Owner` at any time.
 //! - [`SlotMut`] holds the `Owner` itself and lends its bytes by the rules of `&self` and `&mut self`.
 //! - [`SlotMut::split`] moves the `Owner` into an `Arc` that only pieces hold. Their ranges do not overlap, and each
 //!   piece only lends its own range. [`PieceMut::join`] makes a `SlotMut` again only from the last piece, when there

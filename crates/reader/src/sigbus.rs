@@ -237,7 +237,7 @@ fn default_action() -> libc::sigaction {
 extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: because of SA_SIGINFO, the kernel calls the handler with a valid siginfo that no other code uses.
     let fault = unsafe { &*info };
-    // Only a fault has an address. Codes up to 0 are signals that were sent.
+    // Codes up to 0 are signals that were sent. Only a fault has an address.
     if fault.si_code > 0 {
         // SAFETY: for a fault, the address is the field that is set.
         let address = unsafe { fault.si_addr() }.addr();

@@ -62,7 +62,7 @@ pub struct BadChunk {
     pub error: FormatError,
 }
 
-/// A sample whose own checksum fails.
+/// A sample that does not match its own checksum.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BadSample {

@@ -76,10 +76,10 @@ fn the_design_effect_of_a_class_sorted_file_is_the_one_that_is_told() {
         let icc = label_icc((0..n).map(label), per_chunk).unwrap();
         let told = report(&schedule, icc).labels[0].deff;
         let counted = counted_deff(&schedule, label, 6);
-        println!("{order:?} {per_chunk} {batch}: told {told:.3}, counted {counted:.3}");
+        println!("{order:?} {per_chunk} {batch}: reported {told:.3}, counted {counted:.3}");
         assert!(
             (told - counted).abs() < 0.06 + 0.12 * counted,
-            "{order:?} {per_chunk} {batch}: told {told}, counted {counted}"
+            "{order:?} {per_chunk} {batch}: reported {told}, counted {counted}"
         );
         let plan = schedule.epoch(0).unwrap();
         let one_epoch = plan.counted_deff(u64::MAX, label).unwrap();
@@ -138,8 +138,8 @@ fn mates_meet_again_as_often_as_told() {
         }
         let uniform = f64::from(batch - 1) / (n - 1) as f64;
         let counted = again / all / uniform;
-        println!("{order:?} {batch}: told {told:.2}, counted {counted:.2}");
-        assert!((told - counted).abs() < 0.05 + 0.1 * counted, "{order:?}: told {told}, counted {counted}");
+        println!("{order:?} {batch}: reported {told:.2}, counted {counted:.2}");
+        assert!((told - counted).abs() < 0.05 + 0.1 * counted, "{order:?}: reported {told}, counted {counted}");
     }
 }
 

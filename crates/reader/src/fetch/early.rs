@@ -16,7 +16,7 @@ use super::{Access, EpochFetch, FetchOptions, FetchStats, StepItems};
 use crate::ReadError;
 use crate::plan::{ChunkUse, OrderKind, Route};
 
-/// Minimum ratio of the pieces to the samples, in bytes.
+/// Minimum ratio of the size of the pieces to the size of the samples.
 const LEAST_GAIN: u64 = 2;
 
 #[derive(Debug)]

@@ -130,7 +130,7 @@ impl Counts {
     }
 }
 
-/// How one loader reads one pack. Its epochs share it.
+/// How one loader reads one pack. Shared by the loader's epochs.
 #[derive(Debug)]
 pub(crate) struct Fetch {
     report: AccessReport,

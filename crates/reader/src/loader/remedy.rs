@@ -27,7 +27,7 @@ pub enum Remedy {
     OrderWindow,
     /// Use the policy that makes bad samples errors.
     BadSamplesError,
-    /// Disable checksums, or let the loader read.
+    /// Disable checksums, or let the loader read the chunks.
     ChecksumsOff,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for Remedy {
             Self::TierHost => write!(f, "use {host}"),
             Self::NameTier => write!(f, "use {window} or {host}, or omit {REGISTER}"),
             Self::NameWindow => write!(f, "use {window}, or omit {REGISTER}"),
-            Self::HostDecodes => write!(f, "omit {JPEG}, so that the host decodes"),
+            Self::HostDecodes => write!(f, "omit {JPEG}, so that the host decodes the images"),
             Self::OrderWindow => write!(f, "use {}", ORDER.with("window")),
             Self::BadSamplesError => {
                 write!(f, "use {}, or another tier", BAD_SAMPLES.with("error"))

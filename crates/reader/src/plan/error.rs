@@ -15,7 +15,7 @@ pub enum PlanError {
     /// The metadata of the pack is inconsistent.
     #[error("inconsistent pack metadata: {0}")]
     Geometry(String),
-    /// A number must be at least 1.
+    /// A number is 0, but must be at least 1.
     #[error("{what} is 0: it must be at least 1")]
     Zero {
         /// The name of the number.

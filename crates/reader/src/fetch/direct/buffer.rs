@@ -94,7 +94,7 @@ impl Buffer {
     /// Stores the bytes read. Called once.
     pub(super) fn fill(&self, bytes: Result<SlotRef, Failure>) {
         let first = self.bytes.set(bytes).is_ok();
-        debug_assert!(first, "a buffer is read once");
+        debug_assert!(first, "a buffer is filled only once");
     }
 
     pub(super) fn is_filled(&self) -> bool {

@@ -72,7 +72,7 @@ pub(crate) fn chunk_memory(pack: &Pack, positions: &[usize]) -> Result<u64, Read
     Ok(to_u64(bytes))
 }
 
-/// The directly read pack of one loader.
+/// The pack of one loader, read directly.
 #[derive(Debug)]
 pub(super) struct DirectFetch {
     pack: Arc<Pack>,

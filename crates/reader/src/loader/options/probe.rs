@@ -38,7 +38,7 @@ pub struct Holdable {
 }
 
 impl<'a> Probe<'a> {
-    /// A view of these options.
+    /// These options, as a device sees them.
     pub const fn new(builder: &'a LoaderBuilder) -> Self {
         Self(builder)
     }

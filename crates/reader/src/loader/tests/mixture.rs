@@ -338,7 +338,7 @@ fn packs_whose_class_names_differ_are_refused_with_the_first_difference() {
     assert_eq!(refused(&["cat", "dog"], &["cat"]), told("class 1 `dog`", "no class 1"));
     assert_eq!(refused(&["cat"], &["cat", "dog"]), told("no class 1", "class 1 `dog`"));
     assert_eq!(refused(&["cat", "dog"], &[]), told("2 class names, the first `cat`", "no class names"));
-    assert_eq!(refused(&[], &["cat"]), told("no class names", "1 class names, the first `cat`"));
+    assert_eq!(refused(&[], &["cat"]), told("no class names", "1 class name, the first `cat`"));
 }
 
 #[test]
