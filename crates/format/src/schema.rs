@@ -12,7 +12,7 @@ use crate::{DType, FormatError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FieldKind {
-    /// `dtype` elements of `shape`, which is the same for every sample.
+    /// Elements of type `dtype`. Their `shape` is the same for every sample.
     Tensor,
     /// A variable-size image: raw pixels or an encoded file, according to the field's `coding` column.
     Image,
@@ -46,7 +46,7 @@ impl FieldKind {
 pub enum Store {
     /// In the chunks.
     Body,
-    /// In a contiguous array after the chunks, which can be read on its own.
+    /// In a contiguous array after the chunks. The array can be read on its own.
     Column,
 }
 
@@ -202,7 +202,7 @@ pub struct Field {
     /// Meaning of the channels: `rgb`, `gray` or `index` (class ids of a mask).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub color: Option<String>,
-    /// Normalization, to be applied or already applied.
+    /// Normalization that was applied, or is still to be applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub normalize: Option<Normalize>,
 }

@@ -154,7 +154,7 @@ fn random_start(draws: Draws, index: u64, side: u32, out: u32, padding: u32, if_
     Some(i64::from(draws.below(index, starts)) - before)
 }
 
-/// The start of the central `out` pixels, as in torchvision's `center_crop`, which rounds half to even.
+/// The start of the central `out` pixels. As in torchvision's `center_crop`, half is rounded to even.
 fn center_start(side: u32, out: u32) -> i64 {
     if out >= side {
         return -i64::from((out - side) / 2);

@@ -279,8 +279,8 @@ impl FromStr for Augment {
     }
 }
 
-/// The text form, which [`Augment::parse`] can parse. `Resize::Long` and `Resize::Max` have no word, so they are
-/// written in the notation of the command's other options.
+/// The text form that [`Augment::parse`] reads. `Resize::Long` and `Resize::Max` have no word, so they are written in
+/// the notation of the command's other options.
 impl fmt::Display for Augment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut words: Vec<String> = self.ops.iter().map(Op::to_string).collect();

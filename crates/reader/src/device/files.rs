@@ -42,7 +42,7 @@ pub enum FilesTaken {
 /// What follows this head in an image's space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileHead {
-    /// The pixels of the image, which the host decoded, cropped and resized.
+    /// The pixels of the image, decoded, cropped and resized by the host.
     Pixels,
     /// A file.
     File {

@@ -105,7 +105,7 @@ pub trait Receiver: fmt::Debug + Send + Sync {
     /// Called when a slot is full. Starts reading its first `len` bytes, and keeps `slot` until that is complete.
     ///
     /// # Errors
-    /// A [`DeviceError`], which is passed on to the consumer of the batch.
+    /// A [`DeviceError`]. The consumer of the batch gets it.
     fn submit(&self, slot: SlotRef, len: usize) -> Result<Box<dyn Transfer>, DeviceError>;
 }
 
@@ -115,7 +115,7 @@ pub trait StoredReceiver: Receiver {
     /// Like [`submit`](Receiver::submit), for a batch that is partly in the pack's bytes instead of the slot.
     ///
     /// # Errors
-    /// A [`DeviceError`], which is passed on to the consumer of the batch.
+    /// A [`DeviceError`]. The consumer of the batch gets it.
     fn submit_stored(&self, slot: SlotRef, len: usize, part: StoredPart<'_>) -> Result<Box<dyn Transfer>, DeviceError>;
 }
 
@@ -128,7 +128,7 @@ pub trait ChunkReceiver: Receiver {
     /// `images` could not read them.
     ///
     /// # Errors
-    /// A [`DeviceError`], which is passed on to the consumer of the batch.
+    /// A [`DeviceError`]. The consumer of the batch gets it.
     fn take_chunk(&self, slot: usize, chunk: u64, images: &mut dyn ChunkImages) -> Result<Option<u64>, DeviceError>;
 }
 
@@ -140,7 +140,7 @@ pub trait FileReceiver: Receiver {
     /// depend on the other files.
     ///
     /// # Errors
-    /// A [`DeviceError`], which is passed on to the consumer of the batch.
+    /// A [`DeviceError`]. The consumer of the batch gets it.
     fn submit_files(&self, slot: SlotMut, len: usize, files: FilesPart) -> Result<FilesTaken, DeviceError>;
 }
 

@@ -40,7 +40,7 @@ impl Early {
             return None;
         }
         let (bytes, pieces) = fetch.cost_of(&plan.samples_at(step));
-        // All slots except the last one are at least half full, which bounds their number.
+        // All slots except the last one are at least half full, so their number is bounded.
         let needed = bytes.checked_mul(2)?.checked_add(fetch.chunk_memory())?;
         if pieces / LEAST_GAIN < bytes || needed > memory_bytes {
             return None;

@@ -113,7 +113,7 @@ impl Epoch {
     /// it to handle signals and other events while waiting. The time counts as waiting for the next batch.
     pub fn wait(&mut self, at_most: Duration) -> bool {
         if self.over || std::process::id() != self.made_in {
-            // The result is an error or the end, which `next` reports immediately.
+            // The result is an error or the end. `next` reports it immediately.
             return true;
         }
         let requested = Instant::now();

@@ -16,7 +16,7 @@ pub(crate) struct Row {
     pub(crate) pack: usize,
     /// The sample, by position in its pack's file.
     pub(crate) sample: u64,
-    /// The pack's epoch, which is part of the seed of augmentation.
+    /// The pack's epoch. It is part of the seed of augmentation.
     pub(crate) epoch: u32,
 }
 

@@ -7,7 +7,8 @@ use super::filling::{Filling, Piece, Ragged, Row, join};
 use super::outputs::{Contents, Outputs};
 use crate::arena::SlotMut;
 
-/// Joins the work of all threads into one slot, which no other thread uses any more, and the other parts of the batch.
+/// Joins the work of all threads: their pieces into the slot, and the rest into the other parts of the batch. The slot
+/// is no longer shared.
 pub(crate) fn finish(
     filling: &Filling,
     mut pieces: Vec<Piece>,
@@ -71,9 +72,9 @@ fn kept_rows(
     Ok((0..n).map(substitute).collect())
 }
 
-/// Copies row `kept[to]` to row `to`, in every field in the slot. Rows are copied in ascending order, which never
-/// overwrites a row that is still needed: when rows are left out, later rows move to the front; when rows are replaced,
-/// the good rows stay in place.
+/// Copies row `kept[to]` to row `to`, in every field in the slot. Copying in ascending order never overwrites a row
+/// that is still needed: when rows are left out, later rows move to the front; when rows are replaced, the good rows
+/// stay in place.
 fn move_rows(slot: &mut SlotMut, outputs: &Outputs, kept: &[usize]) {
     for field in &outputs.fields {
         let n = field.item_bytes;

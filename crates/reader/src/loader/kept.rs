@@ -20,9 +20,9 @@ const MOST_BYTES: u64 = 256 << 20;
 /// The form in which samples are kept. The stages before this form are not repeated.
 #[derive(Debug)]
 enum Form {
-    /// Stored items, which are decoded and transformed.
+    /// Stored items. They are decoded and transformed.
     Raw,
-    /// Decoded pixels, which are transformed.
+    /// Decoded pixels. They are transformed.
     Decoded,
     /// The slot of a finished batch. Its rows are copied.
     Processed(Vec<u8>),

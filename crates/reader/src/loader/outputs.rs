@@ -48,7 +48,7 @@ pub(crate) enum Source {
     Decoded(usize),
     /// A view of the augmented image.
     Image,
-    /// The image's JPEG file, which a device decodes, or its pixels.
+    /// The image's JPEG file for a device to decode, or the image's pixels.
     File,
     /// A view of an image that a device holds.
     Held,

@@ -52,9 +52,9 @@ enum Place {
     Host,
     /// The host makes the pixels, and the device does the rest.
     Pixels(Finish),
-    /// On the device, which holds the stored images.
+    /// On a device that holds the stored images.
     Held(Finish, Held),
-    /// On the device, which decodes their files.
+    /// On a device that decodes their files.
     Files(Finish, Arc<Files>),
 }
 

@@ -185,7 +185,7 @@ impl Workers {
             add_time(&self.shared.counters.threads_idle, idle.elapsed());
             slot
         };
-        // Another thread may now begin the next step, which gets a later slot.
+        // Another thread may now begin the next step. It gets a later slot.
         self.board.lock().beginning = false;
         self.board.tell_threads();
         let Some(slot) = slot else { return Ok(()) };

@@ -14,7 +14,7 @@ use super::rng::{Domain, key, random};
 
 /// Maximum weight. It limits how often one sample occurs in an epoch.
 const MAX_WEIGHT: f64 = 65_536.0;
-/// The weight 1.0 in the palette, which has 32 fractional bits.
+/// The weight 1.0 in the palette. Weights have 32 fractional bits.
 const ONE: u64 = 1 << 32;
 /// Bits per code if there are more than two weights.
 const WEIGHT_BITS: u8 = 7;

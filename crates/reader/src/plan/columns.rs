@@ -21,7 +21,7 @@ impl<'a> Integers<'a> {
     pub fn open(pack: &'a Pack, name: &str) -> Result<Self, ReadError> {
         let column = open(pack, name)?;
         let whole = Self { column };
-        // Only large 64-bit values can be out of range, so only columns of such types are checked value by value.
+        // Only large 64-bit values can be out of range, so only columns of 64-bit types are checked value by value.
         let checked = match column.dtype {
             DType::U64 => pack.n_samples(),
             _ => pack.n_samples().min(1),

@@ -347,8 +347,8 @@ impl Schedule {
         Some(reads + cut)
     }
 
-    /// The smallest window that is not smaller than the chosen one and has a number of lanes divisible by the number
-    /// of ranks.
+    /// The smallest window at least as large as the chosen one for which the number of lanes is a multiple of the
+    /// number of ranks.
     fn unshared_window(&self) -> Option<u32> {
         if self.recipe.order != OrderKind::Window {
             return None;

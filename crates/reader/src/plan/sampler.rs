@@ -229,8 +229,8 @@ impl Sampler {
     }
 
     /// The sampler for the pack at index `place` of a mixture in which all packs share these options. Every pack after
-    /// the first gets its own seed, which is a hash of this seed, the index and the pack. If they had the same seed,
-    /// packs of equal size would visit samples in the same order, and samples with the same number would get the same
+    /// the first gets its own seed: a hash of this seed, the index and the pack. If they had the same seed, packs of
+    /// equal size would visit samples in the same order, and samples with the same number would get the same
     /// augmentation.
     pub fn for_source(mut self, place: u64, dataset: &Dataset) -> Self {
         if place > 0 {

@@ -1,5 +1,5 @@
-//! Tests that raise SIGBUS. Tests that end the process run in a child process, which is this test binary again with a
-//! single test.
+//! Tests that raise SIGBUS. Tests that end the process run in a child process: this test binary again, with a single
+//! test.
 
 use std::env;
 use std::fs::File;
@@ -63,7 +63,7 @@ fn fault_elsewhere() {
     std::hint::black_box(map[3 * page]);
 }
 
-/// Survives the loss of a page in a guarded map, which proves that the handler is installed.
+/// Survives the loss of a page in a guarded map. This proves that the handler is installed.
 fn survive() {
     let (file, page) = file();
     let map = MappedFile::new(file.try_clone().unwrap(), len(PAGES * page)).unwrap();

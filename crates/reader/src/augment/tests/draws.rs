@@ -153,7 +153,8 @@ fn random_policies_draw_operations_magnitudes_and_signs_evenly() {
         assert_even(&shares(14, |draws| place(policy::drawn(&rand, draws, size).nth(number).unwrap().op)));
     }
     assert_even(&shares(14, |draws| place(policy::drawn(&trivial, draws, size).next().unwrap().op)));
-    // These draws give the bin and the sign of a magnitude in the wide space. The test uses brightness, which has both.
+    // These draws give the bin and the sign of a magnitude in the wide space. The test uses brightness, because it has
+    // both.
     let bin = |drawn: policy::Drawn| {
         (0..11)
             .position(|bin| {

@@ -105,7 +105,7 @@ pub(crate) struct ChunkSource<'a> {
     /// Takes the chunks of a step, if the device takes chunks.
     pub(crate) device: Option<&'a dyn ChunkReceiver>,
     pub(crate) pack: &'a Pack,
-    /// The items of the step, which include all samples of its chunks.
+    /// The items of the step. They include all samples of the step's chunks.
     pub(crate) items: &'a StepItems,
 }
 
