@@ -201,7 +201,7 @@ fn footers() -> Vec<(&'static str, File)> {
     ]
 }
 
-/// The pack with another schema.
+/// The pack with a different schema.
 fn with_schema(file: &[u8], json: &str) -> File {
     rebuild(file, |parts| parts[0].bytes = json.as_bytes().to_vec())
 }

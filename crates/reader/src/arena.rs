@@ -257,8 +257,8 @@ impl Deref for SlotMut {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the slot's bytes are in the map, which the owner keeps, and are always initialized. Nobody else has
-        // the owner, so nobody writes to them while `self` is borrowed. Their number fits in `isize`.
+        // SAFETY: the slot's bytes are in the map, which the owner keeps, and are always initialized. No other code
+        // has the owner, so no other code writes to them while `self` is borrowed. Their number fits in `isize`.
         unsafe { slice::from_raw_parts(self.owner.base(), self.owner.arena.slot_bytes) }
     }
 }

@@ -246,7 +246,7 @@ fn a_notice_says_what_to_do_and_counts_right() {
             schedule.unwrap().shuffle_report(&[]).unwrap()
         };
         let texts: Vec<String> = schedule(order).notices.iter().map(ToString::to_string).collect();
-        // Following the report's advice helps.
+        // With the suggested window, there are no notices left.
         let fixed = schedule(order).notices.iter().find_map(|notice| match notice {
             Notice::Rereading { window, .. } => *window,
             _ => None,
