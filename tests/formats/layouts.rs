@@ -318,7 +318,7 @@ fn sources_that_may_mean_several_things_are_refused_with_what_to_do() {
         ),
         (&["mixed"], 1, "'b.tar' is webdataset, 'a.parquet' is parquet", "--from webdataset or --from parquet"),
         (&["nothing.npy"], 1, "it contains no samples", "whose first dimension counts the samples"),
-        (&["nameless.parquet"], 2, "nameless.parquet: schema: field ``: a name has 1 to 255 bytes", "--leave-out"),
+        (&["nameless.parquet"], 2, "nameless.parquet: schema: field ``: a name must have 1 to 255", "--leave-out"),
         (&["zlib.tfrecord"], 2, "the records are compressed with ZLIB, which is not supported", "GZIP"),
     ];
     assert_refused(&folder, &refused);

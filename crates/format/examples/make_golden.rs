@@ -1,7 +1,7 @@
-//! Writes the golden packs that do not exist yet to a folder, and adds a line for each to its `list.txt`.
+//! Writes the missing golden packs to a folder, and adds a line for each to its `list.txt`.
 //!
-//! `cargo run -p packds-format --example make_golden -- fixtures/golden/v1`. A golden file is written only once: an
-//! existing file stops the program. With `--missing`, existing files are skipped.
+//! `cargo run -p packds-format --example make_golden -- fixtures/golden/v1`. Golden files are never overwritten: the
+//! program fails if one exists. With `--missing`, it skips existing files.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             continue;
         }
         let bytes = case.to_bytes()?;
-        // Fails if the file exists: golden files are never rewritten.
+        // Fails if the file exists: golden files are never overwritten.
         File::create_new(&path).map_err(|e| format!("{}: {e}", path.display()))?.write_all(&bytes)?;
         let (name, len, crc) = (case.name, bytes.len(), packds_format::crc32c(&bytes));
         let zstd = zstd::zstd_safe::version_string();

@@ -1,8 +1,8 @@
-//! Writes the malformed packs that do not exist yet to a folder, and the error of each to its `errors.txt`.
+//! Writes the missing malformed packs to a folder, and the error that each causes to its `errors.txt`.
 //!
-//! `cargo run -p packds-format --example make_malformed -- fixtures/malformed`. Existing files stay. Check the new
-//! lines of `errors.txt`, because the tests require them.
-#![expect(clippy::unwrap_used, dead_code, reason = "shared with the tests, which may unwrap and use more")]
+//! `cargo run -p packds-format --example make_malformed -- fixtures/malformed`. Existing files are kept. Review the
+//! new lines of `errors.txt`, because the tests expect these errors.
+#![expect(clippy::unwrap_used, dead_code, reason = "shared with the tests, which may unwrap and use more of it")]
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         if path.exists() {
             continue;
         }
-        let error = malformed_cases::first_error(&bytes).ok_or_else(|| format!("{name}: nothing is wrong with it"))?;
+        let error = malformed_cases::first_error(&bytes).ok_or_else(|| format!("{name}: no error was found"))?;
         File::create_new(&path)?.write_all(&bytes)?;
         writeln!(list, "{name}: {error:?}")?;
     }

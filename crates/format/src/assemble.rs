@@ -1,4 +1,4 @@
-//! Assembles chunks from encoded blocks. docs/reference/format.md, "Body".
+//! Assembles chunks from encoded blocks. See docs/reference/format.md, "Body".
 
 use crate::block::{Block, BlockPart};
 use crate::checksum::crc32c;

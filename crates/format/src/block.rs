@@ -1,4 +1,4 @@
-//! Blocks: runs of whole samples. They are encoded in parallel, before they become chunks.
+//! Blocks: runs of whole samples, encoded in parallel and later assembled into chunks.
 
 use crate::checksum::{self, Crc32c, crc32c};
 use crate::filter::ItemShape;
@@ -93,7 +93,7 @@ impl Block {
     }
 
     pub(crate) fn part(&self, position: usize) -> Result<&BlockPart, FormatError> {
-        let wrong = || FormatError::WrongUse("block was made for another schema".to_owned());
+        let wrong = || FormatError::WrongUse("block was made for a different schema".to_owned());
         self.parts.get(position).ok_or_else(wrong)
     }
 }
@@ -105,7 +105,7 @@ enum Place {
     Column(usize),
 }
 
-/// Collects samples into a [`Block`]. Its memory can be reused: see [`BlockBuilder::recycle`].
+/// Collects samples into a [`Block`]. The memory of written blocks can be reused: see [`BlockBuilder::recycle`].
 ///
 /// For each sample, set every field ([`tensor_mut`](Self::tensor_mut), [`item_mut`](Self::item_mut),
 /// [`set_column`](Self::set_column)), then call [`finish_sample`](Self::finish_sample). Unset columns are 0. A column
@@ -176,7 +176,7 @@ impl BlockBuilder {
         self.block.n_samples
     }
 
-    /// Extends every column by the next sample.
+    /// Extends every column by a zero for the next sample.
     fn open_columns(&mut self) {
         for (column, n) in self.block.columns.iter_mut().zip(&self.column_bytes) {
             column.resize(column.len() + n, 0);
@@ -324,15 +324,15 @@ impl BlockBuilder {
             }
         }
         self.block.payload_crcs = match self.block.parts.as_slice() {
-            // With a single part, its checksum can be combined from the checksums of the samples, without a second
-            // pass.
+            // If there is only one part, its checksum was already combined from those of the samples, and no second
+            // pass is needed.
             [BlockPart::Tensor { .. } | BlockPart::Items { .. }] => vec![self.items_crc],
             parts => parts.iter().map(|part| crc32c(part.payload())).collect(),
         };
         Ok(self.block)
     }
 
-    /// The codec's input for a part: its filtered items. If they are variable-size, the table precedes them.
+    /// The codec's input for a part: its filtered items. For variable-size items, a table of offsets comes first.
     fn filtered(&mut self, position: usize, field: &Field) -> Vec<u8> {
         let filter = field.codec.filter();
         let shapes = self.raw_shapes(field);
@@ -368,7 +368,7 @@ impl BlockBuilder {
         }
     }
 
-    /// The shape of each item that the field's filter applies to.
+    /// The shape of each item. `None` for items that the field's filter does not apply to.
     fn raw_shapes(&self, field: &Field) -> Vec<Option<ItemShape>> {
         let n = to_usize(self.block.n_samples);
         if field.codec.filter().is_none() {

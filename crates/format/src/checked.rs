@@ -1,7 +1,7 @@
 //! Lazy verification of an open pack: each column, chunk and sample is checked against its checksum on first use.
 //!
-//! All values are read through this module: [`Pack::item`], [`Pack::column`], [`Pack::chunk_bytes`] and functions built
-//! on them. Code with its own policy, and code that searches for damage, call the accessors named `_unchecked`.
+//! All values are read through this module: [`Pack::item`], [`Pack::column`], [`Pack::chunk_bytes`] and functions
+//! built on them. Code that has its own policy or searches for damage calls the `_unchecked` accessors.
 //! `tests/architecture.rs` lists where this is allowed. Only successful checks are cached, so damaged data fails every
 //! time.
 
@@ -33,7 +33,7 @@ pub(crate) struct Checked {
 pub struct Bitmap(Box<[AtomicU64]>);
 
 impl Bitmap {
-    /// `n` cleared bits.
+    /// A bitmap of `n` cleared bits.
     #[must_use]
     pub fn new(n: u64) -> Self {
         let words = to_usize(n.div_ceil(64));
@@ -127,9 +127,9 @@ impl<D: AsRef<[u8]>> Pack<D> {
         })
     }
 
-    /// Verifies a sample's body items unless they have been verified already: against the sample's own checksum, or
-    /// against its chunk's checksum if samples have no checksums or are compressed. An intact sample in a damaged chunk
-    /// passes if it has its own checksum.
+    /// Verifies a sample's body items against the sample's own checksum, or against its chunk's checksum if samples
+    /// have no checksums or are compressed. Does nothing if they were verified before. An intact sample in a damaged
+    /// chunk passes if it has its own checksum.
     pub(crate) fn check_body(&self, sample: u64) -> Result<(), FormatError> {
         let (chunk, _) = self.geometry().locate(sample);
         let has_own = self.schema().by_role(Role::SampleCrc32c, None).is_some();
@@ -151,7 +151,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// checksums of samples, verifies the chunk on first use.
     ///
     /// # Errors
-    /// [`FormatError::SampleChecksum`], [`FormatError::ChunkChecksum`], or the error in the bytes.
+    /// [`FormatError::SampleChecksum`], [`FormatError::ChunkChecksum`], or an error for malformed bytes.
     pub fn check_sample(&self, sample: u64) -> Result<(), FormatError> {
         self.check_sample_id(sample)?;
         let (chunk, _) = self.geometry().locate(sample);
@@ -162,7 +162,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         let mut crc = Crc32c::new();
         for (number, _) in self.schema().body() {
             let item = self.item_unchecked(number, sample);
-            // If a table or block is inconsistent, the chunk's checksum reports the damage.
+            // If a table or block is malformed, a wrong chunk checksum is reported instead.
             let damage = |error| self.chunk_bytes(chunk).err().unwrap_or(error);
             crc.update(&item.map_err(damage)?);
         }
@@ -179,7 +179,8 @@ impl<D: AsRef<[u8]>> Pack<D> {
         self.checked.chunks.get_or_init(|| Bitmap::new(n))
     }
 
-    /// The file's length bounds this size: the file contains a 4-byte checksum for each of these bits.
+    /// The samples verified so far. The file's length limits this bitmap, because each bit has a 4-byte checksum in
+    /// the file.
     fn whole_samples(&self) -> &Bitmap {
         let n = self.n_samples();
         self.checked.samples.get_or_init(|| Bitmap::new(n))

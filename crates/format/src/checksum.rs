@@ -1,7 +1,7 @@
 //! CRC32C (Castagnoli), the only checksum of the format.
 //!
-//! It runs at memory speed on x86-64 and ARM, and Zarr and object stores use it. It is also linear, so the checksums of
-//! parts can be combined to the checksum of the whole. Source: RFC 3720, appendix B.4.
+//! It runs at memory speed on x86-64 and ARM, and Zarr and object stores use it. It is also linear, so the checksums
+//! of parts can be combined into the checksum of the whole. Source: RFC 3720, appendix B.4.
 
 use crc_fast::{CrcAlgorithm, Digest};
 
@@ -63,7 +63,7 @@ pub(crate) fn combine(front: u32, behind: u32, behind_len: u64) -> u32 {
 }
 
 /// x^(2^k), for each bit of a 64-bit length.
-#[expect(clippy::indexing_slicing, reason = "k stays below the length, at compile time")]
+#[expect(clippy::indexing_slicing, reason = "evaluated at compile time, with k below the length")]
 const SQUARES: [u32; 67] = {
     let mut table = [1 << 30; 67];
     let mut k = 1;
@@ -88,7 +88,7 @@ const fn multiply(a: u32, mut b: u32) -> u32 {
     product
 }
 
-/// Converts a CRC to 32 bits. The crate returns every CRC as a `u64`, but this one has 32 bits.
+/// Converts a CRC to 32 bits. `crc-fast` returns every CRC as a `u64`, but this one has 32 bits.
 fn narrow(crc: u64) -> u32 {
     u32::try_from(crc & 0xffff_ffff).unwrap_or(0)
 }
@@ -117,7 +117,7 @@ mod tests {
             let len = u64::try_from(behind.len()).unwrap();
             assert_eq!(combine(crc32c(front), crc32c(behind), len), crc32c(&bytes), "{cut}");
         }
-        // Compares lengths beyond 2^32 bytes, filled with zeros, with the crate's function.
+        // Beyond 2^32 bytes, the result is compared with that of `crc-fast`.
         let (front, behind, len) = (1, 2, (1 << 40) + 12_345);
         let expected = crc_fast::checksum_combine(CrcAlgorithm::Crc32Iscsi, 1, 2, len);
         assert_eq!(u64::from(combine(front, behind, len)), expected);

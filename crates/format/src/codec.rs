@@ -1,4 +1,4 @@
-//! Codecs: block compression. docs/reference/format.md, "Codecs and filters".
+//! Codecs: block compression. See docs/reference/format.md, "Codecs and filters".
 
 #[cfg_attr(feature = "zstd", path = "codec/zstd.rs")]
 #[cfg_attr(not(feature = "zstd"), path = "codec/left_out.rs")]
@@ -71,7 +71,7 @@ impl Codec {
     pub(crate) fn check(&self) -> Result<(), String> {
         match self {
             Self::Zstd { level, .. } if !(1..=19).contains(level) => {
-                Err(format!("a zstd level is 1 to 19, found {level}"))
+                Err(format!("the zstd level must be 1 to 19, found {level}"))
             }
             _ => Ok(()),
         }

@@ -1,4 +1,4 @@
-//! Columns: a contiguous array for each small field. docs/reference/format.md, "Columns".
+//! Columns: a contiguous array for each small field. See docs/reference/format.md, "Columns".
 
 use crate::checksum::crc32c;
 use crate::le::{self, len_u64};
@@ -23,7 +23,7 @@ pub struct ColumnEntry {
     pub offset: u64,
     /// Its length in bytes: the number of samples times the field's item size.
     pub len: u64,
-    /// Where its checksums start in the file: 4 bytes per MiB or part of one.
+    /// Where its checksums start in the file: 4 bytes for each MiB, including an incomplete last one.
     pub(crate) crcs_off: u64,
 }
 
@@ -65,7 +65,8 @@ pub(crate) fn directory_bytes(columns: &[(usize, u64, Vec<u8>)]) -> Vec<u8> {
 }
 
 /// Parses the directory (`section`, at `offset` in the file). All locations follow from the schema, the number of
-/// samples and `body_end`, so the stored ones are compared with them. Also returns the end of the last column.
+/// samples and `body_end`, so the stored locations are compared with the expected ones. Also returns the end of the
+/// last column.
 pub(crate) fn parse_directory(
     section: &[u8],
     offset: u64,

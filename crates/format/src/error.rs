@@ -4,9 +4,9 @@ use crate::footer::SectionTag;
 
 /// Why a pack could not be written, opened or read.
 ///
-/// The variants show who caused the error. Most variants mean that the file is wrong. Otherwise the cause is a limit
-/// ([`FormatError::LimitExceeded`]), the caller ([`FormatError::WrongUse`], [`FormatError::NoSuchField`],
-/// [`FormatError::OutOfRange`]) or the writer's target ([`FormatError::Io`]).
+/// Each variant shows what caused the error. Most variants mean that the file is damaged or invalid. The other causes
+/// are a limit ([`FormatError::LimitExceeded`]), the caller ([`FormatError::WrongUse`], [`FormatError::NoSuchField`],
+/// [`FormatError::OutOfRange`]) and the writer's target ([`FormatError::Io`]).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormatError {
@@ -34,7 +34,7 @@ pub enum FormatError {
         /// The major version of the file.
         found: u16,
     },
-    /// The pack uses a feature that readers must support, but this reader does not support it.
+    /// The pack requires a feature that this reader does not support.
     #[error(
         "pack uses features that this reader does not support: unknown required bits {unknown:#018x}: read it with a newer packds"
     )]
@@ -146,7 +146,7 @@ pub enum FormatError {
         /// Length of the containing bytes.
         len: u64,
     },
-    /// The pack has a section that readers must support, but this reader does not support it.
+    /// The pack has a required section that this reader does not know.
     #[error("footer has a required section {tag} that this reader does not know: read it with a newer packds")]
     UnknownSection {
         /// The section's tag.
@@ -284,7 +284,7 @@ impl FormatError {
         Err(Self::ChecksumMismatch { what: what.to_string(), offset, expected, found })
     }
 
-    /// Converts an error of the JSON parser to ours.
+    /// Converts an error of the JSON parser.
     pub(crate) fn json(what: &'static str) -> impl Fn(serde_json::Error) -> Self {
         move |error| Self::BadJson { what, reason: error.to_string() }
     }

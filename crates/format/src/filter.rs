@@ -1,4 +1,5 @@
-//! Pixel filters: reversible steps that make neighbouring bytes similar, so that a general codec compresses better.
+//! Pixel filters: reversible steps that make neighbouring bytes similar, so that a general-purpose codec compresses
+//! them better.
 //!
 //! For photographs, zstd alone saves 10 %; with these filters it saves almost half. Sources: the subtract-green
 //! transform of lossless WebP (RFC 9649, 4.3), and the "up" filter of PNG (RFC 2083, 6.4), applied to planes.
@@ -53,7 +54,7 @@ impl Filter {
         planar.and(green).and(Self::UP)
     }
 
-    /// Applies the steps to one image, through `scratch`.
+    /// Applies the steps to one image, with `scratch` as a temporary buffer.
     pub(crate) fn apply(self, pixels: &mut [u8], shape: ItemShape, scratch: &mut Vec<u8>) {
         if self.has(Self::PLANAR) && shape.channels > 1 {
             scratch.clear();
@@ -89,7 +90,7 @@ impl Filter {
             let planes = stored.chunks_exact(shape.plane());
             for (line, plane) in lines.chunks_exact_mut(shape.width).zip(planes) {
                 let new = plane.get(y * shape.width..).unwrap_or_default();
-                // Adds the row above as it was before the green step was undone there.
+                // `line` still contains the row above, before its green step was undone.
                 if self.has(Self::UP) {
                     line.iter_mut().zip(new).for_each(|(v, d)| *v = v.wrapping_add(*d));
                 } else {

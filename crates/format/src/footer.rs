@@ -1,4 +1,4 @@
-//! The footer: a section table and the sections. docs/reference/format.md, "Footer".
+//! The footer: a section table and the sections. See docs/reference/format.md, "Footer".
 
 use crate::checksum::crc32c;
 use crate::limits::MAX_SECTIONS;
@@ -52,7 +52,7 @@ impl std::fmt::Display for SectionTag {
 /// One section's location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SectionEntry {
-    /// What it holds.
+    /// What the section contains.
     pub tag: SectionTag,
     /// Bit 0: readers must support it.
     pub flags: u32,

@@ -80,9 +80,9 @@ pub fn chunk_samples_for(sample_bytes: u64, batch: Option<u32>) -> u32 {
     }
 }
 
-/// Number of samples per chunk, at most `most`, if all chunks have equal length and the last one is padded. If padding
-/// would exceed an eighth of all samples, the number of chunks stays the same, but the chunks are shorter and nearly
-/// equal in size.
+/// Number of samples per chunk, at most `most`, for chunks of equal length with a padded last chunk. If padding would
+/// exceed an eighth of all samples, the number of chunks stays the same, but the chunks are shorter and nearly equal
+/// in size.
 #[must_use]
 pub fn chunk_samples_without_padding(most: u32, n_samples: u64) -> u32 {
     let n_chunks = n_samples.div_ceil(u64::from(most.max(1))).max(1);
@@ -93,7 +93,7 @@ pub fn chunk_samples_without_padding(most: u32, n_samples: u64) -> u32 {
     u32::try_from(n_samples.div_ceil(n_chunks)).map_or(most, |even| even.clamp(1, most))
 }
 
-/// Whether all platforms can read a chunk of `bytes` in one call.
+/// Checks that every platform can read a chunk of `bytes` bytes in one call.
 pub(crate) fn check_chunk_bytes(bytes: u64) -> Result<(), FormatError> {
     FormatError::check_limit("bytes of a chunk", MAX_CHUNK_BYTES, bytes)
 }

@@ -1,4 +1,4 @@
-//! The first 4096 bytes. docs/reference/format.md, "Header".
+//! The first 4096 bytes. See docs/reference/format.md, "Header".
 
 use crate::checksum::crc32c;
 use crate::codec;
@@ -50,7 +50,7 @@ pub struct Header {
     pub pack_uuid: Uuid,
     /// The id of the dataset that the pack belongs to.
     pub dataset_uuid: Uuid,
-    /// Length of the schema, which is at byte 4096.
+    /// Length of the schema at byte 4096.
     pub schema_len: u64,
     /// Where the first chunk starts.
     pub data_off: u64,
@@ -87,8 +87,8 @@ impl Header {
         bytes
     }
 
-    /// Parses the header of a file of `file_len` bytes. Checks magic and version first, so that files of other kinds
-    /// and versions get their own errors.
+    /// Parses the header of a file of `file_len` bytes. Checks magic and version first, so that other file types and
+    /// other versions produce their own errors.
     pub(crate) fn parse(bytes: &[u8], file_len: u64) -> Result<Self, FormatError> {
         let short = || FormatError::TooShort { expected: HEADER_BYTES + 64, found: file_len };
         let found = le::array_at::<8>(bytes, 0).ok_or_else(short)?;

@@ -11,7 +11,7 @@ use crate::le;
 use crate::pack::Pack;
 use crate::{Field, FormatError};
 
-/// The items of a chunk, in any order. Reading them in sample order is fast.
+/// Access to the items of a chunk in any order. Sample order is fastest.
 pub(crate) struct ChunkItems<'a, D> {
     pack: &'a Pack<D>,
     view: ChunkView<'a>,
@@ -71,8 +71,8 @@ impl<'a, D: AsRef<[u8]>> ChunkItems<'a, D> {
 }
 
 thread_local! {
-    /// A decompressed block, and one row of each plane. Each thread reuses this memory, because allocating so much
-    /// takes as long as decompressing.
+    /// A decompressed block, and one row of each plane. Each thread reuses this memory, because allocating it takes as
+    /// long as decompressing.
     static UNDOING: RefCell<(Vec<u8>, Vec<u8>)> = RefCell::default();
 }
 
@@ -85,7 +85,7 @@ pub struct BlockItems {
 }
 
 impl BlockItems {
-    /// Takes over a field's decompressed items. If a filter must be undone, each item has a shape.
+    /// Copies a field's decompressed items. Undoes the filter of each item that has a shape.
     fn fill<'a>(
         &mut self,
         field: &Field,
@@ -148,7 +148,8 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// for whole chunks.
     ///
     /// # Errors
-    /// [`FormatError::WrongUse`] if the field is not in the body, errors in the bytes, or what `each` returns.
+    /// [`FormatError::WrongUse`] if the field is not in the body, an error for malformed bytes, or the error that
+    /// `each` returns.
     pub fn for_each_item<E: From<FormatError>>(
         &self,
         field: usize,
@@ -167,12 +168,13 @@ impl<D: AsRef<[u8]>> Pack<D> {
         Ok(())
     }
 
-    /// Calls `each` with the decoded items of `samples` of any field, and their sample numbers, in order. In compressed
-    /// chunks, only the necessary blocks are decompressed. Chunks and columns are verified on first use.
+    /// Calls `each` with the decoded items of a field for these samples, and the sample numbers, in order. The field
+    /// may be in the body or a column. In compressed chunks, only the necessary blocks are decompressed. Chunks and
+    /// columns are verified on first use.
     ///
     /// # Errors
-    /// [`FormatError::OutOfRange`], [`FormatError::ChunkChecksum`], [`FormatError::ChecksumMismatch`], errors in the
-    /// bytes, or what `each` returns.
+    /// [`FormatError::OutOfRange`], [`FormatError::ChunkChecksum`], [`FormatError::ChecksumMismatch`], an error for
+    /// malformed bytes, or the error that `each` returns.
     pub fn for_each_item_in<E: From<FormatError>>(
         &self,
         field: usize,
@@ -206,7 +208,8 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// fields. `bytes` is the whole stored chunk, from any source.
     ///
     /// # Errors
-    /// [`FormatError::OutOfRange`], or errors in the bytes. After an error, the contents of `items` are unspecified.
+    /// [`FormatError::OutOfRange`], or an error for malformed bytes. After an error, the contents of `items` are
+    /// unspecified.
     pub fn block_items(
         &self,
         position: usize,

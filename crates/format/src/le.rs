@@ -43,12 +43,12 @@ pub(crate) fn slice<'a>(what: &'static str, bytes: &'a [u8], offset: u64, size: 
     found.ok_or(FormatError::OutOfBounds { what, offset, size, len: len_u64(bytes) })
 }
 
-/// The length of a slice, which is always below 2^64.
+/// The length of a slice. It always fits in 64 bits.
 pub(crate) fn len_u64<T>(items: &[T]) -> u64 {
     to_u64(items.len())
 }
 
-/// Rounds `n` up to a multiple of `align`, which is not 0.
+/// Rounds `n` up to a multiple of `align`. `align` must not be 0.
 pub(crate) fn align_up(n: u64, align: u64) -> Option<u64> {
     n.div_ceil(align).checked_mul(align)
 }

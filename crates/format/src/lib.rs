@@ -1,14 +1,14 @@
 //! The pack file format: parsing and writing, with full validation.
 //!
 //! A pack is one immutable file: header, schema, chunks of whole samples, columns, footer, trailer.
-//! `docs/reference/format.md` is the only specification, and this crate implements it. The crate does not use files,
-//! threads, clocks or pixels: [`PackWriter`] writes to any [`std::io::Write`], and [`Pack`] reads any `AsRef<[u8]>` (a
-//! memory map, a `Vec`).
+//! `docs/reference/format.md` is the only specification, and this crate implements it. The crate does not open files,
+//! start threads, read clocks or decode images: [`PackWriter`] writes to any [`std::io::Write`], and [`Pack`] reads
+//! any `AsRef<[u8]>` (a memory map, a `Vec`).
 //!
 //! No input makes this crate panic or allocate more than the input justifies (see [`Limits`]).
 //!
-//! A [`Schema`] declares the fields. Samples are collected in blocks, and the writer takes the blocks. A [`Pack`]
-//! returns samples. Each sample is compared with its checksum on first access:
+//! A [`Schema`] declares the fields. A [`BlockBuilder`] collects samples in blocks, and a [`PackWriter`] writes the
+//! blocks. A [`Pack`] returns samples. It checks each sample against its checksum on first access:
 //!
 //! ```
 //! use packds_format::{BlockBuilder, DType, Field, FooterParts, Pack, PackOptions, PackWriter, Schema};
@@ -33,7 +33,7 @@
 //! # Ok::<(), packds_format::FormatError>(())
 //! ```
 //!
-//! A file that is not a pack gives an error that says where and why:
+//! Opening a file that is not a pack returns an error that says what is wrong and where:
 //!
 //! ```
 //! use packds_format::{FormatError, Pack};
@@ -108,7 +108,7 @@ mod internal {
     pub use crate::verify::{ChunkDamage, check_chunk, check_outside_chunks};
     pub use crate::writer::WriteSummary;
 
-    /// Sizes and offsets from `docs/reference/format.md`. A test compares them with its tables.
+    /// Sizes and offsets from `docs/reference/format.md`. A test compares them with the tables in that document.
     pub mod constants {
         pub use crate::chunk::{CHUNK_ENTRY_BYTES, KIND_EXPLICIT, KIND_STRIDED, PART_ALIGN, PART_ENTRY_BYTES};
         pub use crate::codec::FEATURE_ZSTD;

@@ -179,7 +179,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
     ///
     /// # Errors
     /// [`FormatError::OutOfRange`], [`FormatError::ChecksumMismatch`], [`FormatError::SampleChecksum`],
-    /// [`FormatError::ChunkChecksum`], or errors in the bytes.
+    /// [`FormatError::ChunkChecksum`], or an error for malformed bytes.
     pub fn item(&self, field: usize, sample: u64) -> Result<Cow<'_, [u8]>, FormatError> {
         self.check_sample_id(sample)?;
         let described = self.schema.fields().get(field);
@@ -192,7 +192,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// Like [`item`](Self::item), but body items are not verified. Columns are verified.
     ///
     /// # Errors
-    /// [`FormatError::OutOfRange`], or errors in the bytes.
+    /// [`FormatError::OutOfRange`], or an error for malformed bytes.
     pub fn item_unchecked(&self, field: usize, sample: u64) -> Result<Cow<'_, [u8]>, FormatError> {
         self.check_sample_id(sample)?;
         let out =
@@ -230,7 +230,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// the item. The tables used for this are not verified.
     ///
     /// # Errors
-    /// [`FormatError::OutOfRange`], or errors in the chunk's tables.
+    /// [`FormatError::OutOfRange`], or an error if the chunk's tables are malformed.
     pub fn sample_places(&self, sample: u64) -> Result<Vec<Range<u64>>, FormatError> {
         self.check_sample_id(sample)?;
         let (chunk, index) = self.geometry.locate(sample);
@@ -314,11 +314,11 @@ impl<D: AsRef<[u8]>> Pack<D> {
         })
     }
 
-    /// The location of each body field's part in every chunk, except perhaps the last. It follows from the schema.
-    /// `None` if chunks have tables, or if there are no chunks.
+    /// The location of each body field's part, which is the same in every chunk, except perhaps in the last one. It
+    /// follows from the schema. `None` if chunks have tables, or if there are no chunks.
     ///
     /// # Errors
-    /// Errors in the first chunk's entry.
+    /// An error if the first chunk's entry is malformed.
     pub fn strided_parts(&self) -> Result<Option<Vec<PartEntry>>, FormatError> {
         if !self.schema.is_strided() || self.n_chunks() == 0 {
             return Ok(None);
@@ -394,7 +394,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// Calls `each` for every sample's path, in order, until it returns an error. Does nothing if there are no paths.
     ///
     /// # Errors
-    /// [`FormatError::ChecksumMismatch`], [`FormatError::BadPaths`], or what `each` returns.
+    /// [`FormatError::ChecksumMismatch`], [`FormatError::BadPaths`], or the error that `each` returns.
     pub fn for_each_path<E: From<FormatError>>(
         &self,
         mut each: impl FnMut(u64, &[u8]) -> Result<(), E>,

@@ -1,4 +1,4 @@
-//! Source paths, compressed in groups for random access. docs/reference/format.md, "Paths".
+//! Source paths, compressed in groups for random access. See docs/reference/format.md, "Paths".
 
 use crate::le::{self, len_u64};
 use crate::{FormatError, codec};
@@ -100,7 +100,7 @@ pub(crate) fn read_group(section: &[u8], n_samples: u64, sample: u64, out: &mut 
     let end = le::u64_at(table, at.saturating_add(16)).unwrap_or(len_u64(payload));
     // The frames are contiguous: there is no gap before the first one, and they do not overlap.
     if start > end || (group == 0 && start != 0) || decoded > MAX_GROUP_BYTES {
-        return Err(bad(format!("stored bytes {start}..{end} cannot give {decoded} decoded ones")));
+        return Err(bad(format!("stored bytes {start}..{end} cannot decode to {decoded} bytes")));
     }
     let frame = le::slice("path group", payload, start, end - start)?;
     codec::decompress(frame, decoded, out).map_err(bad)?;

@@ -1,9 +1,10 @@
-//! A keyed permutation of `0..n`. Each position is computed without a table. docs/reference/format.md, "Permutation".
+//! A keyed permutation of `0..n`. Each position is computed without a table. See docs/reference/format.md,
+//! "Permutation".
 //!
-//! It is a balanced Feistel network over the smallest even number of bits that holds `n`, with cycle walking (Black and
-//! Rogaway, "Ciphers with Arbitrary Finite Domains", 2002). The round function is the finalizer of SplitMix64 (Steele,
-//! Lea and Flood, 2014). Four rounds already give a pseudo-random permutation (Luby and Rackoff, 1988) if the round
-//! function is pseudo-random. Ours is not, and eight rounds compensate for that.
+//! It is a balanced Feistel network over the smallest even number of bits that holds `n`, with cycle walking (Black
+//! and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002). The round function is the finalizer of SplitMix64
+//! (Steele, Lea and Flood, 2014). Four rounds already give a pseudo-random permutation (Luby and Rackoff, 1988) if the
+//! round function is pseudo-random. This one is not, so eight rounds are used.
 
 /// Number of rounds.
 const ROUNDS: u64 = 8;
@@ -20,7 +21,8 @@ pub const fn mix64(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// A seeded 64-bit hash of `bytes`, for choices that must not depend on order. Do not use it as a checksum.
+/// A seeded 64-bit hash of `bytes`, for pseudo-random choices that do not depend on the order of inputs. Do not use it
+/// as a checksum.
 #[must_use]
 pub fn hash_bytes(seed: u64, bytes: &[u8]) -> u64 {
     let start = mix64(seed.wrapping_add(GOLDEN)) ^ crate::le::len_u64(bytes);
@@ -66,7 +68,8 @@ impl Permutation {
         if position >= self.n {
             return position;
         }
-        // The network permutes a power of four below 4n. On average, fewer than four steps lead back below n.
+        // The network permutes `0..m`, where `m` is a power of four below 4n. On average, fewer than four steps lead
+        // back below n.
         let mut x = position;
         loop {
             x = self.network(x);
@@ -113,8 +116,8 @@ mod tests {
 
     #[test]
     fn positions_are_spread_evenly() {
-        // Counts where 20,000 keys map 0 among 16 positions. The test is chi-squared with 15 degrees of freedom, whose
-        // 0.1 % quantile is 37.7.
+        // Counts where 20,000 keys map 0 among 16 positions. The chi-squared test has 15 degrees of freedom, and its 0.1 %
+        // quantile is 37.7.
         let mut counts = [0_f64; 16];
         for key in 0..20_000 {
             counts[usize::try_from(Permutation::new(16, key).at(0)).unwrap()] += 1.0;

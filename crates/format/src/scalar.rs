@@ -4,13 +4,13 @@ use half::{bf16, f16};
 
 use crate::DType;
 
-/// A number of any element type. Half precision is widened to [`Single`](Self::Single), which is exact.
+/// A number of any element type. Half precision is widened to [`Single`](Self::Single) without loss.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Scalar {
     /// A bool.
     Bool(bool),
-    /// A signed integer, or an unsigned one of at most 32 bits.
+    /// A signed integer, or an unsigned integer of at most 32 bits.
     Int(i64),
     /// A `u64`.
     Unsigned(u64),
@@ -21,7 +21,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// All integers up to this value are exact in an `f64`.
+    /// All integers up to this value are represented exactly in an `f64`.
     pub const EXACT_IN_F64: u64 = 1 << 53;
 
     /// The little-endian number at the start of `bytes`. `None` if there are too few bytes.
@@ -124,8 +124,8 @@ impl Scalar {
         }
     }
 
-    /// The same value, with [`Single`](Self::Single) widened to [`Double`](Self::Double). Its digits are then those of
-    /// the exact value.
+    /// The same value, with [`Single`](Self::Single) widened to [`Double`](Self::Double). It is then printed with the
+    /// digits of its exact value.
     #[must_use]
     pub fn widened(self) -> Self {
         match self {

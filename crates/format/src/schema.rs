@@ -1,4 +1,4 @@
-//! The schema: the ordered fields of a sample. docs/reference/format.md, "Schema".
+//! The schema: the ordered fields of a sample. See docs/reference/format.md, "Schema".
 
 use packds_system::to_u64;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::{DType, FormatError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FieldKind {
-    /// `dtype` elements of `shape`, which is the same for every sample.
+    /// Elements of type `dtype`. Their `shape` is the same for every sample.
     Tensor,
     /// A variable-size image: raw pixels or an encoded file, according to the field's `coding` column.
     Image,
@@ -46,7 +46,7 @@ impl FieldKind {
 pub enum Store {
     /// In the chunks.
     Body,
-    /// In a contiguous array after the chunks, which can be read on its own.
+    /// In a contiguous array after the chunks. The array can be read on its own.
     Column,
 }
 
@@ -152,7 +152,7 @@ impl Coding {
 /// Normalization of stored values for a network: `(value * scale - mean) / std` per channel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Normalize {
-    /// The factor that scales stored values to a range of 0 to 1: 1/255 for `u8` pixels.
+    /// The factor that scales stored values to the range 0 to 1: 1/255 for `u8` pixels.
     pub scale: f64,
     /// Mean of each channel, on a scale of 0 to 1.
     pub mean: Vec<f64>,
@@ -163,7 +163,7 @@ pub struct Normalize {
 }
 
 impl Normalize {
-    /// Whether every channel has both values, and all values are finite, as JSON requires.
+    /// Whether every channel has a mean and a standard deviation, and all numbers are finite, as JSON requires.
     fn is_usable(&self) -> bool {
         let all = self.mean.iter().chain(&self.std).chain([&self.scale]);
         self.mean.len() == self.std.len() && all.into_iter().all(|v| v.is_finite())
@@ -190,7 +190,7 @@ pub struct Field {
     /// The image field described by a width, height, channels or coding column.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
-    /// The image field that these seek indexes belong to: docs/reference/format.md, "Seek index".
+    /// The image field that these seek indexes belong to. See docs/reference/format.md, "Seek index".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seek_index_of: Option<String>,
     /// Its compression.
@@ -202,7 +202,7 @@ pub struct Field {
     /// Meaning of the channels: `rgb`, `gray` or `index` (class ids of a mask).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub color: Option<String>,
-    /// Normalization, to be applied or already applied.
+    /// Normalization that was applied, or is still to be applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub normalize: Option<Normalize>,
 }
@@ -282,7 +282,7 @@ impl Field {
         if (1..=MAX_NAME_BYTES).contains(&self.name.len()) && !self.name.contains(char::is_control) {
             return Ok(());
         }
-        let reason = format!("a name has 1 to {MAX_NAME_BYTES} bytes and no control characters");
+        let reason = format!("a name must have 1 to {MAX_NAME_BYTES} bytes and no control characters");
         Err(FormatError::schema(&self.name, reason))
     }
 
@@ -290,22 +290,22 @@ impl Field {
         let bad = |reason: String| Err(FormatError::schema(&self.name, reason));
         self.check_name()?;
         if self.shape.len() > MAX_DIMS || self.shape.contains(&0) {
-            return bad(format!("a shape has at most {MAX_DIMS} dimensions, none of them 0: found {:?}", self.shape));
+            return bad(format!("a shape must have at most {MAX_DIMS} nonzero dimensions, found {:?}", self.shape));
         }
         match self.item_bytes() {
-            Some(n) if n > MAX_ITEM_BYTES => return bad(format!("an item has at most 2^40 bytes, found {n}")),
-            None if self.kind == FieldKind::Tensor => return bad("an item has at most 2^40 bytes".to_owned()),
+            Some(n) if n > MAX_ITEM_BYTES => return bad(format!("an item must have at most 2^40 bytes, found {n}")),
+            None if self.kind == FieldKind::Tensor => return bad("an item must have at most 2^40 bytes".to_owned()),
             _ => {}
         }
         if self.kind != FieldKind::Tensor && (self.dtype != DType::U8 || !self.shape.is_empty()) {
-            return bad("an item of variable size has dtype u8 and no shape".to_owned());
+            return bad("a variable-size field must have dtype u8 and no shape".to_owned());
         }
         if self.store == Store::Column {
             if self.kind != FieldKind::Tensor || !self.codec.is_none() {
-                return bad("a column holds tensors, uncompressed".to_owned());
+                return bad("a column must hold uncompressed tensors".to_owned());
             }
             if self.item_bytes().is_none_or(|n| n > MAX_COLUMN_ITEM_BYTES) {
-                return bad(format!("a column's item has at most {MAX_COLUMN_ITEM_BYTES} bytes"));
+                return bad(format!("a column's item must have at most {MAX_COLUMN_ITEM_BYTES} bytes"));
             }
         }
         self.validate_image()
@@ -315,7 +315,7 @@ impl Field {
         let bad = |reason: String| Err(FormatError::schema(&self.name, reason));
         if !matches!(self.layout.as_deref(), None | Some("hwc" | "chw")) {
             let found = self.layout.as_deref().unwrap_or_default();
-            return bad(format!("layout is hwc or chw, found {found:?}"));
+            return bad(format!("layout must be hwc or chw, found {found:?}"));
         }
         if let Err(reason) = self.codec.check() {
             return bad(reason);
@@ -323,7 +323,7 @@ impl Field {
         if let Some(normalize) = &self.normalize
             && !normalize.is_usable()
         {
-            return bad("normalize has finite numbers, and as many means as standard deviations".to_owned());
+            return bad("normalize must have finite numbers, and as many means as standard deviations".to_owned());
         }
         let filter = self.codec.filter();
         if filter.is_none() {
@@ -341,13 +341,13 @@ impl Field {
             return bad("the subtract-green filter needs 3 channels".to_owned());
         }
         if filter.has(Filter::PLANAR) != (self.layout.as_deref() != Some("chw")) {
-            return bad("the planar filter goes with layout hwc, and only with it".to_owned());
+            return bad("the planar filter is required for layout hwc, and not allowed for chw".to_owned());
         }
         Ok(())
     }
 }
 
-/// The ordered fields of a sample. They are always valid.
+/// The ordered fields of a sample, validated on construction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schema {
     fields: Vec<Field>,
@@ -376,7 +376,7 @@ impl Schema {
             }
         }
         if !fields.iter().any(|f| f.store == Store::Body) {
-            return Err(FormatError::schema("*", "at least one field is in the body"));
+            return Err(FormatError::schema("*", "at least one field must be in the body"));
         }
         Self { fields }.with_valid_roles()?.with_valid_indexes()
     }
@@ -387,7 +387,7 @@ impl Schema {
             let Some(of) = &field.seek_index_of else { continue };
             let bad = |reason| Err(FormatError::schema(&field.name, reason));
             if field.kind != FieldKind::Bytes || field.store != Store::Body {
-                return bad("a seek index is a field of kind bytes in the body");
+                return bad("a seek index must be a field of kind bytes in the body");
             }
             let target = self.fields.iter().find(|f| f.name == *of);
             if target.is_none_or(|f| f.kind != FieldKind::Image) {
@@ -395,7 +395,7 @@ impl Schema {
             }
             let same = |f: &&Field| f.seek_index_of.as_ref() == Some(of);
             if self.fields.iter().filter(same).count() > 1 {
-                return bad("two fields are seek indexes of one image field");
+                return bad("two fields are seek indexes of the same image field");
             }
         }
         Ok(self)
@@ -418,7 +418,7 @@ impl Schema {
             if field.store != Store::Column || !fits {
                 let types: Vec<&str> = expected.iter().map(|d| d.name()).collect();
                 let (role, types) = (field.role.map_or("", Role::name), types.join(" or "));
-                let reason = format!("a field with role {role} is a column of {types}");
+                let reason = format!("a field with role {role} must be a column of {types}");
                 return Err(FormatError::schema(&field.name, reason));
             }
             let describes = matches!(field.role, Some(Role::Width | Role::Height | Role::Channels | Role::Coding));

@@ -1,4 +1,4 @@
-//! Statistics in the footer. docs/reference/format.md, "Statistics".
+//! Statistics in the footer. See docs/reference/format.md, "Statistics".
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ pub struct LabelStats {
 }
 
 impl LabelStats {
-    /// Up to this correlation, a file counts as shuffled.
+    /// Maximum correlation at which a file counts as shuffled.
     pub const SHUFFLED_ICC: f64 = 0.05;
 }
 
@@ -121,7 +121,7 @@ pub fn label_icc(labels: impl Iterator<Item = i64>, chunk_samples: u32) -> Optio
     Some((within - total) / (1.0 - total))
 }
 
-/// A ratio of counts. Counts above 2^53 are rounded, which does not matter for a statistic.
+/// A ratio of counts. Counts above 2^53 are rounded, but this error is negligible in a statistic.
 #[expect(clippy::cast_precision_loss, reason = "a ratio does not need more than 53 bits")]
 fn ratio(part: u128, whole: u128) -> f64 {
     part as f64 / whole as f64

@@ -13,7 +13,7 @@ use crate::{ChunkEntry, FormatError};
 pub struct ChunkDamage {
     /// The error, with the chunk, its samples and its location.
     pub error: FormatError,
-    /// The samples whose own checksums fail, if these are available.
+    /// The samples that fail their own checksums. Empty if samples have no checksums.
     pub bad_samples: Vec<u64>,
 }
 
@@ -84,7 +84,8 @@ fn check_padding<D: AsRef<[u8]>>(pack: &Pack<D>, what: &'static str, start: u64,
 /// parts are zero. Decompresses only if the checksum fails.
 ///
 /// # Errors
-/// The damage. On a mismatch, samples are checked one by one to identify the damaged ones.
+/// The damage found. If the chunk's checksum does not match, samples are checked one by one to identify the damaged
+/// ones.
 pub fn check_chunk<D: AsRef<[u8]>>(pack: &Pack<D>, chunk: u64, bytes: &[u8]) -> Result<(), ChunkDamage> {
     let plain = |error| ChunkDamage { error, bad_samples: Vec::new() };
     let entry = pack.chunk_entry(chunk).map_err(plain)?;

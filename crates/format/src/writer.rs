@@ -40,7 +40,7 @@ impl PackOptions {
         Self { schema, chunk_samples, align_log2: 12, pack_uuid: none, dataset_uuid: none }
     }
 
-    /// Samples per block: as many as have 1 MiB of fixed-size items, but at least 1 sample and at most a chunk.
+    /// Samples per block: enough for 1 MiB of fixed-size items, but at least 1 sample and at most a chunk.
     #[must_use]
     pub fn block_samples(&self) -> u32 {
         const BLOCK_BYTES: u64 = 1 << 20;
@@ -92,7 +92,7 @@ pub struct PackWriter<W> {
     /// The blocks of the current chunk.
     open: Vec<Block>,
     open_samples: u32,
-    /// Blocks already written, whose memory can be reused.
+    /// Written blocks with memory that can be reused.
     spent: Vec<Block>,
     chunks: Vec<ChunkEntry>,
     n_samples: u64,
@@ -199,7 +199,7 @@ impl<W: Write> PackWriter<W> {
         if self.open_samples == self.options.chunk_samples { self.write_chunk() } else { Ok(()) }
     }
 
-    /// A written block to reuse, for [`BlockBuilder::recycle`](crate::BlockBuilder::recycle).
+    /// A written block, to be passed to [`BlockBuilder::recycle`](crate::BlockBuilder::recycle).
     pub fn reclaim(&mut self) -> Option<Block> {
         self.spent.pop()
     }

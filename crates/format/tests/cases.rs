@@ -1,6 +1,6 @@
 //! The golden packs: the purpose, the writer's options and the items of each.
 //!
-//! The content is a function of (field, sample), so the tests know it without the files. Existing cases never
+//! The content is a function of (field, sample), so the tests can compute it without the files. Existing cases never
 //! change, because their files never do. A new feature gets a new case.
 
 use packds_format::{
@@ -16,7 +16,7 @@ pub(crate) struct Case {
     pub(crate) n_samples: u64,
     /// The writer's options.
     pub(crate) options: PackOptions,
-    /// The codings of the items of image fields, in turn.
+    /// The codings of image items. Item after item takes the next one, starting over at the end.
     codings: &'static [Coding],
     path: Option<fn(u64) -> Vec<u8>>,
     has_footer: bool,
@@ -175,7 +175,7 @@ fn noise(seed: u64, len: usize) -> Vec<u8> {
     (0_u64..).flat_map(|i| mix64(seed.wrapping_add(i)).to_le_bytes()).take(len).collect()
 }
 
-/// Bytes that rise slowly in three channels, like a bright sky.
+/// A slow gradient in three channels, like a bright sky, with some noise.
 fn gradient(sample: u64, len: usize) -> Vec<u8> {
     let value =
         |i: u64| (i / 3 * 2 + i % 3 * 40 + sample * 11 + u64::from(mix64(i).is_multiple_of(64))).to_le_bytes()[0];

@@ -1,4 +1,5 @@
-//! Every flipped bit, every truncation and every extension of a pack is found. docs/reference/format.md, "Abuse list", 2 to 4.
+//! Every flipped bit, every truncation and every extension of a pack is detected. See docs/reference/format.md, "Abuse
+//! list", 2 to 4.
 
 use packds_format::{
     BlockBuilder, Codec, DType, Field, FieldKind, FooterParts, FormatError, Pack, PackOptions, PackWriter, Role,
@@ -7,7 +8,7 @@ use packds_format::{
 
 use crate::cases::cases;
 
-/// All errors that opening and verifying a file find.
+/// All errors found by opening and verifying a file.
 fn is_damaged(file: &[u8]) -> bool {
     let Ok(pack) = Pack::open(file) else {
         return true;
@@ -64,7 +65,7 @@ fn every_extension_is_refused() {
             assert!(matches!(Pack::open(long), Err(FormatError::NoTrailer { .. })), "{n} bytes");
         }
     }
-    // Two concatenated packs end with a trailer, but not with one for the whole file.
+    // Two concatenated packs end with a trailer, but it does not describe the whole file.
     let twice = [file.as_slice(), &file].concat();
     assert!(matches!(Pack::open(twice), Err(FormatError::WrongLength { .. })));
 }
@@ -119,8 +120,8 @@ fn naming_the_bad_samples_of_a_large_chunk_is_not_quadratic() {
     let mut file = with_sample_checksums(100_000, 8, Codec::Zstd { level: 1, filter });
     let pack = Pack::open(file.as_slice()).unwrap();
     let bytes = pack.chunk_bytes_unchecked(0).unwrap().to_vec();
-    // Only two checksums are wrong: the last sample's, and the chunk's. Samples are checked only because the chunk's is
-    // wrong.
+    // Only two checksums are wrong: the last sample's, and the chunk's. Samples are checked only because the chunk's
+    // checksum is wrong.
     let column = usize::try_from(pack.columns()[0].offset).unwrap();
     crate::support::put(&mut file, column + 4 * 99_999, &[0; 4]);
     crate::support::reseal(&mut file);

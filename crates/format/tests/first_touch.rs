@@ -1,5 +1,5 @@
-//! Damage never goes unnoticed. Every function that reads returns the same as before the damage, or an error that names
-//! the damage.
+//! Damage never goes unnoticed. Every reading function returns either the same as before the damage, or an error that
+//! names the damaged part.
 
 use std::fmt::Debug;
 
@@ -7,7 +7,7 @@ use packds_format::{Bitmap, FormatError, Pack};
 
 use crate::support::golden_folder;
 
-/// A run of bytes with its own checksum, and its name in errors.
+/// A range of bytes with its own checksum, and its name in errors.
 struct Place {
     name: String,
     first: u64,
@@ -35,7 +35,7 @@ fn places(pack: &Pack<Vec<u8>>) -> Vec<Place> {
     sections.chain(columns).chain(chunks).flatten().collect()
 }
 
-/// The result of a function that reads: its name, and its values as text or the error.
+/// The result of a reading function: its name, and either its values as text or the error.
 type Told = (String, Result<String, String>);
 
 fn told(way: String, result: Result<impl Debug, FormatError>) -> Told {
@@ -118,7 +118,7 @@ fn each_way_of_reading_gives_what_it_gave_or_names_the_damage() {
                 };
                 let is_named = |error: &str| error.contains(&place.name);
                 let is_told = found.iter().any(|(_, r)| r.as_ref().is_err_and(|e| is_named(e)));
-                assert!(is_told, "{name}: {} at {at} is told by nothing", place.name);
+                assert!(is_told, "{name}: {} at {at} is not detected", place.name);
                 if opened.is_err() {
                     continue;
                 }

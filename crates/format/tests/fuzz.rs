@@ -79,7 +79,7 @@ fn mutated_packs_do_not_panic() {
         }
     }
     println!("{ITERATIONS} mutated packs, {opened} of them opened, {:?}", start.elapsed());
-    assert!(opened > ITERATIONS / 10, "only {opened} opened: the mutations do not get past opening");
+    assert!(opened > ITERATIONS / 10, "only {opened} packs opened: most mutations fail on opening");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use packds_format::{
 
 /// The limits are small, so that a frame with a large output does not slow down the fuzzer.
 pub(crate) const LIMITS: Limits = Limits { chunk_bytes: 4 << 20, json_bytes: 1 << 20 };
-/// Maximum number of chunks, samples and paths to read: a small file may have very many.
+/// Maximum number of chunks, samples and paths to read, because a small file may declare very many.
 const MOST: u64 = 64;
 
 /// Opens a pack.
@@ -26,7 +26,7 @@ fn ends(n: u64) -> impl Iterator<Item = u64> {
 pub(crate) fn verify(bytes: &[u8]) {
     let Some(pack) = open(bytes) else { return };
     let found = check_outside_chunks(&pack).err().unwrap_or_default();
-    assert!(found.len() <= 100, "an error list without end");
+    assert!(found.len() <= 100, "too many errors");
     for chunk in ends(pack.n_chunks()) {
         // The checks of opening ensure that every chunk is inside the file.
         let bytes = pack.chunk_bytes_unchecked(chunk).unwrap_or(&[]);
@@ -99,11 +99,11 @@ pub(crate) fn round_trip(bytes: &[u8]) {
         let source = content.iter().copied().chain(std::iter::repeat(sample));
         source.skip(at % (content.len() + 1)).take(len).collect()
     };
-    let file = write(&schema, chunk_samples, n_samples, item).expect("what the writer accepts it writes");
-    let pack = Pack::open(file.as_slice()).expect("what was written opens");
+    let file = write(&schema, chunk_samples, n_samples, item).expect("write a valid pack");
+    let pack = Pack::open(file.as_slice()).expect("open the written pack");
     for sample in 0..n_samples {
         for (number, field) in schema.fields().iter().enumerate() {
-            let found = pack.item(number, sample.into()).expect("what was written reads");
+            let found = pack.item(number, sample.into()).expect("read the written items");
             assert!(found == item(field, number, sample), "field {number}, sample {sample}");
         }
     }

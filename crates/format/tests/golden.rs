@@ -58,7 +58,7 @@ fn the_writer_still_makes_the_golden_bytes() {
             println!("{}: written with zstd {}, bytes not compared", case.name, list[case.name].2);
             compare(&case, &Pack::open(bytes).unwrap());
         } else {
-            assert!(bytes == golden, "{}: the writer makes other bytes", case.name);
+            assert!(bytes == golden, "{}: the writer produces different bytes", case.name);
         }
     }
 }
@@ -92,7 +92,7 @@ fn compare(case: &Case, pack: &Pack<Vec<u8>>) {
     }
 }
 
-/// Compressed items block by block. Reading past the last block is an error.
+/// Compares compressed items block by block. Reading past the last block is an error.
 fn compare_by_blocks(case: &Case, pack: &Pack<Vec<u8>>) {
     let name = case.name;
     for (position, (number, field)) in pack.schema().body().enumerate() {

@@ -1,11 +1,11 @@
-//! No file makes a reader allocate much more than the file's own length and the limits justify.
-//! docs/reference/format.md, "Abuse list", 7 to 12 and 15. It is a separate binary, because memory is counted for the
-//! whole process.
+//! No file makes a reader allocate much more than the file's own length and the limits justify. See
+//! docs/reference/format.md, "Abuse list", 7 to 12 and 15. These tests are a separate binary, because memory is
+//! counted for the whole process.
 
 #[cfg(test)]
 mod cases;
 #[cfg(test)]
-#[expect(dead_code, reason = "memory is counted for reading only")]
+#[expect(dead_code, reason = "only the memory for reading is measured")]
 mod fuzz_bodies;
 #[cfg(test)]
 #[expect(dead_code, reason = "the other test binary compares the errors")]
@@ -51,8 +51,8 @@ mod memory {
         assert!(used <= limit, "{name}: {used} bytes for a file of {}", file.len());
     }
 
-    /// Twice the limit of a block, because the output buffer of a frame grows by doubling, plus some memory for the
-    /// tables.
+    /// Maximum memory to read a file. It includes twice the limit of a block, because the output buffer of a frame
+    /// grows by doubling, and some memory for the tables.
     fn bound(file: &[u8]) -> usize {
         16 * file.len() + 2 * usize::try_from(fuzz_bodies::LIMITS.chunk_bytes).unwrap() + MIB
     }
@@ -89,7 +89,8 @@ mod memory {
         let schema = Schema::new(vec![field]).unwrap();
         let mut writer = PackWriter::new(Vec::new(), PackOptions::new(schema, 1)).unwrap();
         let mut block = BlockBuilder::new(writer.schema());
-        // Noise is stored uncompressed with its table of 16 bytes. It has as many bytes as the frame will have.
+        // Noise does not compress, so the block is stored as is: a table of 16 bytes and the item. The frame that
+        // replaces it has the same length.
         let mut random = Random(4);
         let noise = std::iter::repeat_with(|| random.next().to_le_bytes()[0]);
         let item: Vec<u8> = noise.take(frame.len() - 16).collect();

@@ -1,4 +1,4 @@
-//! Packs beyond 4 GiB, 2^32 samples and 16 million chunks. Their bytes are untouched zeros, which use address space
+//! Packs beyond 4 GiB, 2^32 samples and 16 million chunks. Their bytes are untouched zeros, so they use address space
 //! but no memory.
 
 use std::io::Write;
@@ -78,7 +78,7 @@ fn zeros(n: u64, chunk_samples: u32) -> (Vec<u8>, usize) {
     let mut file = vec![0; footer + (64 << 20) + (8 << 20)];
     file[..place(data_off)].copy_from_slice(&empty[..place(data_off)]);
 
-    // Among the empty pack's three required sections, only the chunk table grows.
+    // The sections are those of the empty pack, except that the chunk table is longer.
     let old = crate::support::sections(&empty);
     let part = |i: usize| empty[place(old[i].offset)..place(old[i].offset + old[i].len)].to_vec();
     let chunk = crc32c(&vec![0; place(chunk_samples.into())]).to_le_bytes();

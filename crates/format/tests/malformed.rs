@@ -30,7 +30,7 @@ fn every_malformed_file_gives_its_error() {
         n_files += 1;
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         let error = first_error(&std::fs::read(&path).unwrap());
-        let error = error.unwrap_or_else(|| panic!("{name}: nothing is wrong with it"));
+        let error = error.unwrap_or_else(|| panic!("{name}: no error was found"));
         assert!(!error.to_string().is_empty());
         let found = format!("{error:?}");
         if expected.get(&name) != Some(&found) {
@@ -41,7 +41,7 @@ fn every_malformed_file_gives_its_error() {
     assert_eq!(n_files, expected.len());
 }
 
-/// Every file can be made again by the program, so none has an unknown origin.
+/// The program reproduces every file exactly, so the origin of each file is known.
 #[test]
 fn malformed_files_are_those_of_the_cases() {
     let made = malformed();

@@ -201,7 +201,7 @@ fn footers() -> Vec<(&'static str, File)> {
     ]
 }
 
-/// The pack with another schema.
+/// The pack with a different schema.
 fn with_schema(file: &[u8], json: &str) -> File {
     rebuild(file, |parts| parts[0].bytes = json.as_bytes().to_vec())
 }
@@ -365,7 +365,7 @@ fn blocks() -> Vec<(&'static str, File)> {
     let text = || golden("zstd_text");
     let body = |file: &File| place(get(file, 88, 8));
     let entry = body(&frames());
-    // There is one entry. At 64 the part starts: two block offsets, one decoded length, the frame.
+    // The directory has one entry. The part starts at byte 64: two block offsets, one decoded length, the frame.
     let table = entry + 64;
     let payload = table + 24;
     let text_table = body(&text()) + 128;

@@ -46,7 +46,7 @@ fn page() -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-/// The rows of the first table below a heading (or text) whose first column has this name.
+/// The rows of the first table after `below` (a heading or text) that has this first column.
 fn table(below: &str, first_column: &str) -> Vec<Vec<String>> {
     let page = page();
     let start = page.find(below).unwrap_or_else(|| panic!("{below:?} is not in docs/reference/format.md"));
@@ -62,7 +62,7 @@ fn table(below: &str, first_column: &str) -> Vec<Vec<String>> {
 fn number(text: &str) -> u64 {
     match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).unwrap(),
-        None => text.parse().unwrap_or_else(|_| panic!("{text:?} is no number")),
+        None => text.parse().unwrap_or_else(|_| panic!("{text:?} is not a number")),
     }
 }
 
@@ -86,7 +86,7 @@ fn owned(layout: &[(&str, usize, usize)]) -> Vec<(String, usize, usize)> {
 /// The end of a table's last row, from its columns offset and size.
 fn end(rows: &[Vec<String>]) -> u64 {
     rows.iter().fold(0, |end, row| {
-        assert_eq!(number(&row[0]), end, "hole or overlap before {row:?}");
+        assert_eq!(number(&row[0]), end, "gap or overlap before {row:?}");
         end + number(&row[1])
     })
 }

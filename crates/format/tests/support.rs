@@ -1,5 +1,5 @@
-//! A second implementation of the layout in docs/reference/format.md, for tests. It finds positions in files that may
-//! be damaged, and corrects checksums so that damage is not detected by them.
+//! A second implementation of the layout in docs/reference/format.md, for tests. It locates the parts of files that
+//! may be damaged, and corrects checksums so that they do not reveal the damage.
 //!
 //! Nothing here panics, whatever the bytes. Positions outside the file are ignored.
 
@@ -113,7 +113,7 @@ pub(crate) fn reseal_outside(file: &mut [u8]) {
     put(file, at + 52, &crc.to_le_bytes());
 }
 
-/// The positions of chunk `k` and its checksum.
+/// The positions of chunk `k` and of its checksum.
 pub(crate) fn chunk_place(file: &[u8], table: &Section, k: u64) -> (u64, u64, usize) {
     let at = place(table.offset).saturating_add(16);
     if get(file, place(table.offset).saturating_add(12), 4) == 1 {

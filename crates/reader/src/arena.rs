@@ -9,8 +9,8 @@
 //!
 //! Every access to the map goes through three types, and each byte belongs to exactly one of them:
 //!
-//! - The numbers of free slots are in one list. [`Arena::take`] removes a number. It is put back only when the single
-//!   `Owner` that was made for it is dropped. So a slot has at most one `Owner` at any time.
+//! - The numbers of free slots are in one list. [`Arena::take`] removes a number. The number is put back only when
+//!   the single `Owner` that was made for it is dropped. So a slot has at most one `Owner` at any time.
 //! - [`SlotMut`] holds the `Owner` itself and lends its bytes by the rules of `&self` and `&mut self`.
 //! - [`SlotMut::split`] moves the `Owner` into an `Arc` that only pieces hold. Their ranges do not overlap, and each
 //!   piece only lends its own range. [`PieceMut::join`] makes a `SlotMut` again only from the last piece, when there
@@ -39,7 +39,7 @@ pub(crate) const HUGE_PAGE: usize = 2 << 20;
 /// Maximum number of NUMA nodes.
 const MOST_NODES: usize = 1024;
 
-/// Equal slots of memory, reserved once. See the [module](self).
+/// Slots of equal size in memory that is reserved once. See the [module](self).
 #[derive(Debug)]
 pub struct Arena {
     map: MmapRaw,
@@ -84,7 +84,7 @@ impl Arena {
         let map = MmapRaw::from(options.map_anon()?);
         let start = map.as_ptr().align_offset(HUGE_PAGE).min(HUGE_PAGE);
         if !cfg!(miri) {
-            // This is only a hint. Without it, pages are small, which is slower.
+            // This is only a hint. If it fails, the pages are small and access is slower.
             let _ = map.advise_range(Advice::HugePage, start, len);
         }
         Ok(Arc::new(Self {
@@ -202,7 +202,7 @@ struct Owner {
 impl Owner {
     /// The slot's first byte.
     fn base(&self) -> *mut u8 {
-        // At most the length of the map, which was computed without overflow.
+        // No overflow: the offset is at most the length of the map.
         let offset = self.arena.start + self.number * self.arena.slot_bytes;
         self.arena.map.as_mut_ptr().wrapping_add(offset)
     }
@@ -215,7 +215,7 @@ impl Drop for Owner {
     }
 }
 
-/// An exclusive slot: `&mut [u8]`.
+/// Exclusive access to a slot, as `&mut [u8]`.
 #[derive(Debug)]
 pub struct SlotMut {
     owner: Owner,
@@ -257,8 +257,8 @@ impl Deref for SlotMut {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the slot's bytes are in the map, which the owner keeps, and are always initialized. Nobody else has
-        // the owner, so nobody writes to them while `self` is borrowed. Their number fits in `isize`.
+        // SAFETY: the slot's bytes are in the map, which the owner keeps, and are always initialized. No other code
+        // has the owner, so no other code writes to them while `self` is borrowed. Their number fits in `isize`.
         unsafe { slice::from_raw_parts(self.owner.base(), self.owner.arena.slot_bytes) }
     }
 }
@@ -270,7 +270,7 @@ impl DerefMut for SlotMut {
     }
 }
 
-/// An exclusive part of a slot: `&mut [u8]`.
+/// Exclusive access to a part of a slot, as `&mut [u8]`.
 #[derive(Debug)]
 pub struct PieceMut {
     owner: Arc<Owner>,
@@ -279,7 +279,7 @@ pub struct PieceMut {
 }
 
 impl PieceMut {
-    /// Gives up this piece. The caller that gives up the last piece gets the whole slot.
+    /// Gives up this piece. The last caller gets the whole slot.
     #[must_use]
     pub fn join(self) -> Option<SlotMut> {
         Arc::into_inner(self.owner).map(|owner| SlotMut { owner })
@@ -305,7 +305,7 @@ impl DerefMut for PieceMut {
     }
 }
 
-/// A read-only slot: `&[u8]`, shared.
+/// Shared, read-only access to a slot, as `&[u8]`.
 #[derive(Debug, Clone)]
 pub struct SlotRef {
     owner: Arc<Owner>,

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use crate::human;
 
-/// Rejects requests for more memory than is available. The system would grant them, but would end the process when the
-/// memory is touched.
+/// Rejects requests for more memory than is available. Otherwise the system would grant them, and kill the process
+/// when it touches the memory.
 ///
 /// # Errors
 /// [`io::ErrorKind::OutOfMemory`], with the available memory.

@@ -2,8 +2,8 @@
 //!
 //! An ordinary store first reads the cache line that it overwrites, and evicts other useful data. A batch is larger
 //! than the caches and is written completely, so this traffic is wasted. Non-temporal stores avoid it.
-//! docs/internals/performance.md has measurements. (Intel 64 and IA-32 Architectures Optimization Reference Manual,
-//! "Non-temporal stores".)
+//! docs/internals/performance.md has measurements. Source: Intel 64 and IA-32 Architectures Optimization Reference
+//! Manual, "Non-temporal stores".
 
 /// Smaller items are copied with ordinary stores, because most of their bytes are in the unaligned ends.
 #[cfg(target_arch = "x86_64")]

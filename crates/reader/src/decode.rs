@@ -7,7 +7,7 @@ use packds_system::{to_u64, to_usize};
 use crate::Pack;
 use crate::augment::AugmentError;
 
-/// Decodes the items of a variable-size image field. Use one per thread: it keeps a decoder's buffers.
+/// Decodes the items of a variable-size image field. Use one per thread, because it holds the decoder's buffers.
 #[derive(Debug)]
 pub struct ItemDecoder {
     field: SizedField,
@@ -101,7 +101,7 @@ impl SizedField {
 
     fn shape(&self, sides: [u64; 3]) -> Vec<usize> {
         let n_sides = if self.color == Color::Index { 2 } else { 3 };
-        // A side that exceeds the address space cannot match existing pixels.
+        // A side that exceeds the address space cannot match pixels in memory.
         sides.into_iter().take(n_sides).map(to_usize).collect()
     }
 }

@@ -55,7 +55,8 @@ pub enum ReadError {
         /// Its length now.
         found: u64,
     },
-    /// The file was written to after it was opened, or only its modification time changed. Both look the same.
+    /// The file was written to after it was opened, or only its modification time changed. The two cases cannot be
+    /// distinguished.
     #[error("{}: changed after it was opened: its modification time differs", path.display())]
     Modified {
         /// The file.

@@ -2,7 +2,7 @@
 //!
 //! # A tour
 //!
-//! [`open`] maps a pack. It checks everything except the chunks and columns, which takes milliseconds for a pack of any
+//! [`open`] maps a pack. It checks everything except the chunks and columns. This takes milliseconds for a pack of any
 //! size. [`open_bytes`] opens a pack in memory, such as this one with ten images:
 //!
 //! ```

@@ -60,7 +60,7 @@ impl MappedFile {
         options.len(to_usize(len));
         // SAFETY: `MmapOptions::map` requires that the file is not modified while it is mapped, by this process or
         // another. This process never writes to a pack. The top of this module describes what we rely on for other
-        // processes, and what happens otherwise. Treat this reasoning as suspect.
+        // processes, and what happens otherwise. Nothing enforces this, so it is an assumption.
         let map = unsafe { options.map(&file) }?;
         // SAFETY: the map consists of whole pages of its own mapping. Its users check whether they saw zeros, and
         // `Guarded` drops the guard before the map.
@@ -78,8 +78,8 @@ impl Storage for MappedFile {
         self.file.read_at(out, offset)
     }
 
-    /// The change time is not used, because it also changes when another pack is renamed to this path, which is the
-    /// normal way to replace a pack.
+    /// The change time is not used, because it also changes when another pack is renamed to this path, the normal way
+    /// to replace a pack.
     fn version(&self) -> io::Result<Version> {
         let metadata = self.file.metadata()?;
         Ok(Version { len: metadata.len(), modified: metadata.modified().ok() })
@@ -121,7 +121,7 @@ impl Storage for MappedFile {
         let len = to_usize(len).min(self.bytes().len().saturating_sub(offset));
         let Some(guarded) = self.map.as_ref().filter(|_| len > 0) else { return Ok(()) };
         match guarded.map.advise_range(Advice::PopulateRead, offset, len) {
-            // Before Linux 5.14, this can only start reading. One call starts at most as much as the disk's read-ahead.
+            // Before Linux 5.14, this can only start reading. One call requests at most the disk's read-ahead.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                 let pieces = (offset..offset + len).step_by(READ_AHEAD_BYTES);
                 pieces.into_iter().try_for_each(|start| {

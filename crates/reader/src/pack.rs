@@ -117,7 +117,7 @@ impl Pack {
         self.check_pages()
     }
 
-    /// Like [`still_good`](Self::still_good), but the file may be written to.
+    /// Like [`still_good`](Self::still_good), but the file may have been written to.
     pub(crate) fn no_page_lost(&self) -> Result<(), ReadError> {
         self.check_len()?;
         self.check_pages()
@@ -193,7 +193,7 @@ impl Pack {
         lacks.unwrap_or(Some(true))
     }
 
-    /// The offsets of the sampled pages, and the number of bytes that each page stands for.
+    /// The offsets of the sampled pages, and the number of bytes that each page represents.
     fn looked_at(&self) -> (impl Iterator<Item = u64>, u64) {
         let step = 16 * rustix::param::page_size();
         ((0..self.file_len()).step_by(step), to_u64(step))

@@ -20,7 +20,7 @@ pub struct Sample<'a> {
 pub struct Item<'a> {
     /// Element type. `u8` for variable-size items.
     pub dtype: DType,
-    /// Dimensions. Variable-size items have one dimension, which is their number of bytes.
+    /// Dimensions. Variable-size items have one dimension: their number of bytes.
     pub shape: Vec<usize>,
     /// The elements in C order, little-endian.
     pub bytes: Cow<'a, [u8]>,
@@ -34,7 +34,7 @@ pub struct Chunk<'a> {
 }
 
 impl Pack {
-    /// Returns a sample by its position in the file, from 0. Its data is read later.
+    /// Returns a sample by its position in the file, from 0. Its data is read on access.
     ///
     /// # Errors
     /// [`FormatError::OutOfRange`], with the path.
@@ -44,7 +44,7 @@ impl Pack {
         Ok(Sample { pack: self, id })
     }
 
-    /// Returns a chunk by its number, from 0. Its data is read later.
+    /// Returns a chunk by its number, from 0. Its data is read on access.
     ///
     /// # Errors
     /// As for [`sample`](Self::sample).
@@ -93,8 +93,8 @@ impl<'a> Sample<'a> {
         Ok(Item { dtype: field.dtype, shape, bytes })
     }
 
-    /// Verifies the checksum of its items again, even if it was verified before. If the pack has no checksums per
-    /// sample, this verifies the chunk on first access.
+    /// Verifies the checksum of the sample's items again, even if it was verified before. If the pack has no checksums
+    /// per sample, this verifies the chunk on first access.
     ///
     /// # Errors
     /// [`ReadError::Format`] with both checksums, [`ReadError::Changed`].
@@ -124,7 +124,7 @@ impl<'a> Chunk<'a> {
         self.number
     }
 
-    /// The positions of its samples in the file.
+    /// The positions of the chunk's samples in the file.
     pub fn samples(&self) -> std::ops::Range<u64> {
         let geometry = self.pack.geometry();
         let first = geometry.first_sample(self.number);

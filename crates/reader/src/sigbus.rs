@@ -1,13 +1,13 @@
-//! Handles SIGBUS, which a memory map raises if its file was truncated or its disk failed.
+//! Handles SIGBUS. The kernel raises it on access to a memory map if the file was truncated or its disk failed.
 //!
 //! A process has a single handler for this signal, so this module has a single one too. If the address is in guarded
 //! memory, the handler maps pages of zeros there, counts them, and lets the read continue. The reader checks the guard
 //! afterwards and rejects the data. All other signals go to the previous handler, or get their previous default action.
 //!
 //! Other code may install its own handler later. PyTorch does so in its workers, and so does Python's `faulthandler`
-//! when it is enabled. Therefore [`protect`] checks before a read whether this handler is still installed, and installs
-//! it again if it is not. This is done when a pack is opened, in every step of a loader, and for each single sample or
-//! chunk that is read. It also detects a handler that a forked process inherited.
+//! when it is enabled. Therefore [`protect`] checks before a read whether this handler is still installed, and
+//! installs it again if it is not. This is done when a pack is opened, in every step of a loader, and for each single
+//! sample or chunk that is read. The check also detects a handler that a forked process inherited.
 //!
 //! This module only handles SIGBUS. It does not restore data: lost memory stays lost until it is unmapped.
 
@@ -200,7 +200,7 @@ fn is_ours(action: &libc::sigaction) -> bool {
     action.sa_sigaction == address()
 }
 
-/// Saves an action for passing on signals. A handler that is installed repeatedly does not take memory each time.
+/// Saves an action for passing on signals. If a handler is installed repeatedly, memory is allocated only once.
 fn remember(action: &libc::sigaction) {
     // SAFETY: the pointer is null or from `Box::into_raw` below. It is never freed and never written again.
     let latest = unsafe { LATEST.load(Ordering::Acquire).as_ref() };
@@ -237,7 +237,7 @@ fn default_action() -> libc::sigaction {
 extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: because of SA_SIGINFO, the kernel calls the handler with a valid siginfo that no other code uses.
     let fault = unsafe { &*info };
-    // Only a fault has an address. Codes up to 0 are signals that were sent.
+    // Codes up to 0 are signals that were sent. Only a fault has an address.
     if fault.si_code > 0 {
         // SAFETY: for a fault, the address is the field that is set.
         let address = unsafe { fault.si_addr() }.addr();
@@ -263,7 +263,7 @@ fn replace(address: usize) -> bool {
             let _ = slot.first_lost.compare_exchange(0, address, Ordering::SeqCst, Ordering::SeqCst);
             slot.lost.fetch_add(1, Ordering::SeqCst);
             // Replace a single page, because the rest may be intact. If the process has too many mappings for that,
-            // replace the whole rest, which merges many mappings into one.
+            // replace the whole rest: this merges many mappings into one.
             return map_zeros(first, page) || map_zeros(first, end.saturating_sub(first));
         }
         block = current.next();
@@ -358,8 +358,8 @@ fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
         // The signal was ignored before, so it is ignored here.
     } else if flags & libc::SA_SIGINFO != 0 {
         type Handler = extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
-        // SAFETY: the flag says that the number is a function with this signature. It is neither of the two numbers
-        // that are not functions. The code that installed it did so for this signal.
+        // SAFETY: the flag says that the number is a function with this signature. It is neither of the two special
+        // numbers (default and ignore). The code that installed it did so for this signal.
         let handler: Handler = unsafe { mem::transmute(action) };
         handler(signal, info, context);
     } else {

@@ -20,7 +20,7 @@ use bytes::Bytes;
 
 pub(crate) use self::memory::Memory;
 
-/// A storage backend: the bytes of one pack, which it lends as one slice. They are expected not to change.
+/// A storage backend. It lends the bytes of one pack as one slice. The bytes are expected not to change.
 pub(crate) trait Storage: fmt::Debug + Send + Sync {
     /// All bytes, without a copy. Every call returns the same slice. A page that cannot be read appears as zeros, and
     /// [`first_lost`](Self::first_lost) reports it.
@@ -43,7 +43,8 @@ pub(crate) trait Storage: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// Offset of the first unreadable byte in [`bytes`](Self::bytes), which reads as zero. `None` if there is none.
+    /// Offset of the first unreadable byte in [`bytes`](Self::bytes), which reads as zero. `None` if all bytes are
+    /// readable.
     fn first_lost(&self) -> Option<u64> {
         None
     }
@@ -61,7 +62,8 @@ pub(crate) trait Storage: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// Brings bytes into memory before they are read. Blocks until they are there. The range may end past the last byte.
+    /// Loads bytes into memory before they are read. Blocks until they are there. The range may end past the last
+    /// byte.
     fn load(&self, _offset: u64, _len: u64) -> io::Result<()> {
         Ok(())
     }

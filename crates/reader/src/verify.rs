@@ -62,7 +62,7 @@ pub struct BadChunk {
     pub error: FormatError,
 }
 
-/// A sample whose own checksum fails.
+/// A sample that does not match its own checksum.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BadSample {
@@ -151,7 +151,7 @@ pub fn verify(
 #[derive(Default)]
 struct Found {
     damaged: Vec<Damaged>,
-    /// Wrong items in chunks whose checksums are valid, with these chunks.
+    /// Wrong items in chunks with valid checksums, each with the number of its chunk.
     wrong: Vec<(u64, FormatError)>,
 }
 
@@ -160,7 +160,7 @@ struct Damaged {
     samples: Vec<u64>,
 }
 
-/// The work, which is assigned from front to back in runs of chunks.
+/// The work. Runs of chunks are assigned from front to back.
 struct Tasks<'a> {
     pack: &'a Pack,
     task_chunks: u64,

@@ -1,5 +1,5 @@
-//! Damage never goes unnoticed. Samples, chunks, selections and loaders return the same as before the damage, or an
-//! error that names the damage.
+//! Damage never goes unnoticed. Samples, chunks, selections and loaders return either the same as before the damage,
+//! or an error that names the damaged part.
 
 #![cfg(test)]
 
@@ -14,7 +14,7 @@ use packds_reader::loader::{LoadError, Loader};
 use packds_reader::plan::{Choice, Order};
 use packds_reader::{Access, Checksums, Pack, open};
 
-/// A run of bytes with its own checksum, and its name in errors.
+/// A range of bytes with its own checksum, and its name in errors.
 struct Place {
     name: String,
     is_chunk: bool,
@@ -43,7 +43,7 @@ fn places(pack: &Pack) -> Vec<Place> {
     all.flatten().collect()
 }
 
-/// The result of a function that reads: its name, and its values as text or the error.
+/// The result of a reading function: its name, and either its values as text or the error.
 type Told = (String, Result<String, String>);
 
 fn told(way: String, result: Result<impl Debug, impl Display>) -> Told {
@@ -136,7 +136,7 @@ fn golden() -> Vec<PathBuf> {
     packs
 }
 
-/// Damages each wanted place of every golden pack, and compares the results of `read` with those before the damage.
+/// Damages each selected place of every golden pack, and compares the results of `read` with those before the damage.
 fn compare(wanted: impl Fn(&Place) -> bool, read: impl Fn(&Arc<Pack>) -> Vec<Told>) {
     let folder = tempfile::TempDir::new().unwrap();
     let path = folder.path().join("a.pack");

@@ -41,7 +41,7 @@ fn a_forked_child_gets_an_error_and_opens_the_pack_anew() {
     }
     assert!(child > 0, "{}", std::io::Error::last_os_error());
     let mut status = 0;
-    // SAFETY: `status` is writable, and the child is ours.
+    // SAFETY: `status` is writable, and this process created the child.
     let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
     assert_eq!(waited, child);
     assert!(libc::WIFEXITED(status), "killed by a signal: {status}");

@@ -256,7 +256,7 @@ fn the_report_tells_how_often_chunks_are_read() {
         let (found, _) = reading(order, n, per_chunk, batch, world);
         assert!(
             told >= found * 0.99 && told <= found * 1.35 + 0.2,
-            "{order:?} {batch} {world}: told {told}, found {found}"
+            "{order:?} {batch} {world}: reported {told}, found {found}"
         );
     }
 }

@@ -112,7 +112,7 @@ fn a_choice_and_its_plan_take_less_than_a_byte_a_sample() {
     let sampler = Sampler::new(Order::Window { chunks: None }).choice(choice);
     let schedule = sampler.schedule(set, Ranks::single(), Batching::global(256));
     let report = schedule.unwrap().shuffle_report(&[]).unwrap();
-    // The rest, which is for weights and lanes, does not grow with the number of samples.
+    // The other memory, for weights and lanes, does not grow with the number of samples.
     assert!(report.table_bytes <= n + 8192, "{} bytes", report.table_bytes);
 }
 

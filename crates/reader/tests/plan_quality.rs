@@ -76,10 +76,10 @@ fn the_design_effect_of_a_class_sorted_file_is_the_one_that_is_told() {
         let icc = label_icc((0..n).map(label), per_chunk).unwrap();
         let told = report(&schedule, icc).labels[0].deff;
         let counted = counted_deff(&schedule, label, 6);
-        println!("{order:?} {per_chunk} {batch}: told {told:.3}, counted {counted:.3}");
+        println!("{order:?} {per_chunk} {batch}: reported {told:.3}, counted {counted:.3}");
         assert!(
             (told - counted).abs() < 0.06 + 0.12 * counted,
-            "{order:?} {per_chunk} {batch}: told {told}, counted {counted}"
+            "{order:?} {per_chunk} {batch}: reported {told}, counted {counted}"
         );
         let plan = schedule.epoch(0).unwrap();
         let one_epoch = plan.counted_deff(u64::MAX, label).unwrap();
@@ -138,8 +138,8 @@ fn mates_meet_again_as_often_as_told() {
         }
         let uniform = f64::from(batch - 1) / (n - 1) as f64;
         let counted = again / all / uniform;
-        println!("{order:?} {batch}: told {told:.2}, counted {counted:.2}");
-        assert!((told - counted).abs() < 0.05 + 0.1 * counted, "{order:?}: told {told}, counted {counted}");
+        println!("{order:?} {batch}: reported {told:.2}, counted {counted:.2}");
+        assert!((told - counted).abs() < 0.05 + 0.1 * counted, "{order:?}: reported {told}, counted {counted}");
     }
 }
 
@@ -193,7 +193,8 @@ fn samples_that_no_epoch_has_are_told() {
     assert_eq!(told(Order::Chunks, 1024, 64), None);
     assert_eq!(told(window(4), 1000, 64), None);
 
-    // If an epoch has few chunks, every epoch may drop the ends of some of them. The number is as reported.
+    // If an epoch has few chunks, every epoch may drop the ends of some of them. The report must give the correct
+    // number.
     for n in [1, 63, 64, 65, 100, 127, 129, 191, 300, 1000] {
         for batch in [1, 5, 24, 64, 65, 90, 128, 200] {
             let schedule = schedule(Order::Chunks, n, 64, batch);
@@ -245,7 +246,7 @@ fn a_notice_says_what_to_do_and_counts_right() {
             schedule.unwrap().shuffle_report(&[]).unwrap()
         };
         let texts: Vec<String> = schedule(order).notices.iter().map(ToString::to_string).collect();
-        // Following its advice helps.
+        // With the suggested window, there are no notices left.
         let fixed = schedule(order).notices.iter().find_map(|notice| match notice {
             Notice::Rereading { window, .. } => *window,
             _ => None,

@@ -13,7 +13,7 @@ mod sync {
 }
 
 #[path = "../src/arena.rs"]
-#[expect(dead_code, unreachable_pub, reason = "the model needs a part of a library")]
+#[expect(dead_code, unreachable_pub, reason = "the model uses only a part of the library")]
 mod arena;
 
 use std::collections::VecDeque;
@@ -26,8 +26,7 @@ const SLOTS: usize = 2;
 const STEPS: u64 = 4;
 const POISON: u8 = 0xDD;
 
-/// The events. They say how many copies to each slot's mirror and how many reads of it were queued, and how many are
-/// done.
+/// The events: how many copies to each slot's mirror and how many reads of it were queued, and how many are done.
 #[derive(Debug, Clone, Copy, Default)]
 struct Events {
     uploads: u64,
@@ -121,7 +120,7 @@ impl Ring {
             let number = slot.number();
             let halves = [&slot[..8], &slot[8..16]];
             let halves = halves.map(|half| u64::from_le_bytes(half.try_into().unwrap()));
-            assert_eq!(halves, [step; 2], "a slot was written under its copy");
+            assert_eq!(halves, [step; 2], "a slot was written during its copy");
             self.when(|state| {
                 state.mirror[number] = step;
                 state.events[number].uploaded += 1;

@@ -1,7 +1,7 @@
 //! Helpers around the operating system that several crates share: opening files, starting threads, and converting
 //! sizes. The crate also defines how messages show options, their values, and counts.
 //!
-//! It does not read file formats: that is the task of the crate that opens a file.
+//! The crate does not read file formats: that is the task of the crates that open the files.
 #![forbid(unsafe_code)]
 
 mod counted;

@@ -129,7 +129,7 @@ impl<T: Display> Display for With<T> {
         let Self { option, value } = self;
         let value = value.to_string();
         if FrontEnd::current() == FrontEnd::Command {
-            // Quoted so that a shell takes it for one word.
+            // Quoted, so that a shell parses it as one word.
             return match value.contains([' ', '\'', '(', '&']) {
                 true => write!(f, "{option} '{}'", value.replace('\'', "'\\''")),
                 false => write!(f, "{option} {value}"),

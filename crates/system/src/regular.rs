@@ -33,7 +33,7 @@ pub fn is_regular(path: &Path) -> io::Result<bool> {
     match path.metadata() {
         Ok(found) => check(&found).map(|()| true),
         Err(error) => match error.kind() {
-            // No file can have a name like this.
+            // The name is invalid, so no such file exists.
             io::ErrorKind::InvalidFilename => Ok(false),
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory if !path.is_symlink() => Ok(false),
             io::ErrorKind::NotFound => {

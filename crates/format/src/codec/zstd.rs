@@ -19,8 +19,8 @@ pub(crate) fn compress(raw: &[u8], level: i32) -> Result<Vec<u8>, FormatError> {
     Ok(encoder.compress(raw)?)
 }
 
-/// The window size that a frame declares, in bytes. `None` if its header is truncated. RFC 8878,
-/// 3.1.1.1: a descriptor, or the content size if bit 5 of the byte after the magic number is set.
+/// The window size that a frame declares, in bytes. `None` if its header is truncated. The size is encoded in a
+/// descriptor, or it is the content size if bit 5 of the byte after the magic number is set (RFC 8878, 3.1.1.1).
 fn window_of(frame: &[u8], content: Option<u64>) -> Option<u64> {
     if frame.get(4)? & 0x20 != 0 {
         return content;
@@ -37,13 +37,13 @@ fn most_of(frame: &[u8]) -> u64 {
 }
 
 thread_local! {
-    /// Reused per thread, because its tables are larger than many blocks.
+    /// Each thread reuses its decompressor, because the tables are larger than many blocks.
     static DECOMPRESSOR: RefCell<Decompressor<'static>> = RefCell::default();
 }
 
 /// Decompresses one frame to exactly `expected` bytes in `out` (cleared first), in one pass without reallocation.
 ///
-/// It never allocates more than a frame of this length can decode to.
+/// This never allocates more than a frame of this length can decode to.
 pub(crate) fn decompress(frame: &[u8], expected: u64, out: &mut Vec<u8>) -> Result<(), String> {
     out.clear();
     let found = |found: u64| format!("expected {expected} bytes, found {found}");
@@ -55,7 +55,7 @@ pub(crate) fn decompress(frame: &[u8], expected: u64, out: &mut Vec<u8>) -> Resu
     if let Some(said) = said.filter(|said| *said != expected) {
         return Err(found(said));
     }
-    // One frame is one block. Data after the frame would go unnoticed.
+    // A block is exactly one frame. Without this check, data after it would go unnoticed.
     let len = zstd_safe::find_frame_compressed_size(frame).map_err(in_words)?;
     if len != frame.len() {
         return Err(format!("{} bytes after the frame", frame.len() - len));

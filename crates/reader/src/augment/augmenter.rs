@@ -26,7 +26,7 @@ struct Workshop {
     tools: Tools,
     /// The unfinished views of a sample.
     scratch: Vec<u8>,
-    /// The memory into which geometric maps write.
+    /// The output buffer of geometric maps.
     turned: Vec<u8>,
     frames: Vec<Frame>,
 }

@@ -18,7 +18,7 @@ pub(super) fn color_adjustments(plan: &AugmentPlan, root: u64, view: u32) -> imp
     })
 }
 
-/// Maximum number of steps of an op. `None` if a step needs more than single pixels and the mean of their image.
+/// Maximum number of steps of an op. `None` if a step depends on more than a single pixel and the mean of the image.
 pub(super) fn most_adjustments(op: &Op) -> Option<usize> {
     match *op {
         Op::Jitter { brightness, contrast, saturation, hue, .. } => {
@@ -75,7 +75,7 @@ pub(super) fn jitter_order(draws: Draws) -> [u8; 4] {
     order
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest f32, and no draw is out of its range")]
+#[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest f32, and draws are within its range")]
 pub(super) fn single(value: f64) -> f32 {
     value as f32
 }

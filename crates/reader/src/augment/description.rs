@@ -70,10 +70,10 @@ impl Augment {
         random_resized_crop_with(size: impl Into<Size>, scale: (f64, f64), ratio: (f64, f64)) =
             Op::RandomResizedCrop { size: size.into(), scale, ratio };
         /// A random window of `size` pixels in the image with `padding` pixels around it. If the padded image is still
-        /// too small, it is padded more if `pad_if_needed` is set. Otherwise this is an error.
+        /// too small, `pad_if_needed` adds more padding. Without it, this is an error.
         random_crop(size: impl Into<Size>, padding: u32, mode: Padding, pad_if_needed: bool) =
             Op::RandomCrop { size: size.into(), padding, mode, if_needed: pad_if_needed };
-        /// The central `size` pixels. If the image is smaller, it is surrounded with black.
+        /// The central `size` pixels. If the image is smaller, it is padded with black.
         center_crop(size: impl Into<Size>) = Op::CenterCrop(size.into());
         /// Resizes the whole image.
         resize(resize: Resize) = Op::Resize(resize);
@@ -95,8 +95,8 @@ impl Augment {
         trivial_augment(bins: u32) = Op::TrivialAugment { bins };
         /// torchvision's `AutoAugment`: one of 25 pairs of operations that were learned from a dataset.
         auto_augment(policy: Policy) = Op::AutoAugment(policy);
-        /// Multiplies brightness, contrast and saturation by `1 - x` to `1 + x` (at least 0), and rotates the hue by
-        /// `-hue` to `hue` of the circle. The order is random.
+        /// Multiplies brightness, contrast and saturation by a random factor from `1 - x` to `1 + x` (at least 0), and
+        /// rotates the hue by `-hue` to `hue` of the colour circle. The order is random.
         color_jitter(brightness: f64, contrast: f64, saturation: f64, hue: f64) =
             Op::Jitter { brightness, contrast, saturation, hue, p: 1.0 };
         /// Like `color_jitter`, with probability `p`.
@@ -126,12 +126,12 @@ impl Augment {
 
     setters! {
         /// Blends each sample of a batch with another one. The weight is drawn from Beta(alpha, alpha). If `cutmix` is
-        /// also set, each sample gets one of the two with equal probability.
+        /// also set, either `mixup` or `cutmix` is applied to each sample, with equal probability.
         mixup(alpha: f64) = Some(alpha);
         /// Copies a rectangle of another sample of the batch into each sample. The fraction of the area that it covers
         /// is drawn from Beta(alpha, alpha).
         cutmix(alpha: f64) = Some(alpha);
-        /// Makes this many independent results per sample, from one decode.
+        /// Makes this many independent results per sample. The sample is decoded only once.
         views(views: u32) = views;
         /// The resampling filter of resizes. Rotations, maps and policies use the nearest pixel for `Nearest`, 16
         /// pixels for `Bicubic`, and 4 pixels otherwise. The default is `Bilinear`.
@@ -156,7 +156,7 @@ impl Augment {
         self
     }
 
-    /// Normalizes with the usual ImageNet values.
+    /// Normalizes with the mean and standard deviation of ImageNet.
     pub fn normalize_imagenet(self) -> Self {
         self.normalize(&IMAGENET.0, &IMAGENET.1)
     }

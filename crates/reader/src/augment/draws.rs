@@ -1,11 +1,11 @@
-//! Random numbers for augmentation: pure functions of (seed, epoch, sample, view, op, draw).
+//! Random numbers for augmentation: pure functions of (seed, epoch, sample, view, op, draw). See
 //! docs/reference/augmentation.md, "Draws".
 
 use crate::plan::{Domain, key, random};
 
 use super::SampleKey;
 
-/// Replaces the view and the op in the draws for mixing a batch, which do not belong to a view.
+/// Replaces the view and the op in the draws for mixing a batch, because mixing does not belong to a view.
 pub(super) const MIX: u32 = u32::MAX;
 
 /// The draws of one op in one view of one sample.
@@ -33,7 +33,7 @@ impl Draws {
     }
 
     /// Draw `index` as a multiple of 2^-53 in [0, 1).
-    #[expect(clippy::cast_precision_loss, reason = "53 bits are exactly what an f64 holds")]
+    #[expect(clippy::cast_precision_loss, reason = "an f64 holds 53 bits exactly")]
     pub(super) fn unit(self, index: u64) -> f64 {
         (self.word(index) >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
     }
@@ -62,8 +62,8 @@ impl Draws {
 
     /// A number in [0, 1] with the distribution Beta(alpha, alpha), from draws `index` to `index + 3`.
     ///
-    /// Beta(alpha + 1, alpha + 1) needs two draws without rejection. One more power reduces each of its two gamma
-    /// variables to shape alpha.
+    /// Beta(alpha + 1, alpha + 1) needs two draws, without rejection. Two powers of uniform numbers then reduce the
+    /// shape of its two gamma variables to alpha.
     pub(super) fn beta(self, index: u64, alpha: f64) -> f64 {
         // In (0, 1], so that the logarithms are finite.
         let above_zero = |index| 1.0 - self.unit(index);
@@ -71,7 +71,7 @@ impl Draws {
         let turn = std::f64::consts::TAU * self.unit(index + 1);
         let wide = (0.5 + 0.5 * radius.sqrt() * turn.cos()).clamp(0.0, 1.0);
         let powers = (above_zero(index + 3).ln() - above_zero(index + 2).ln()) / alpha;
-        // The logarithm of (1 - lambda) / lambda. It is infinite at the ends, which exp maps to 0 and 1.
+        // The logarithm of (1 - lambda) / lambda. If it is infinite, the result is exactly 0 or 1.
         let odds = ((1.0 - wide) / wide).ln() + powers;
         1.0 / (1.0 + odds.exp())
     }

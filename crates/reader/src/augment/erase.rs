@@ -163,7 +163,7 @@ fn fill_randomly(plan: &AugmentPlan, patch: Patch, draws: Draws, out: &mut [u8])
 }
 
 /// Two normally distributed numbers from the halves of a draw, using the Box-Muller method.
-#[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest f32, and none is above 7")]
+#[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest f32, and no value is above 7")]
 pub(super) fn normals(draws: Draws, pair: u64) -> [f32; 2] {
     let word = draws.word(NORMALS + pair);
     let part = |bits: u64, above: f64| (f64::from(bits as u32) + above) * 2.0_f64.powi(-32);

@@ -6,7 +6,7 @@ use packds_pixels::PixelError;
 ///
 /// `Word`, `Parameter`, `Order` and `Twice` are errors in the description. `Source`, `SizesVary` and `TooSmall` are
 /// conflicts with the pack. `Picture`, `MaskSize` and `Pixels` are errors in the sample. `Label` and `Buffer` are
-/// errors of the caller. The caller adds the file and the sample.
+/// errors of the caller. Messages do not name the file and the sample, so the caller adds them.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AugmentError {
@@ -58,9 +58,9 @@ pub enum AugmentError {
         /// The actual value.
         found: String,
     },
-    /// Batches need one size, but neither the pack nor an op determines it.
+    /// All images of a batch must have one size, but neither the pack nor an op determines it.
     #[error(
-        "the images vary in size, and no operation gives them one size: start with rrc224, crop224, center224 or resize224x224"
+        "the images vary in size, and no operation gives them a fixed size: start with rrc224, crop224, center224 or resize224x224"
     )]
     SizesVary,
     /// An image is smaller than the crop.
@@ -85,7 +85,7 @@ pub enum AugmentError {
         /// The actual value.
         found: String,
     },
-    /// A mask has another size than its image.
+    /// A mask differs in size from its image.
     #[error("mask: expected the size of the image, {expected}, found {found}")]
     MaskSize {
         /// Width and height of the image.

@@ -24,7 +24,7 @@ pub(crate) struct Located {
 }
 
 impl AugmentPlan {
-    /// Whether results are the bytes of the pixels, in the same type and order.
+    /// Whether the result is a plain copy of the pixels, in the same type and order.
     pub(super) fn writes_bytes(&self) -> bool {
         let output = self.output();
         output.dtype == DType::U8 && (output.layout == Layout::Hwc || output.channels == 1)
@@ -39,8 +39,8 @@ impl AugmentPlan {
     }
 
     /// Describes how a device makes the results from stored images of one size. A device can resize areas, show
-    /// windows, flip, change the colours of single pixels, and finish the values. If more is needed, the error says
-    /// why, as a sentence.
+    /// windows, flip, change the colours of single pixels, and finish the values. If the augmentation needs more, the
+    /// error is a sentence that says why.
     pub(crate) fn finish_windows(&self, picture: Size) -> Result<Finish, &'static str> {
         let mut padding = Padding::Constant([0; 4]);
         let mut resized = None;
@@ -91,8 +91,8 @@ impl AugmentPlan {
     }
 
     /// Describes how a device makes the results from JPEG files that it decodes. A device can resize random areas of
-    /// one view. Otherwise it can do the same as in [`finish_windows`](Self::finish_windows). If more is needed, the
-    /// error says why, as a sentence.
+    /// one view. Otherwise it can do the same as in [`finish_windows`](Self::finish_windows). If the augmentation
+    /// needs more, the error is a sentence that says why.
     pub(crate) fn finish_files(&self, limits: FileLimits) -> Result<Finish, &'static str> {
         let is_area = |op: &Op| matches!(op, Op::RandomResizedCrop { .. });
         if !self.ops.iter().any(is_area) {

@@ -134,7 +134,7 @@ fn random_area(draws: Draws, picture: Size, scale: Span, ratio: Span) -> Area {
     Area { x: (picture.width - width) / 2, y: (picture.height - height) / 2, width, height }
 }
 
-/// A rounded number of pixels that is not negative and at most a side.
+/// Converts a rounded number of pixels. Negative numbers become 0.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, not negative and clamped to u32")]
 pub(super) fn pixels(value: f64) -> u32 {
     value.clamp(0.0, f64::from(u32::MAX)) as u32
@@ -154,7 +154,7 @@ fn random_start(draws: Draws, index: u64, side: u32, out: u32, padding: u32, if_
     Some(i64::from(draws.below(index, starts)) - before)
 }
 
-/// The start of the central `out` pixels, as in torchvision's `center_crop`, which rounds half to even.
+/// The start of the central `out` pixels. As in torchvision's `center_crop`, half is rounded to even.
 fn center_start(side: u32, out: u32) -> i64 {
     if out >= side {
         return -i64::from((out - side) / 2);

@@ -1,5 +1,5 @@
-//! The mapping from a stored image to a view, as a window and as a matrix. It is for data that refers to positions in
-//! the image.
+//! The mapping from a stored image to a view, as a window and as a matrix. Use it to transform other data with
+//! positions in the image.
 
 use packds_pixels::ops::Affine;
 
@@ -86,7 +86,7 @@ impl Geometry {
 /// Combines `before` with a map that is applied after it. The matrix of a map is the inverse mapping.
 fn after(map: &Affine, before: [f64; 6]) -> [f64; 6] {
     let [p, q, r, s, t, u] = map.matrix;
-    // This is positive, because scales are positive and shears are below 90 degrees.
+    // The determinant is positive, because scales are positive and shears are below 90 degrees.
     let det = p * t - q * s;
     let forward = [t / det, -q / det, -s / det, p / det];
     let to = |x: f64, y: f64| {

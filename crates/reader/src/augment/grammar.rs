@@ -1,4 +1,4 @@
-//! The text form of an augmentation, for the command line. docs/reference/augmentation.md, "Words".
+//! The text form of an augmentation, for the command line. See docs/reference/augmentation.md, "Words".
 
 use std::fmt;
 use std::str::FromStr;
@@ -100,7 +100,7 @@ fn refused(word: &str, expected: String) -> AugmentError {
     let is_lower_meant = lower != word && Augment::new().word(&lower).is_ok();
     AugmentError::Word {
         word: word.to_owned(),
-        expected: if is_lower_meant { format!("{lower}: words are in lower case") } else { expected },
+        expected: if is_lower_meant { format!("{lower}: words must be in lower case") } else { expected },
     }
 }
 
@@ -279,8 +279,8 @@ impl FromStr for Augment {
     }
 }
 
-/// The text form, which [`Augment::parse`] can parse. `Resize::Long` and `Resize::Max` have no word, so they are
-/// written in the notation of the command's other options.
+/// The text form that [`Augment::parse`] reads. `Resize::Long` and `Resize::Max` have no word, so they are written in
+/// the notation of the command's other options.
 impl fmt::Display for Augment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut words: Vec<String> = self.ops.iter().map(Op::to_string).collect();

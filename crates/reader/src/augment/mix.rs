@@ -12,8 +12,8 @@ use crate::device::{Patch, Share};
 /// sample at index `partner[i]` of the batch, has the weight `1 - lambda[i]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mix {
-    /// The index of each sample's partner in the batch. It is the sample before it; the partner of the first sample is
-    /// the last one.
+    /// The index of each sample's partner in the batch. The partner is the previous sample, and the first sample's
+    /// partner is the last sample.
     pub partner: Vec<u32>,
     /// The weight of the sample itself, 0 to 1.
     pub lambda: Vec<f32>,
@@ -89,8 +89,8 @@ impl AugmentPlan {
         if keys.len() < 2 {
             return Ok(Some(mix));
         }
-        // Samples are mixed from last to first, so each sample's partner is still unchanged. Only the partner of the
-        // first sample, which is the last sample, is mixed before, so it is copied.
+        // Samples are mixed from last to first, so each sample's partner is still unchanged. The exception is the
+        // first sample: its partner, the last sample, is mixed earlier, so a copy of the last sample is kept.
         let last = batch[expected - n_bytes..].to_vec();
         for (place, key) in keys.iter().enumerate().rev() {
             let (before, item) = batch.split_at_mut(place * n_bytes);
@@ -165,8 +165,7 @@ impl AugmentPlan {
     }
 }
 
-/// Mixes values into the first array: `lambda * own + (1 - lambda) * other`, rounded to the type. `None` stands for
-/// bytes.
+/// Mixes values into the first array: `lambda * own + (1 - lambda) * other`, rounded to the type. `None` means bytes.
 pub fn blend(float: Option<FloatType>, lambda: f32, own: &mut [u8], other: &[u8]) {
     let mixed = |own: f32, other: f32| lambda * own + (1.0 - lambda) * other;
     match float {

@@ -2,8 +2,8 @@
 //!
 //! [`Augment`] is the description. [`AugmentPlan`] is the description checked against a field of a pack. An
 //! [`Augmenter`], one per thread, applies it. All random draws are pure functions of seed, epoch, sample and view, as
-//! specified in docs/reference/augmentation.md. This module does not read or batch. Images are passed in as bytes,
-//! and results go into the caller's memory.
+//! specified in docs/reference/augmentation.md. This module does not read packs or assemble batches. Images are passed
+//! in as bytes, and results go into the caller's memory.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -231,7 +231,7 @@ impl Op {
     }
 }
 
-/// Maximum side. Larger sides are assumed to be typing errors.
+/// Maximum side. Larger sides are assumed to be typos.
 const MAX_SIDE: u32 = 65_535;
 const MAX_KERNEL: u32 = 255;
 const MAX_POLICY_OPS: u32 = 16;

@@ -27,7 +27,7 @@ pub enum Picture<'a> {
 
 impl Picture<'_> {
     /// Width and height. For a file, they come from its headers, and the EXIF orientation is ignored. For pixels, the
-    /// stated size is checked, because a pack may contain a wrong one.
+    /// stated size is checked, because a pack may contain a wrong size.
     pub(super) fn size(&self) -> Result<Size, AugmentError> {
         Ok(match self {
             Self::Encoded(encoded) => {

@@ -10,7 +10,7 @@ use super::{AugmentError, AugmentPlan, color, policy};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Step {
-    /// The sampling and the value outside come from the plan.
+    /// The sampling and the fill value come from the plan.
     Map(Affine),
     Adjust(Adjustment),
     Blur {

@@ -1,10 +1,10 @@
-//! JPEG files that a device decodes. In a slot, they replace pixels.
+//! JPEG files that a device decodes. A slot contains them instead of pixels.
 
 use super::Transfer;
 use super::finish::put_words;
 use crate::arena::{SlotMut, SlotRef};
 
-/// The limits for files that a device decodes. The host decodes all others.
+/// The limits for files that a device decodes. The host decodes all other files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileLimits {
     /// Maximum size of a file.
@@ -19,9 +19,9 @@ pub struct FileLimits {
 /// The position of a batch's files in its slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FilesPart {
-    /// Offset of the first image's place, which starts with a [`FileHead`].
+    /// Offset of the space for the first image, which starts with a [`FileHead`].
     pub offset: usize,
-    /// Bytes from one place to the next.
+    /// Bytes from one image's space to the next.
     pub item_bytes: usize,
     /// Number of images.
     pub rows: usize,
@@ -39,10 +39,10 @@ pub enum FilesTaken {
     Refused(SlotMut, Vec<usize>),
 }
 
-/// The contents of an image's place, after this head.
+/// What follows this head in an image's space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileHead {
-    /// The pixels of the image, which the host decoded, cropped and resized.
+    /// The pixels of the image, decoded, cropped and resized by the host.
     Pixels,
     /// A file.
     File {
@@ -68,7 +68,7 @@ impl FileHead {
         bytes
     }
 
-    /// The head at the start of an image's place.
+    /// The head at the start of an image's space.
     pub fn of(place: &[u8]) -> Self {
         let (words, _) = place.as_chunks::<4>();
         let word = |at: usize| words.get(at).map_or(0, |bytes| u32::from_le_bytes(*bytes));
@@ -80,7 +80,7 @@ impl FileHead {
 }
 
 impl FileLimits {
-    /// The size of an image's place in a slot, if the pixels that the host makes have this size.
+    /// The size of an image's space in a slot, if the host's pixels for an image have this size.
     pub(crate) fn item_bytes(self, made: usize) -> Option<usize> {
         let most = made.max(self.file_bytes);
         most.checked_add(FileHead::BYTES)?.checked_next_multiple_of(FileHead::BYTES)

@@ -9,7 +9,7 @@ use packds_pixels::{Layout, Padding};
 
 use super::Resampling;
 
-/// Alignment in a slot of the data for finishing.
+/// Alignment of the finishing data in a slot.
 const ALIGN: usize = 16;
 
 /// How `u8` pixels become images. Each value of a channel is looked up in a table of 256 results. The host makes the
@@ -30,7 +30,7 @@ pub struct Finish {
     /// bits are zero.
     pub table: Vec<u32>,
     /// The stored images from which the device cuts the results. The device holds or decodes these images, or the host
-    /// wrote them as pixels of the size of the results. `None` if the slot has the pixels of all results in order.
+    /// wrote them as pixels in the size of the results. `None` if the slot has the pixels of all results in order.
     pub windows: Option<Windows>,
     /// Erasing of finished values, and mixing of images.
     pub changes: Changes,
@@ -52,7 +52,7 @@ pub struct Changes {
     pub mixes: bool,
     /// Number of colour operations per image, at most [`Changes::MOST_COLORS`]. The slot has a [`ColorOp`] for each.
     pub n_colors: usize,
-    /// Whether [`Adjustment::Contrast`] may occur, which needs the mean of the whole image.
+    /// Whether [`Adjustment::Contrast`] may occur. It needs the mean of the whole image.
     pub measures: bool,
     pub(crate) patches: usize,
     pub(crate) shares: usize,
@@ -61,7 +61,7 @@ pub struct Changes {
     pub(crate) rows: usize,
 }
 
-/// A rectangle of an image. It is empty unless the end is after the start.
+/// A rectangle of an image. Empty if an end is not after its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Patch {
     /// First column, and one past the last column.
@@ -75,7 +75,7 @@ pub struct Patch {
 pub struct Share {
     /// The changed area.
     pub patch: Patch,
-    /// The weight of its own values in that area. `None` if the other image's values replace them.
+    /// The weight of the image's own values in that area. `None` if the other image's values replace them.
     pub own: Option<f32>,
 }
 
@@ -92,7 +92,7 @@ pub struct Windows {
     pub height: u32,
     /// Bytes from one row of a stored image to the next.
     pub row_bytes: u32,
-    /// The value of windows outside the stored image.
+    /// The value of pixels outside the stored image.
     pub padding: Padding,
     /// How an area of each stored image is resized before the windows are taken. `None` if it is not resized.
     pub resampling: Option<Arc<Resampling>>,
@@ -105,12 +105,12 @@ pub struct Windows {
 /// The part of a stored image that a result shows. Each stored image may have its own size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// Offset of the area from the first byte of the first stored image. If the area is not resized, it is the whole
+    /// Offset of the area from the first byte of the first stored image. An area that is not resized is the whole
     /// image.
     pub source: u64,
-    /// The start column of the window in the image or its resized area. It may be outside.
+    /// The start column of the window in the image or its resized area. It may be outside the image.
     pub x: i32,
-    /// The start row of the window. It may be outside.
+    /// The start row of the window. It may be outside the image.
     pub y: i32,
     /// [`Frame::HORIZONTAL`], [`Frame::VERTICAL`], [`Frame::ROWS_FIRST`] and [`Frame::RESIZED`].
     pub flips: u32,
@@ -166,8 +166,8 @@ impl Share {
     /// Size of a share in a slot.
     pub const BYTES: usize = 24;
 
-    /// The share as stored in a slot, little-endian: the patch, a 1 if values are replaced, and the weight of its own
-    /// values.
+    /// The share as stored in a slot, little-endian: the patch, a 1 if values are replaced, and the weight of the
+    /// image's own values.
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[..16].copy_from_slice(&self.patch.to_bytes());
@@ -181,7 +181,7 @@ impl ColorOp {
     pub const BYTES: usize = 8;
 
     /// The operation as stored in a slot, little-endian: its index in [`Adjustment`], counted from 1 (0 for none), and
-    /// the bits of its number.
+    /// the bits of its parameter.
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let (kind, by): (u32, u32) = match self.0 {
             None => (0, 0),
@@ -202,13 +202,13 @@ impl Changes {
     /// Maximum number of colour operations on a device.
     pub const MOST_COLORS: usize = 32;
 
-    /// Offset in each slot of the colour operations for the first image of a view, grouped by image.
+    /// Where the colour operations for the images of a view start in each slot. They are grouped by image.
     pub fn colors(&self, view: u32) -> usize {
         let of_view = self.rows.saturating_mul(self.n_colors).saturating_mul(ColorOp::BYTES);
         self.colors.saturating_add(of_views(view, of_view))
     }
 
-    /// Offset in each slot of the patches for the first image of a view, grouped by image.
+    /// Where the patches for the images of a view start in each slot. They are grouped by image.
     pub fn patches(&self, view: u32) -> usize {
         let of_view = self.rows.saturating_mul(self.n_patches).saturating_mul(Patch::BYTES);
         self.patches.saturating_add(of_views(view, of_view))
@@ -232,7 +232,7 @@ impl Windows {
     }
 }
 
-/// Writes words, little-endian, as far as there is space.
+/// Writes words in little-endian order, until `to` is full.
 pub(super) fn put_words(to: &mut [u8], words: impl IntoIterator<Item = u32>) {
     for (to, word) in to.as_chunks_mut::<4>().0.iter_mut().zip(words) {
         *to = word.to_le_bytes();

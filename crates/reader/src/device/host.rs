@@ -16,8 +16,7 @@ impl Device for HostDevice {
     }
 }
 
-/// The host, with every batch in its slot. It is for users who write to batches, because writing is not allowed if
-/// batches are in the pack's memory.
+/// The host, with every batch in its slot. Use it to modify batches, because data in the pack's memory is read-only.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OwnSlots;
 
@@ -27,8 +26,8 @@ impl Device for OwnSlots {
     }
 }
 
-/// The host in place of a device that finishes images. Batches stay in their slots with unfinished images. It is used
-/// to measure the host's work for such a device.
+/// The host in place of a device that finishes images. Batches stay in their slots with unfinished images. Used to
+/// measure the host's work for such a device.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Staged;
 

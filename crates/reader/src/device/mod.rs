@@ -1,7 +1,7 @@
 //! The destination of batches: host memory, or a device that takes them from the staging slots.
 //!
-//! A [`Device`] says once per loader what it takes: its [`Placement`]. A [`Receiver`] then takes exactly that from the
-//! loader's ring.
+//! A [`Device`] declares once per loader which parts of batches it takes: its [`Placement`]. A [`Receiver`] then takes
+//! exactly these parts from the loader's ring.
 //!
 //! Each slot of the staging ring is in one state at a time: Free, Filling (the loader's threads write it), Ready,
 //! InFlight (the user holds the batch or the device reads it), and Free again. Both the user's batch and the device
@@ -74,8 +74,8 @@ pub enum Placement {
     /// they are not verified.
     #[doc(hidden)]
     ChunksOfFile(Attach<dyn ChunkReceiver>),
-    /// Slots with JPEG files that the device decodes, and a [`Frame`] for each image. Frames count from the slot's
-    /// first byte.
+    /// Slots with JPEG files that the device decodes, and a [`Frame`] for each image. Offsets in frames are relative
+    /// to the slot's first byte.
     #[doc(hidden)]
     Files {
         /// The limits of the files.
@@ -87,7 +87,7 @@ pub enum Placement {
     },
 }
 
-/// A function that is called once per loader with the ring of its slots. It makes the part of the device that serves
+/// A function that is called once per loader with the ring of its slots. It creates the part of the device that serves
 /// this ring. If it returns an error, building the loader fails.
 #[doc(hidden)]
 pub type Attach<T> = Box<dyn FnOnce(&Arc<Arena>) -> Result<Arc<T>, DeviceError>>;
@@ -105,7 +105,7 @@ pub trait Receiver: fmt::Debug + Send + Sync {
     /// Called when a slot is full. Starts reading its first `len` bytes, and keeps `slot` until that is complete.
     ///
     /// # Errors
-    /// [`DeviceError`], which the consumer of the batch gets.
+    /// A [`DeviceError`]. The consumer of the batch gets it.
     fn submit(&self, slot: SlotRef, len: usize) -> Result<Box<dyn Transfer>, DeviceError>;
 }
 
@@ -115,20 +115,20 @@ pub trait StoredReceiver: Receiver {
     /// Like [`submit`](Receiver::submit), for a batch that is partly in the pack's bytes instead of the slot.
     ///
     /// # Errors
-    /// [`DeviceError`], which the consumer of the batch gets.
+    /// A [`DeviceError`]. The consumer of the batch gets it.
     fn submit_stored(&self, slot: SlotRef, len: usize, part: StoredPart<'_>) -> Result<Box<dyn Transfer>, DeviceError>;
 }
 
 /// A receiver that takes the images of whole chunks.
 #[doc(hidden)]
 pub trait ChunkReceiver: Receiver {
-    /// Makes the images of a chunk available. It is called before slot number `slot` is submitted, for each chunk whose
-    /// images the slot uses. The images then stay in place until the slot is recycled. Returns the offset where they
-    /// start, for use in frames. If they are not on the device yet, they come from `images`. `None` if `images` could
-    /// not read them.
+    /// Makes the images of a chunk available. It is called before slot number `slot` is submitted, for each chunk with
+    /// images that the slot uses. The images then stay in place until the slot is recycled. Returns the offset where
+    /// they start, for use in frames. Images that are not on the device yet are copied from `images`. `None` if
+    /// `images` could not read them.
     ///
     /// # Errors
-    /// [`DeviceError`], which the consumer of the batch gets.
+    /// A [`DeviceError`]. The consumer of the batch gets it.
     fn take_chunk(&self, slot: usize, chunk: u64, images: &mut dyn ChunkImages) -> Result<Option<u64>, DeviceError>;
 }
 
@@ -140,7 +140,7 @@ pub trait FileReceiver: Receiver {
     /// depend on the other files.
     ///
     /// # Errors
-    /// [`DeviceError`], which the consumer of the batch gets.
+    /// A [`DeviceError`]. The consumer of the batch gets it.
     fn submit_files(&self, slot: SlotMut, len: usize, files: FilesPart) -> Result<FilesTaken, DeviceError>;
 }
 
@@ -251,7 +251,7 @@ pub trait ChunkImages {
     /// the images are not read or verified.
     fn in_file(&mut self) -> Option<Range<usize>>;
 
-    /// Copies them to `to`, one after another. Returns whether it succeeded.
+    /// Copies the images to `to`, one after another. Returns whether it succeeded.
     fn write(&mut self, to: &mut [u8]) -> bool;
 }
 

@@ -1,4 +1,4 @@
-//! Precomputed numbers for resizing images on a device before windows are taken.
+//! Precomputed positions and weights for resizing images on a device before windows are taken.
 
 use packds_pixels::{AxisTaps, Filter};
 use packds_system::to_usize;

@@ -1,4 +1,5 @@
-//! A simulated device. It copies late, overwrites recycled memory and records every slot that changes while it is read.
+//! A simulated device. It delays copies, overwrites recycled memory and records every slot that changes while it is
+//! read.
 
 use packds_system::{lock, nanos, wait};
 use std::collections::BTreeSet;
@@ -32,7 +33,7 @@ pub enum Violation {
     },
 }
 
-/// A device for tests. A thread replaces its copy engine.
+/// A device for tests. A thread takes the place of its copy engine.
 pub struct SimDevice {
     shared: Arc<Shared>,
     jobs: Mutex<Option<Sender<Job>>>,
@@ -144,7 +145,7 @@ impl Drop for SimDevice {
     fn drop(&mut self) {
         *lock(&self.jobs) = None;
         if let Some(thread) = self.thread.take() {
-            // If the thread panicked, transfers hung before that, so the panic does not need to be reported here.
+            // A panic of the thread does not need to be reported here, because transfers would have hung before.
             let _ = thread.join();
         }
     }

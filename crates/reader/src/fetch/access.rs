@@ -56,7 +56,7 @@ pub(crate) fn choose(pack: &Pack, options: &FetchOptions) -> Choice {
     decide(pack.file_len(), compressed, options, available_bytes())
 }
 
-/// Decides for a pack in memory, regardless of its size.
+/// Chooses the access to a pack in memory, regardless of its size.
 fn in_memory(compressed: Option<&str>, options: &FetchOptions) -> Choice {
     let (access, reason) = match (options.access, compressed) {
         (Access::Direct, _) => (Access::Direct, "direct, as requested".to_owned()),
@@ -69,7 +69,8 @@ fn in_memory(compressed: Option<&str>, options: &FetchOptions) -> Choice {
     Choice { access, past_cache: false, reason }
 }
 
-/// Decides for a pack of `file_len` bytes. `compressed` is a field that must be decompressed, if there is one.
+/// Chooses the access to a pack of `file_len` bytes. `compressed` is a field that must be decompressed, if there is
+/// one.
 fn decide(file_len: u64, compressed: Option<&str>, options: &FetchOptions, available: Option<u64>) -> Choice {
     let choice = |access, past_cache, reason| Choice { access, past_cache, reason };
     if options.positions.is_empty() {
@@ -96,7 +97,7 @@ fn decide(file_len: u64, compressed: Option<&str>, options: &FetchOptions, avail
         Some(available) if wanted > available / 10 * MAPPED_TENTHS => {
             let available = tenths(available);
             let reason = format!(
-                "direct, because the size of the pack is {size}, more than 0.6 of the {available} of available memory"
+                "direct, because the size of the pack is {size}, more than 60% of the {available} of available memory"
             );
             return choice(Access::Direct, true, reason);
         }
@@ -152,7 +153,7 @@ fn against(file_len: u64, available: Option<u64>, kind: Option<u64>) -> Option<S
     };
     (file_len > available / 10 * MAPPED_TENTHS).then(|| {
         format!(
-            "the size of the pack is {}, more than 0.6 of the {} of available memory, and all of it would stay in memory",
+            "the size of the pack is {}, more than 60% of the {} of available memory, and all of it would stay in memory",
             tenths(file_len),
             tenths(available)
         )
@@ -191,7 +192,7 @@ mod tests {
         assert_eq!((larger.access, larger.past_cache), (Access::Direct, true));
         assert_eq!(
             larger.reason,
-            "direct, because the size of the pack is 6.0 GiB, more than 0.6 of the 10.0 GiB of available memory"
+            "direct, because the size of the pack is 6.0 GiB, more than 60% of the 10.0 GiB of available memory"
         );
     }
 
@@ -230,7 +231,7 @@ mod tests {
     fn what_is_remote_or_larger_than_memory_is_not_held() {
         let why = |len, available, kind| against(len, available, Some(kind)).unwrap_or_default();
         assert_eq!(why(6 * GIB, Some(10 * GIB), 0xEF53), "");
-        assert!(why(6 * GIB + 1, Some(10 * GIB), 0xEF53).contains("0.6 of the 10.0 GiB"));
+        assert!(why(6 * GIB + 1, Some(10 * GIB), 0xEF53).contains("60% of the 10.0 GiB"));
         assert!(why(1, None, 0xEF53).contains("does not report"));
         assert!(why(1, Some(GIB), 0x6969).contains("is on NFS"));
     }

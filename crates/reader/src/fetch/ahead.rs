@@ -2,7 +2,7 @@
 //!
 //! Threads load pieces of 2 MiB in the order of the plan. `MADV_POPULATE_READ` reads each piece and adds it to the page
 //! table. With `MADV_HUGEPAGE`, a file system with large folios reads and maps each piece as a unit, so the threads
-//! table. With `MADV_HUGEPAGE`, a file system with large folios reads and maps each piece as a unit, so the threads
+//! that copy do not take page faults. With the usual `MADV_WILLNEED`, the system would read single pages, and every
 //! process would fault on each of them. With `MADV_RANDOM`, it would read them one by one.
 //!
 //! If a pack is already in memory, only its page table needs to be filled, once. After that, no thread is started.
@@ -157,7 +157,7 @@ impl Ahead {
         if cold {
             // Some loaded pages were reclaimed, but the system does not report which ones.
             pieces.forget();
-            // This fails if the kernel has no huge pages. Pages are then small.
+            // This fails if the kernel has no huge pages. In that case, pages are small.
             let _ = fetch.pack.storage().will_load();
         } else if pieces.all_loaded() || fetch.pack.storage().file().is_none() {
             return None;
@@ -208,7 +208,7 @@ impl Drop for Ahead {
     fn drop(&mut self) {
         self.stop();
         for thread in self.threads.drain(..) {
-            // If a thread panicked, the rest is read when it is touched.
+            // If a thread panicked, the remaining data is read when it is touched.
             let _ = thread.join();
         }
     }
@@ -298,8 +298,8 @@ impl Shared {
         }
     }
 
-    /// The pieces of a step that have not been claimed yet. This reads chunk tables, which may wait for the disk, so do
-    /// not hold the lock.
+    /// The pieces of a step that have not been claimed yet. Do not hold the lock, because this reads chunk tables and
+    /// may wait for the disk.
     fn pieces_of_step(&self, step: u64) -> Vec<u64> {
         let pieces = &self.fetch.pieces;
         // The step that reads a truncated file reports the error.
@@ -405,7 +405,7 @@ mod tests {
     fn what_has_gone_from_memory_is_loaded_before_its_step() {
         let (folder, fetch) = fetch(Checksums::Off);
         drop(fetch);
-        // The system only drops what it can. Pages that another test holds, and files in memory, stay.
+        // The system may keep some pages: those that another test holds, and those of files in memory.
         let file = File::open(folder.path().join("a.pack")).unwrap();
         fadvise(&file, 0, None, Advice::DontNeed).unwrap();
         let pack = Arc::new(open(folder.path().join("a.pack")).unwrap());
@@ -451,7 +451,7 @@ mod tests {
     fn loading_stays_a_bounded_distance_ahead() {
         let mut state = State::default();
         state.add(0, vec![0; 10_000]);
-        assert!(!state.is_far_ahead(), "what is requested is not ahead");
+        assert!(!state.is_far_ahead(), "a requested step is not ahead");
         let most = usize::try_from(AHEAD_BYTES / PIECE_BYTES).unwrap();
         state.add(1, vec![0; most - 1]);
         assert!(!state.is_far_ahead());

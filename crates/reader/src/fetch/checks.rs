@@ -1,7 +1,7 @@
 //! Tracks which bytes are valid. By default, the checksum of each sample or chunk is computed once.
 //!
-//! A failure is final for the loader. If a second read matches the checksum, memory or disk is unreliable, so the bytes
-//! still cannot be trusted.
+//! A failure is final for the loader. Even if a second read matched the checksum, memory or disk would be unreliable,
+//! so the bytes still could not be trusted.
 
 use packds_system::lock;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::{Pack, ReadError};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Checksums {
-    /// Each time that bytes are delivered.
+    /// Each time bytes are delivered.
     Always,
     /// The first time a sample or chunk is delivered.
     #[default]
@@ -64,7 +64,7 @@ impl Checks {
             pack.column(number).map_err(|error| pack.error(error))?;
             sample_crcs = Some(number);
         }
-        // Both are limited by the file size, because each checksum takes 4 bytes in the file.
+        // The file size limits the size of both bitmaps, because each checksum takes 4 bytes in the file.
         let bits = |wanted: bool, n| if wanted { n } else { 0 };
         let first_touch = policy == Checksums::FirstTouch;
         Ok(Self {

@@ -2,10 +2,10 @@
 //! bypasses the page cache.
 //!
 //! In a shuffled order, a step has samples from all over the pack. Prefetching through the map reads pieces of 2 MiB,
-//! which later steps need as well. For a single step, these pieces are many times its size, and training would wait for
-//! all of them. So the first step is read sample by sample, with as many requests at a time as the disk can handle.
-//! When it is complete, prefetching starts with the second step. The samples of the first step are then read again with
-//! their pieces. If they went through the page cache, their pieces could not use huge pages.
+//! which later steps need as well. For a single step, much more data would be read than needed, and training would
+//! wait for all of it. So the first step is read sample by sample, with as many requests at a time as the disk can
+//! handle. When it is complete, prefetching starts with the second step. The samples of the first step are then read
+//! again with their pieces. If they went through the page cache, their pieces could not use huge pages.
 
 use packds_system::lock;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use super::{Access, EpochFetch, FetchOptions, FetchStats, StepItems};
 use crate::ReadError;
 use crate::plan::{ChunkUse, OrderKind, Route};
 
-/// Minimum ratio of the pieces to the samples, in bytes.
+/// Minimum ratio of the size of the pieces to the size of the samples.
 const LEAST_GAIN: u64 = 2;
 
 #[derive(Debug)]
@@ -32,15 +32,15 @@ enum State {
 }
 
 impl Early {
-    /// Starts reading `step` of a pack that is not in memory. `None` if this would bring no gain, or if it needs more
-    /// than `memory_bytes`. It is only an optimization, so it is skipped if the system refuses anything.
+    /// Starts reading `step` of a pack that is not in memory. `None` if this would not save time, or if it needs more
+    /// than `memory_bytes`. This is only an optimization, so the result is also `None` if the system refuses anything.
     pub(super) fn start(fetch: &MappedFetch, plan: &Arc<dyn Route>, step: u64, memory_bytes: u64) -> Option<Self> {
         let is_mixed = matches!(plan.order(), OrderKind::Random | OrderKind::Window);
         if step >= plan.steps() || !is_mixed || !fetch.reads_samples() {
             return None;
         }
         let (bytes, pieces) = fetch.cost_of(&plan.samples_at(step));
-        // All slots except the last one are at least half full, which bounds their number.
+        // All slots except the last one are at least half full, so their number is bounded.
         let needed = bytes.checked_mul(2)?.checked_add(fetch.chunk_memory())?;
         if pieces / LEAST_GAIN < bytes || needed > memory_bytes {
             return None;
@@ -175,7 +175,7 @@ mod tests {
                 let most = 32 * (IMAGE + 2 * 4096);
                 assert!(stats.bytes_read >= 32 * IMAGE, "{stats:?}");
                 assert!(stats.bytes_read <= most, "{stats:?}");
-                // It can be taken only once.
+                // The step can be taken only once.
                 assert!(early.take(0).is_none());
                 early.stop();
             }
@@ -223,7 +223,7 @@ mod tests {
         assert!(matches!(again, ReadError::Sample { .. }), "{again}");
     }
 
-    /// The pack, evicted from memory as far as the system does this, and whether it was evicted.
+    /// The pack, evicted from memory as far as possible, and whether it was evicted.
     fn cold(folder: &tempfile::TempDir) -> (Arc<Pack>, bool) {
         let path = folder.path().join("a.pack");
         let file = File::open(&path).unwrap();

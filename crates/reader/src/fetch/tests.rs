@@ -261,7 +261,7 @@ fn what_was_bad_stays_bad_for_the_loader() {
         let again = items.item(0, 1, &mut Vec::new()).unwrap_err();
         assert!(matches!(again, ReadError::Sample { expected, found, .. } if expected != found));
     }
-    // A file that has been written to is no longer the file that was opened.
+    // A pack is rejected if its file was written to after it was opened.
     let fetch = Fetch::new(Arc::clone(&pack), options(&pack, Checksums::Off)).unwrap();
     let error = fetch.start(plan(&pack, Order::Sequential, 1), 0).unwrap_err();
     assert!(matches!(error, ReadError::Modified { .. }) && error.is_data());

@@ -233,7 +233,7 @@ impl Batch {
         slot.get(field.offset..field.offset + len).unwrap_or_default()
     }
 
-    /// The slot that contains it.
+    /// The slot that contains the batch.
     #[doc(hidden)]
     pub fn slot(&self) -> Option<&SlotRef> {
         self.slot.as_ref()

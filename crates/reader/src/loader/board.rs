@@ -1,4 +1,5 @@
-//! The state that a loader's threads share with its consumer, under one lock. It decides who does what next.
+//! The state that a loader's threads share with its consumer, under one lock. It determines what each of them does
+//! next.
 
 use packds_system::lock;
 use std::collections::{BTreeMap, VecDeque};
@@ -50,7 +51,7 @@ pub(crate) struct Progress {
     pub(crate) done: BTreeMap<u64, Result<Ready, LoadError>>,
     /// An error that does not belong to a step. It ends the epoch.
     pub(crate) failed: Option<LoadError>,
-    /// Number of active threads. Threads with a lower index load.
+    /// Number of active threads: those with a lower index than this.
     pub(crate) threads: usize,
     pub(crate) prefetch: usize,
 }

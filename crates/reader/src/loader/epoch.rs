@@ -16,7 +16,7 @@ use crate::plan::{MixtureState, State};
 
 /// The batches of one epoch, in order. It ends after the last batch or the first error.
 ///
-/// Its threads work ahead as long as it exists. It can be dropped at any point, which stops them.
+/// Its threads work ahead as long as it exists. Dropping it, at any point, stops them.
 #[derive(Debug)]
 pub struct Epoch {
     workers: Arc<Workers>,
@@ -113,7 +113,7 @@ impl Epoch {
     /// it to handle signals and other events while waiting. The time counts as waiting for the next batch.
     pub fn wait(&mut self, at_most: Duration) -> bool {
         if self.over || std::process::id() != self.made_in {
-            // The result is an error or the end, which `next` reports immediately.
+            // The result is an error or the end. `next` reports it immediately.
             return true;
         }
         let requested = Instant::now();

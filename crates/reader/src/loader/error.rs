@@ -1,4 +1,4 @@
-//! Why a loader cannot be made, or a batch cannot be delivered.
+//! Errors of building a loader and of loading batches.
 
 use std::path::PathBuf;
 
@@ -61,15 +61,15 @@ pub enum LoadError {
         path: PathBuf,
         /// The label field.
         field: String,
-        /// The first difference: what pack 0 has.
+        /// The first difference, as found in pack 0.
         expected: String,
-        /// The first difference: what this pack has.
+        /// The first difference, as found in this pack.
         found: String,
     },
     /// An option cannot be used. The message says which one, what was found, and what to change.
     #[error("{0}")]
     Option(String),
-    /// Images cannot be on the device as requested.
+    /// Images cannot be placed on the device as requested.
     #[error("{why}: {remedy}")]
     OnDevice {
         /// The reason.

@@ -30,7 +30,7 @@ pub(crate) struct Filler {
 }
 
 impl Filler {
-    /// A filler that skips work whose results are kept.
+    /// A filler that uses kept results instead of repeating the work.
     pub(crate) fn new(contents: &Arc<Contents>, bad_samples: BadSamples, kept: Option<&Arc<Kept>>) -> Self {
         let pictures = contents.outputs.pictures_on_host();
         Self {

@@ -12,15 +12,15 @@ use crate::fetch::StepItems;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// The index of its pack in the list of the loader's packs.
+    /// The index of the sample's pack in the list of the loader's packs.
     pub(crate) pack: usize,
     /// The sample, by position in its pack's file.
     pub(crate) sample: u64,
-    /// The pack's epoch, which is part of the seed of augmentation.
+    /// The pack's epoch. It is part of the seed of augmentation.
     pub(crate) epoch: u32,
 }
 
-/// Some rows of a batch, which one thread writes.
+/// Rows of a batch that are written by one thread.
 #[derive(Debug)]
 pub(crate) struct Piece {
     pub(crate) rows: Range<usize>,
@@ -147,7 +147,7 @@ pub(crate) fn cut(slot: SlotMut, outputs: &Outputs, n_rows: usize, piece_rows: u
         lens.extend(ranges.iter().map(|rows| rows.len() * field.item_bytes));
         end = field.offset + n_rows * field.item_bytes;
     }
-    // There must be at least one piece, so that joining the pieces gives the slot back.
+    // There must be at least one piece, so that joining the pieces returns the slot.
     lens.push(0);
     let mut parts = slot.split(&lens).unwrap_or_default().into_iter();
     for _ in &filled {

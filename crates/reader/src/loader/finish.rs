@@ -7,7 +7,8 @@ use super::filling::{Filling, Piece, Ragged, Row, join};
 use super::outputs::{Contents, Outputs};
 use crate::arena::SlotMut;
 
-/// Joins the work of all threads into the slot, which is no longer shared, and the other parts of the batch.
+/// Joins the work of all threads: their pieces into the slot, and the rest into the other parts of the batch. The slot
+/// is no longer shared.
 pub(crate) fn finish(
     filling: &Filling,
     mut pieces: Vec<Piece>,
@@ -47,8 +48,8 @@ fn told(filling: &Filling, row: usize, error: &LoadError) -> Option<BadSample> {
     Some(BadSample { pack, sample, error: error.to_string() })
 }
 
-/// The source row for each row of the batch. A bad row is left out, or replaced with the good row before it. If there
-/// is none, the first good row after it is used. The choice does not depend on threads.
+/// The source row for each row of the batch. A bad row is left out, or replaced with the good row before it. If no
+/// good row comes before it, the first good row after it is used. The choice does not depend on threads.
 fn kept_rows(
     filling: &Filling,
     bad: &mut Vec<(usize, LoadError)>,
@@ -71,9 +72,9 @@ fn kept_rows(
     Ok((0..n).map(substitute).collect())
 }
 
-/// Copies row `kept[to]` to row `to`, in every field in the slot. Rows are copied in ascending order, which never
-/// overwrites a row that is still needed: when rows are left out, later rows move to the front; when rows are replaced,
-/// the good rows stay in place.
+/// Copies row `kept[to]` to row `to`, in every field in the slot. Copying in ascending order never overwrites a row
+/// that is still needed: when rows are left out, later rows move to the front; when rows are replaced, the good rows
+/// stay in place.
 fn move_rows(slot: &mut SlotMut, outputs: &Outputs, kept: &[usize]) {
     for field in &outputs.fields {
         let n = field.item_bytes;

@@ -1,5 +1,5 @@
-//! Where the images of a batch come from. The random choices are computed again, because they follow from seed, epoch
-//! and sample.
+//! The part of the source that each image of a batch shows. The random choices are computed again, because they follow
+//! from seed, epoch and sample.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::outputs::{BatchField, Contents, Outputs, Source};
 use crate::Pack;
 use crate::augment::Geometry;
 
-/// The random choices for the images of a batch. It does not hold a slot.
+/// The random choices for the images of a batch. This does not hold a slot.
 #[derive(Debug, Clone)]
 pub struct BatchGeometry {
     contents: Arc<Contents>,

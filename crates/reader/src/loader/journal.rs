@@ -51,7 +51,7 @@ impl Journal {
     ) -> Option<Self> {
         static LOADERS: AtomicU64 = AtomicU64::new(0);
         let path = std::env::var_os(JOURNAL)?;
-        // If the file cannot be opened, it stays empty. The doctor then reports that there are no times.
+        // If the file cannot be opened, nothing is written. The doctor then reports that there are no times.
         let file = OpenOptions::new().append(true).create(true).open(path).ok()?;
         let number = LOADERS.fetch_add(1, Ordering::Relaxed);
         let mut hasher = DefaultHasher::new();

@@ -20,11 +20,11 @@ const MOST_BYTES: u64 = 256 << 20;
 /// The form in which samples are kept. The stages before this form are not repeated.
 #[derive(Debug)]
 enum Form {
-    /// Stored items, which are decoded and transformed.
+    /// Stored items. They are decoded and transformed.
     Raw,
-    /// Decoded pixels, which are transformed.
+    /// Decoded pixels. They are transformed.
     Decoded,
-    /// The slot of a finished batch, whose rows are copied.
+    /// The slot of a finished batch. Its rows are copied.
     Processed(Vec<u8>),
 }
 
@@ -158,7 +158,7 @@ impl Samples {
 }
 
 impl Loader {
-    /// Returns endless batches of the kept samples.
+    /// Returns an endless sequence of batches of the kept samples.
     ///
     /// # Errors
     /// [`LoadError`], as for an epoch.

@@ -119,8 +119,8 @@ pub enum BadSamples {
 
 packds_system::named!(BadSamples { Error = "error", Skip = "skip", Substitute = "substitute" });
 
-/// The loader of one pack, or of several packs in fixed proportions. All decisions are made: order, batches, fields,
-/// augmentation, memory. See the [module](self).
+/// The loader of one pack, or of several packs in fixed proportions. Its order, batches, fields, augmentation and
+/// memory are already decided. See the [module](self).
 ///
 /// It has threads only while an [`Epoch`] is open. It may be shared between threads. It has one staging ring, so only
 /// one epoch can be open at a time.
@@ -333,8 +333,8 @@ impl Loader {
     }
 
     /// Problems that cost accuracy: samples that no epoch uses, an order that mixes too little for this pack, and
-    /// fields that should move with the images but do not ([`Batch::geometry`]). The mixing of the order `sequential`
-    /// is not reported, because users choose this order on purpose.
+    /// fields that should move with the images but do not ([`Batch::geometry`]). Poor mixing is not reported for the
+    /// order `sequential`, because users choose this order on purpose.
     ///
     /// # Errors
     /// As for [`shuffle_report`](Self::shuffle_report).
@@ -373,7 +373,7 @@ impl Loader {
     fn too_far_ahead(&self) -> Option<String> {
         let (requested, slots) = (self.requested_prefetch?.get(), self.shared.arena.n_slots());
         (requested > slots).then(|| {
-            format!("prefetch is {requested}, but the staging ring has {slots} slots, so at most {slots} batches are prepared ahead; increase `slots` to make more")
+            format!("prefetch is {requested}, but the staging ring has {slots} slots, so at most {slots} batches are prepared ahead; increase `slots` to prepare more")
         })
     }
 

@@ -148,8 +148,8 @@ impl LoaderBuilder {
         ranks(ranks: Ranks) = ranks;
         /// What to do with samples that do not fill the last batch. Default [`Last::Drop`].
         last(last: Last) = last;
-        /// Resumes the run of a saved state. If [`order`](Self::order) leaves anything open, the state decides it. Call
-        /// [`Loader::epoch_at`] to get the batches from the state on.
+        /// Resumes the run of a saved state. The state decides everything that [`order`](Self::order) leaves open.
+        /// Call [`Loader::epoch_at`] to get the batches from the state on.
         resume(state: &State) = Some(*state);
         /// The augmentation of images. By default, tensors are unchanged, and encoded images are delivered as files.
         augment(augment: Augment) = Some(augment);
@@ -286,7 +286,7 @@ impl LoaderBuilder {
         self
     }
 
-    /// Simulates a disk that needs this much more time per batch.
+    /// Simulates a slower disk that needs this much additional time per batch.
     #[cfg(any(test, feature = "testing"))]
     pub fn slow_disk(mut self, delay: std::time::Duration) -> Self {
         self.disk_delay = delay;
@@ -303,7 +303,8 @@ impl LoaderBuilder {
         !matches!(self.on_device(), OnDevice::Nothing | OnDevice::Pixels)
     }
 
-    /// Whether batches go to a device that finishes them. They are copied there while others are loaded.
+    /// Whether batches go to a device that finishes them. They are copied to the device while other batches are
+    /// loaded.
     pub fn is_onto_device(&self) -> bool {
         self.on_device() != OnDevice::Nothing
     }

@@ -48,7 +48,7 @@ pub(crate) enum Source {
     Decoded(usize),
     /// A view of the augmented image.
     Image,
-    /// The image's JPEG file, which a device decodes, or its pixels.
+    /// The image's JPEG file for a device to decode, or the image's pixels.
     File,
     /// A view of an image that a device holds.
     Held,
@@ -103,7 +103,7 @@ pub(crate) struct Contents {
 }
 
 impl Outputs {
-    /// The fields in `wanted`, or all data fields if it is not given, in batches of `rows` samples.
+    /// The fields in `wanted`, or all data fields if it is `None`, in batches of `rows` samples.
     pub(crate) fn new(
         pack: &Pack,
         wanted: Option<&[String]>,

@@ -52,9 +52,9 @@ enum Place {
     Host,
     /// The host makes the pixels, and the device does the rest.
     Pixels(Finish),
-    /// On the device, which holds the stored images.
+    /// On a device that holds the stored images.
     Held(Finish, Held),
-    /// On the device, which decodes their files.
+    /// On a device that decodes their files.
     Files(Finish, Arc<Files>),
 }
 
@@ -325,8 +325,8 @@ impl Pictures {
         }
     }
 
-    /// Mixes the images of a finished batch if the augmentation requires it. If the device will mix them, only returns
-    /// how.
+    /// Mixes the images of a finished batch if the augmentation requires it. If the device mixes them, only returns
+    /// how to mix.
     pub(crate) fn mix(
         &self,
         outputs: &Outputs,

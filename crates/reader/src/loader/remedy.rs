@@ -1,4 +1,4 @@
-//! What to do if images cannot be on the device as requested.
+//! What to do if images cannot be placed on the device as requested.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ const TIER: Opt = Opt::new("tier");
 pub enum Remedy {
     /// Use batches of images that the host makes.
     TierHost,
-    /// Request a tier that may register the file, by name.
+    /// Explicitly request a tier that may register the file.
     NameTier,
     /// Request the tier that may read chunks from the disk.
     NameWindow,
@@ -27,7 +27,7 @@ pub enum Remedy {
     OrderWindow,
     /// Use the policy that makes bad samples errors.
     BadSamplesError,
-    /// Disable checksums, or let the loader read.
+    /// Disable checksums, or let the loader read the chunks.
     ChecksumsOff,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for Remedy {
             Self::TierHost => write!(f, "use {host}"),
             Self::NameTier => write!(f, "use {window} or {host}, or omit {REGISTER}"),
             Self::NameWindow => write!(f, "use {window}, or omit {REGISTER}"),
-            Self::HostDecodes => write!(f, "omit {JPEG}, so that the host decodes"),
+            Self::HostDecodes => write!(f, "omit {JPEG}, so that the host decodes the images"),
             Self::OrderWindow => write!(f, "use {}", ORDER.with("window")),
             Self::BadSamplesError => {
                 write!(f, "use {}, or another tier", BAD_SAMPLES.with("error"))

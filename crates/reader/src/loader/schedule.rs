@@ -47,7 +47,7 @@ pub(crate) enum EpochSchedule {
     Kept(Arc<Kept>),
 }
 
-/// The schedule of one epoch of a mixture. Each pack is read on across the pack's own epochs.
+/// The schedule of one epoch of a mixture. The plan of each pack continues across the pack's own epochs.
 #[derive(Debug)]
 pub(crate) struct MixedSchedule {
     mixture: Arc<Mixture>,
@@ -55,7 +55,7 @@ pub(crate) struct MixedSchedule {
     first: u64,
     lead: Arc<SourcePlan>,
     sources: Vec<usize>,
-    /// The plan of each source. It has a fetch if this rank uses samples of the source.
+    /// The plan of each source, with a fetch if this rank uses samples of the source.
     parts: Vec<MixedPart>,
 }
 

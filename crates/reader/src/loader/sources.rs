@@ -1,6 +1,6 @@
 //! The packs of a loader: whether they can be mixed, how they share memory, and how each is read.
 
-use packds_system::to_u64;
+use packds_system::{counted, to_u64};
 use std::sync::Arc;
 
 use packds_format::{Classes, Field, Role, Store};
@@ -86,7 +86,7 @@ fn names<'a>(classes: &'a [Classes], field: &str) -> &'a [String] {
 fn first_difference(expected: &[String], found: &[String]) -> Option<(String, String)> {
     let listed = |names: &[String]| match names.first() {
         None => "no class names".to_owned(),
-        Some(name) => format!("{} class names, the first `{name}`", names.len()),
+        Some(name) => format!("{}, the first `{name}`", counted(names.len(), "class name")),
     };
     if expected.is_empty() != found.is_empty() {
         return Some((listed(expected), listed(found)));
@@ -99,8 +99,8 @@ fn first_difference(expected: &[String], found: &[String]) -> Option<(String, St
     Some((told(expected), told(found)))
 }
 
-/// Verifies loaded columns and columns that describe images. Damage is then reported now, not as bad samples in each
-/// batch.
+/// Verifies loaded columns and columns that describe images, so that damage is reported now, not as bad samples in
+/// each batch.
 pub(crate) fn check_columns(packs: &[Arc<Pack>], outputs: &Outputs) -> Result<(), LoadError> {
     for pack in packs {
         let loaded = outputs.fields.iter().filter_map(BatchField::column);

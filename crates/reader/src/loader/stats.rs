@@ -13,9 +13,9 @@ use crate::fetch::FetchStats;
 pub struct LoaderStats {
     /// Number of delivered batches.
     pub batches: u64,
-    /// Number of samples in them.
+    /// Number of samples in the delivered batches.
     pub samples: u64,
-    /// Size of their fields in bytes.
+    /// Size of the fields of the delivered batches in bytes.
     pub bytes: u64,
     /// Number of samples that were left out or replaced because they could not be read or decoded.
     pub bad_samples: u64,

@@ -1,5 +1,5 @@
 //! Decides how many threads load and how many batches they prefetch: the smallest numbers that keep the consumer from
-//! waiting. It has no clock. It receives the times of each step and returns the settings.
+//! waiting. The tuner has no clock: it receives the times of each step and returns the settings.
 
 use packds_system::{nanos, to_usize};
 use std::time::Duration;
@@ -16,7 +16,7 @@ const MOST_ENTRIES: usize = 1000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tuned {
-    /// Number of batches that were delivered before.
+    /// Number of batches that were delivered before this choice.
     pub batches: u64,
     /// Number of active threads from then on.
     pub threads: usize,
@@ -164,7 +164,8 @@ impl Tuner {
         &self.log
     }
 
-    /// Records that the first batch of an epoch was taken. Every consumer waits for this one, so it is not evaluated.
+    /// Records that the first batch of an epoch was taken. Every consumer waits for the first batch, so it is not
+    /// evaluated.
     pub(crate) fn begin(&mut self) {
         self.batches += 1;
     }
@@ -199,7 +200,7 @@ impl Tuner {
             self.write(format!("{says}: back to the previous number of {knob}"));
             return true;
         }
-        // If threads are always busy, more threads are needed. If threads are idle, more batches must begin.
+        // If threads are always busy, more threads are needed. If threads are idle, more batches must be started.
         let knobs = if round.occupies(self.threads.now) {
             [Knob::Threads, Knob::Prefetch]
         } else {

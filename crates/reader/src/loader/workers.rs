@@ -185,7 +185,7 @@ impl Workers {
             add_time(&self.shared.counters.threads_idle, idle.elapsed());
             slot
         };
-        // Another thread may now begin the next step, which gets a later slot.
+        // Another thread may now begin the next step. It gets a later slot.
         self.board.lock().beginning = false;
         self.board.tell_threads();
         let Some(slot) = slot else { return Ok(()) };
@@ -255,8 +255,8 @@ impl Workers {
             let Some(Refused { mut slot, is_new }) = self.hand_over(slot, prepared, &filling.items)? else {
                 return Ok(());
             };
-            // The first time, another batch may have reported the same file. After that, the host has decoded all known
-            // files.
+            // On the first attempt, another batch may already have recorded the same file. After that, the host has
+            // decoded all recorded files.
             if is_again && !is_new {
                 let reason = "it rejected a batch whose files the host had decoded".to_owned();
                 let device = self.shared.device.receiver().name();
@@ -375,11 +375,11 @@ impl Workers {
             return Ok(None);
         }
         let run = match items.run(position, first.sample, n) {
-            // Something in the chunk is damaged. Reading row by row separates the good samples from the bad ones.
+            // The chunk is damaged. Reading row by row separates the good samples from the bad ones.
             Err(_) if self.shared.bad_samples != BadSamples::Error => return Ok(None),
             run => run?,
         };
-        // A device does not accept buffers.
+        // A device takes data from the pack's bytes, but not from buffers.
         let run = run.filter(|run| matches!(self.shared.device, Attached::Host) || run.in_pack().is_some());
         Ok(run.map(|run| (number, run)))
     }

@@ -1,5 +1,5 @@
-//! Which samples an epoch contains, and how often: subsets, weights and balanced classes. docs/reference/sampling.md,
-//! "Weights".
+//! Which samples an epoch contains, and how often: subsets, weights and balanced classes. See
+//! docs/reference/sampling.md, "Weights".
 //!
 //! A choice is made in one pass over a column, and takes at most 7 bits per sample. It does not depend on the order.
 
@@ -14,7 +14,7 @@ use super::rng::{Domain, key, random};
 
 /// Maximum weight. It limits how often one sample occurs in an epoch.
 const MAX_WEIGHT: f64 = 65_536.0;
-/// The weight 1.0 in the palette, which has 32 fractional bits.
+/// The weight 1.0 in the palette. Weights have 32 fractional bits.
 const ONE: u64 = 1 << 32;
 /// Bits per code if there are more than two weights.
 const WEIGHT_BITS: u8 = 7;
@@ -70,10 +70,10 @@ impl Choice {
         Self::new(codes, vec![0, ONE], 0.0)
     }
 
-    /// Makes sample `i` occur `weight(i)` times per epoch on average. It always occurs as often as the integer part
-    /// says. The fractional part is the probability that it occurs once more. Calls `weight` once per sample. If there
-    /// are over 128 different weights, calls it a second time and rounds each weight to one of 128 without changing the
-    /// averages. See [`rounding`](Self::rounding).
+    /// Makes sample `i` occur `weight(i)` times per epoch on average. The integer part is the minimum number of
+    /// occurrences. The fractional part is the probability of one more occurrence. Calls `weight` once per sample. If
+    /// there are over 128 different weights, calls it a second time and rounds each weight to one of 128 without
+    /// changing the averages. See [`rounding`](Self::rounding).
     ///
     /// # Errors
     /// [`PlanError::Weight`].

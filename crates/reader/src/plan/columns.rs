@@ -1,4 +1,4 @@
-//! Choices of samples by the columns of a pack. docs/reference/sampling.md, "Weights".
+//! Choices of samples by the columns of a pack. See docs/reference/sampling.md, "Weights".
 //!
 //! This is the only part of a plan that reads a file. It verifies a column's checksum and then makes one pass over the column.
 
@@ -21,7 +21,7 @@ impl<'a> Integers<'a> {
     pub fn open(pack: &'a Pack, name: &str) -> Result<Self, ReadError> {
         let column = open(pack, name)?;
         let whole = Self { column };
-        // Only large 64-bit values can be out of range, so only columns of such types are checked value by value.
+        // Only large 64-bit values can be out of range, so only columns of 64-bit types are checked value by value.
         let checked = match column.dtype {
             DType::U64 => pack.n_samples(),
             _ => pack.n_samples().min(1),
@@ -35,7 +35,7 @@ impl<'a> Integers<'a> {
     }
 
     /// The number of one sample, or 0 after the last sample. Call [`Pack::still_good`] after a pass over the column,
-    /// because values that the file has lost also read as 0.
+    /// because values on lost pages of the file also read as 0.
     pub fn at(&self, sample: u64) -> i64 {
         self.column.integer(sample).unwrap_or(0)
     }

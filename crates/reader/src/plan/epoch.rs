@@ -184,7 +184,7 @@ impl EpochPlan {
         self.uses_of(step, self.batch(step))
     }
 
-    /// The chunks that `batch`, which is a step or a part of it, takes samples from, in order of first use.
+    /// The chunks that `batch` (a step or a part of it) takes samples from, in order of first use.
     pub(crate) fn uses_of(&self, step: u64, mut batch: Batch<'_>) -> Vec<ChunkUse> {
         let mut uses: Vec<ChunkUse> = Vec::new();
         let mut known: BTreeMap<u64, usize> = BTreeMap::new();

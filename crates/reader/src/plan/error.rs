@@ -15,7 +15,7 @@ pub enum PlanError {
     /// The metadata of the pack is inconsistent.
     #[error("inconsistent pack metadata: {0}")]
     Geometry(String),
-    /// A number must be at least 1.
+    /// A number is 0, but must be at least 1.
     #[error("{what} is 0: it must be at least 1")]
     Zero {
         /// The name of the number.
@@ -87,7 +87,7 @@ pub enum PlanError {
         /// The largest allowed weight.
         limit: f64,
     },
-    /// A selection was made for another number of samples.
+    /// A selection was made for a pack with a different number of samples.
     #[error("the selection is for a pack of {expected} samples, but this pack has {found}")]
     Selection {
         /// Number of samples that the selection was made for.

@@ -38,7 +38,7 @@ impl Lanes {
     }
 
     /// The first place of a lane on the line. Each lane has its samples of all full batches, and an even share of the
-    /// rest, which is at most `run`.
+    /// rest (at most `run`).
     pub(crate) const fn start(&self, lane: u64) -> u64 {
         lane * self.batches * self.run + lane * self.rest() / self.count
     }

@@ -1,4 +1,4 @@
-//! The line: all samples of an epoch, chunk after chunk, in the order in which the epoch visits chunks.
+//! The line: all samples of an epoch, chunk after chunk, in the order in which the epoch visits chunks. See
 //! docs/reference/sampling.md, "The line".
 //!
 //! This module only maps places to samples. Other modules divide the line into lanes and windows.
@@ -179,7 +179,7 @@ impl Line {
         } else if x < short_end {
             self.short_slot
         } else {
-            // If there is no short chunk, both ends are at or past the end of the line, so `x` never gets here.
+            // If there is no short chunk, both ends are at or past the end of the line, so this branch is not reached.
             self.short_slot + 1 + (x - short_end) / per_chunk
         }
     }

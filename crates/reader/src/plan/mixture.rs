@@ -1,4 +1,4 @@
-//! Several packs in fixed proportions. Every batch has the same number of samples from each pack.
+//! Several packs in fixed proportions. Every batch has the same number of samples from each pack. See
 //! docs/reference/sampling.md, "Mixtures".
 
 use packds_system::{lock, to_u64, to_usize};
@@ -132,7 +132,7 @@ impl Mixture {
     /// The samples of this rank at a step, counted from the start of the run. There is no last step.
     ///
     /// # Errors
-    /// It does not fail for a valid mixture, because all its packs have plans.
+    /// This does not fail for a valid mixture, because all its packs have plans.
     pub fn batch(&self, step: u64) -> Result<Vec<MixedSlot>, PlanError> {
         let mut plans = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
@@ -217,7 +217,7 @@ pub(crate) struct SourcePlan {
     /// The number of this plan's first step, counted from the start of the run.
     first: u64,
     steps: u64,
-    /// The epochs used most recently. Prefetching and filling may be in different ones.
+    /// The epochs used most recently. Prefetching and filling may work on different epochs.
     epochs: Mutex<VecDeque<Arc<EpochPlan>>>,
 }
 

@@ -1,5 +1,5 @@
-//! Which sample is delivered when: orders, windows, subsets, weights, ranks, resuming. This is computed and never
-//! stored. docs/reference/sampling.md lists the guarantees, with formulas and test vectors.
+//! Determines which sample is delivered when: orders, windows, subsets, weights, ranks, resuming. The result is
+//! computed and never stored. docs/reference/sampling.md lists the guarantees, with formulas and test vectors.
 //!
 //! A [`Sampler`] contains the options. Combined with a [`Dataset`], [`Ranks`] and a [`Batching`], it becomes a
 //! [`Schedule`]. Each epoch of a schedule is an [`EpochPlan`]. All of this is arithmetic on a few numbers. Without a

@@ -1,4 +1,4 @@
-//! How well an order mixes, as formulas of a few numbers. docs/reference/sampling.md, "Quality".
+//! How well an order mixes, as formulas of a few numbers. See docs/reference/sampling.md, "Quality".
 
 use packds_format::Geometry;
 

@@ -297,7 +297,7 @@ impl Schedule {
         twice.saturating_mul(self.dataset.chunk_bytes())
     }
 
-    /// One rank's part of the windows, which is that of its lanes. In random order, every rank may use all chunks.
+    /// One rank's part of the windows: the part in its own lanes. In random order, every rank may use all chunks.
     fn rank_share(&self, window_bytes: u64) -> u64 {
         let lanes = u64::from(self.recipe.lanes);
         let world = u64::from(self.ranks.world());
@@ -347,8 +347,8 @@ impl Schedule {
         Some(reads + cut)
     }
 
-    /// The smallest window that is at least the chosen one and whose number of lanes is divisible by the number of
-    /// ranks.
+    /// The smallest window at least as large as the chosen one for which the number of lanes is a multiple of the
+    /// number of ranks.
     fn unshared_window(&self) -> Option<u32> {
         if self.recipe.order != OrderKind::Window {
             return None;
@@ -380,8 +380,8 @@ impl Schedule {
                 let delivered = geometry.n_samples() - dropped;
                 let (short_start, short_end) = plan.short_chunk();
                 // The short chunk has the same place in all epochs, but other chunks can be at any place. Therefore
-                // every epoch leaves out the end of the short chunk. It leaves out samples of the other chunks only if
-                // not even the first of them is complete.
+                // every epoch leaves out the end of the short chunk. Every epoch leaves out the same samples of the
+                // other chunks only if even the chunk that comes first is not delivered completely.
                 let of_short = short_end.saturating_sub(delivered.max(short_start));
                 let first = if short_start == 0 { short_end } else { 0 };
                 let most = delivered.saturating_sub(first).min(per_chunk);

@@ -27,7 +27,8 @@ pub enum Domain {
     Augment = 7,
 }
 
-/// The key of `(seed, epoch, domain, index)`: [`hash_bytes`] of the three numbers as little-endian `u64`.
+/// The key of `(seed, epoch, domain, index)`: [`hash_bytes`] of the last three numbers as little-endian `u64`, with
+/// this seed.
 pub fn key(seed: u64, epoch: u32, domain: Domain, index: u64) -> u64 {
     let words = [u64::from(epoch), domain as u64, index];
     let mut bytes = [0_u8; 24];

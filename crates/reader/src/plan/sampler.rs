@@ -86,7 +86,7 @@ impl Recipe {
     /// Maximum number of chunks that each lane shuffles together, out of `n_chunks`.
     pub(crate) fn window_per_lane(&self, n_chunks: u64) -> u64 {
         if u64::from(self.window) >= n_chunks {
-            // This is the whole lane, although its ends may be in the middle of chunks.
+            // The result is the whole lane, although its ends may be in the middle of chunks.
             return u64::MAX;
         }
         u64::from(self.window / self.lanes).max(1)
@@ -229,8 +229,8 @@ impl Sampler {
     }
 
     /// The sampler for the pack at index `place` of a mixture in which all packs share these options. Every pack after
-    /// the first gets its own seed, which is a hash of this seed, the index and the pack. If they had the same seed,
-    /// packs of equal size would visit samples in the same order, and samples with the same number would get the same
+    /// the first gets its own seed: a hash of this seed, the index and the pack. If they had the same seed, packs of
+    /// equal size would visit samples in the same order, and samples with the same number would get the same
     /// augmentation.
     pub fn for_source(mut self, place: u64, dataset: &Dataset) -> Self {
         if place > 0 {
@@ -414,7 +414,7 @@ impl Schedule {
         self.seed
     }
 
-    /// The decided options.
+    /// The resolved options.
     pub const fn recipe(&self) -> Recipe {
         self.recipe
     }

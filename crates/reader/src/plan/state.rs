@@ -1,4 +1,4 @@
-//! The position of a run. It has fewer than 200 bytes, and a run can resume from it at any step.
+//! The position of a run, in fewer than 200 bytes. A run can be saved and resumed at any step. See
 //! docs/reference/sampling.md, "State".
 
 use super::error::PlanError;
@@ -42,14 +42,14 @@ impl State {
     }
 
     /// Parses the output of [`to_json`](Self::to_json). Keys may be in any order. Each must occur exactly once, and no
-    /// others may occur. [`Sampler::resume`](super::Sampler::resume) checks whether the state matches a run.
+    /// other keys may occur. [`Sampler::resume`](super::Sampler::resume) checks whether the state matches a run.
     ///
     /// # Errors
     /// [`PlanError::State`] for anything else.
     pub fn from_json(text: &str) -> Result<Self, PlanError> {
         let fields = Fields::parse(text, 10)?;
         let small = |name| fields.number(name, u32::MAX.into());
-        // It is at most 2^32 - 1, so it is never clamped.
+        // The number is at most 2^32 - 1, so it is never clamped.
         let small = |name| small(name).map(|number| u32::try_from(number).unwrap_or(u32::MAX));
         Ok(Self {
             dataset: fields.hex("data")?,

@@ -1,5 +1,5 @@
-//! Tests that raise SIGBUS. Tests that end the process run in a child process, which is this test binary again with a
-//! single test.
+//! Tests that raise SIGBUS. Tests that end the process run in a child process: this test binary again, with a single
+//! test.
 
 use std::env;
 use std::fs::File;
@@ -28,7 +28,7 @@ pub(super) static IS_REFUSED: AtomicBool = AtomicBool::new(false);
 
 const PAGES: usize = 16;
 
-/// A file whose pages are filled with 7. It has already been deleted, so other code cannot open it.
+/// A file filled with 7s. It has already been deleted, so other code cannot open it.
 fn file() -> (File, usize) {
     let page = rustix::param::page_size();
     let mut file = tempfile::tempfile().unwrap();
@@ -40,7 +40,7 @@ fn len(n: usize) -> u64 {
     u64::try_from(n).unwrap()
 }
 
-/// Runs one of these tests again in a child process. The child knows that it is the child.
+/// Runs one of these tests again in a child process. An environment variable marks the child.
 fn child(test: &str) -> ExitStatus {
     Command::new(env::current_exe().unwrap())
         .args(["--exact", &format!("sigbus::tests::{test}")])
@@ -54,7 +54,7 @@ fn is_child() -> bool {
     env::var_os("PACKDS_TEST_CHILD").is_some()
 }
 
-/// Reads a page of an unguarded map that the file no longer has.
+/// Reads a page of an unguarded map after the file was truncated.
 fn fault_elsewhere() {
     let (file, page) = file();
     // SAFETY: this is unsafe on purpose. The file is truncated while it is mapped, and the process ends.
@@ -63,7 +63,7 @@ fn fault_elsewhere() {
     std::hint::black_box(map[3 * page]);
 }
 
-/// Survives the loss of a page in a guarded map, which proves that the handler is installed.
+/// Survives the loss of a page in a guarded map. This proves that the handler is installed.
 fn survive() {
     let (file, page) = file();
     let map = MappedFile::new(file.try_clone().unwrap(), len(PAGES * page)).unwrap();

@@ -23,7 +23,7 @@ impl<'a> RawSizes<'a> {
         Self { pack, fields: fields.collect() }
     }
 
-    /// The first item in each field of a chunk whose size is wrong or unreadable. Call it after verifying the chunk's
+    /// For each field of a chunk, the first item with a wrong or unreadable size. Call it after verifying the chunk's
     /// checksum, because it reads through the map. For uncompressed items, it only reads the table.
     pub(super) fn wrong_in(&self, chunk: u64) -> Result<Vec<FormatError>, ReadError> {
         if self.fields.is_empty() {

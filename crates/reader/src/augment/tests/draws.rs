@@ -20,10 +20,11 @@ const VECTORS: &str = include_str!("../../../../../fixtures/augment/vectors.json
 
 fn close(found: f64, expected: &Value) {
     let expected = expected.as_f64().unwrap();
-    assert!((found - expected).abs() < 1e-12, "{found} is not {expected}");
+    assert!((found - expected).abs() < 1e-12, "found {found}, expected {expected}");
 }
 
-/// The area of a random resized crop with the op number `op`. Earlier ops do not use its draws.
+/// The area of a random resized crop with the op number `op`. Each op has its own draws, so the crops before it do not
+/// matter.
 fn area(key: SampleKey, view: u32, size: (u32, u32), op: &Op, number: u32) -> Area {
     let mut ops = vec![Op::CenterCrop(Size::from(1)); usize::try_from(number).unwrap()];
     ops.push(op.clone());
@@ -66,7 +67,7 @@ fn draws_are_the_documented_vectors() {
         }
         for (idx, value) in [normals(draws, 0), normals(draws, 1)].as_flattened().iter().enumerate() {
             let wanted = vector["normals"][idx].as_f64().unwrap();
-            assert!((f64::from(*value) - wanted).abs() < 1e-6, "{value} is not {wanted}");
+            assert!((f64::from(*value) - wanted).abs() < 1e-6, "found {value}, expected {wanted}");
         }
         close(draws.uniform(4, (0.6, 1.4)), &vector["jitter"][4]);
         close(draws.uniform(7, (-0.1, 0.1)), &vector["jitter"][7]);
@@ -152,7 +153,8 @@ fn random_policies_draw_operations_magnitudes_and_signs_evenly() {
         assert_even(&shares(14, |draws| place(policy::drawn(&rand, draws, size).nth(number).unwrap().op)));
     }
     assert_even(&shares(14, |draws| place(policy::drawn(&trivial, draws, size).next().unwrap().op)));
-    // These draws give the bin and the sign of a magnitude in the wide space. The test uses brightness, which has both.
+    // These draws give the bin and the sign of a magnitude in the wide space. The test uses brightness, because it has
+    // both.
     let bin = |drawn: policy::Drawn| {
         (0..11)
             .position(|bin| {
@@ -183,8 +185,8 @@ fn learned_policies_draw_pairs_evenly_and_keep_their_probabilities() {
     });
     assert!(shares.iter().all(|share| *share > 0.01), "{shares:?}");
     let pairs = 25.0;
-    // Solarize is the first operation to be applied if it is the first of its pair and is applied (the probability is
-    // 0.7 in one of the pairs), or if the first of its pair is not applied.
+    // Solarize is applied first in two cases: it is the first operation of its pair and is applied (with a probability of
+    // 0.7 in one of the pairs), or it is the second and the first is not applied.
     let second = [(0.6, 0.6), (0.9, 0.2), (0.9, 0.3), (0.7, 0.4)];
     let left: f64 = second.iter().map(|(p, q)| (1.0 - p) * q).sum();
     let wanted = (0.7 + left) / pairs;
@@ -228,8 +230,8 @@ fn moments(n: u64, number: impl Fn(u64) -> f64) -> (f64, f64) {
 
 #[test]
 fn crops_have_the_moments_of_their_distribution() {
-    // For a large square, every ratio up to 4/3 is rejected only for areas above 3/4. With smaller areas, nothing is
-    // rejected, and both the area and the logarithm of the ratio are exactly uniform.
+    // In a large square, areas up to 3/4 fit with every ratio up to 4/3, so no attempt is rejected. Both the area and
+    // the logarithm of the ratio are then exactly uniform.
     let crop = rrc((0.08, 0.7));
     let of = |sample| area(key(sample), 0, (4000, 4000), &crop, 0);
     let share = |area: Area| f64::from(area.width) * f64::from(area.height) / 16e6;

@@ -88,7 +88,7 @@ fn colour_ops_get_their_own_draws() {
     for sample in 0..20 {
         let root = key(sample).root();
         let mut wanted = image.clone();
-        #[expect(clippy::cast_possible_truncation, reason = "as the pipeline rounds")]
+        #[expect(clippy::cast_possible_truncation, reason = "rounds like the pipeline")]
         let factor = Draws::new(root, 0, 0).uniform(4, (0.5, 1.5)) as f32;
         adjust_brightness(&mut wanted, factor);
         if Draws::new(root, 0, 1).chance(0, 0.5) {

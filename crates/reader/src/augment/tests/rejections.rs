@@ -1,4 +1,4 @@
-//! There is one test for each reason for rejection.
+//! One test for each reason for rejection.
 
 use packds_format::{DType, Field, FieldKind};
 use packds_pixels::{Encoded, PixelError};
@@ -26,7 +26,7 @@ fn words_in_capitals_are_named_as_they_are_written() {
         ("RRC224:0.2-1", "rrc224:0.2-1"),
         ("Norm:ImageNet", "norm:imagenet"),
     ] {
-        let expected = format!("augmentation {word:?}: expected {lower}: words are in lower case");
+        let expected = format!("augmentation {word:?}: expected {lower}: words must be in lower case");
         assert_eq!(refused(word).to_string(), expected);
     }
 }

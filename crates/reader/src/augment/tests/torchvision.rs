@@ -1,5 +1,5 @@
-//! Compares policies with torchvision's results in `fixtures/torchvision/policies.json`, which
-//! `fixtures/make/make_policies.py` wrote.
+//! Compares policies with torchvision's results in `fixtures/torchvision/policies.json`, written by
+//! `fixtures/make/make_policies.py`.
 
 use serde_json::Value;
 

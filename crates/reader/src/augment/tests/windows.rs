@@ -26,8 +26,8 @@ fn summed(bytes: impl Iterator<Item = u8>, weights: &[u32]) -> u8 {
     u8::try_from(sum.clamp(0, 255)).unwrap()
 }
 
-/// A resized frame without flips. First resizes along the axis that comes first, but only where the other axis needs
-/// it.
+/// A resized frame without flips. Along the axis that is resized first, only the positions that the other axis needs
+/// are computed.
 fn shown(memory: &[u8], frame: Frame, taps: &[u32]) -> Vec<u8> {
     let across = axis(taps, frame.across, frame.width);
     let down = axis(taps, frame.down, frame.height);
@@ -100,7 +100,7 @@ fn what_only_the_host_draws_is_not_left_to_a_device() {
         let plan = augmenter.plan();
         let reason = plan.finish_windows(picture).unwrap_err();
         assert!(reason.contains(words), "{reason}");
-        // The device can handle types and orders of pixels that the host made.
+        // If the host makes the pixels, the device can still convert their type and order.
         assert!(plan.finish().is_some(), "{words}");
     }
     let augmenter = augmenter("rrc8,erase:0.5/random,f16", None);

@@ -32,7 +32,7 @@ use super::{Held, SamplePlace, Shared, StepParts};
 use crate::arena::SlotMut;
 use crate::plan::{ChunkUse, OrderKind, Route};
 
-/// Maximum number of steps that have been planned but not dropped. Their lists take memory.
+/// Maximum number of steps that have been planned but not dropped. It limits the memory for their lists.
 const MAX_STEPS: u64 = 1024;
 
 /// Why planning ended early.
@@ -93,7 +93,7 @@ impl Ahead {
             self.turn(Some(seen))?;
         }
         let held = if shared.by_sample { self.plan_samples(step)? } else { self.plan_chunks(step)? };
-        // If there are no reads to wait for, this is the only check.
+        // Without this check, planning steps that need no reads would never notice a stop.
         if shared.is_stopped() {
             return Err(End::Stopped);
         }
@@ -128,7 +128,8 @@ impl Ahead {
         Ok(Held::Chunks(held))
     }
 
-    /// `None` if the chunk does not exist. The error is reported when its items are requested.
+    /// Starts reading a chunk if it is not in a buffer. `None` if the chunk does not exist: the error is reported when
+    /// its items are requested.
     fn read_chunk(&mut self, chunk: u64, uses: &[ChunkUse]) -> Result<Option<Arc<Buffer>>, End> {
         let shared = Arc::clone(&self.shared);
         let Ok(entry) = shared.fetch.pack.chunk_entry(chunk) else {
@@ -271,8 +272,8 @@ impl Slots {
         });
     }
 
-    /// Adds an extent. It is merged with the last one if they touch and both fit. Returns the last extent, which ends
-    /// at `taken`.
+    /// Adds an extent. It is merged with the last one if they touch or overlap and the slot has enough space. Returns
+    /// the last extent, which ends at `taken`.
     fn place(&mut self, extent: Extent) -> Extent {
         let last = self.slots.last_mut().and_then(|extents| extents.last_mut());
         if let Some(last) = last {

@@ -1,4 +1,4 @@
-//! A buffer for bytes of the file. It also has the result of verifying them, and their decompressed blocks.
+//! A buffer for bytes of the file, with the result of their verification and their decompressed blocks.
 
 use packds_system::{lock, to_usize};
 use std::io;
@@ -94,7 +94,7 @@ impl Buffer {
     /// Stores the bytes read. Called once.
     pub(super) fn fill(&self, bytes: Result<SlotRef, Failure>) {
         let first = self.bytes.set(bytes).is_ok();
-        debug_assert!(first, "a buffer is read once");
+        debug_assert!(first, "a buffer is filled only once");
     }
 
     pub(super) fn is_filled(&self) -> bool {
@@ -161,7 +161,7 @@ impl Buffer {
         Some(new)
     }
 
-    /// Item `index` of the chunk, for the body field at `position`. It is found through the chunk's tables, or
+    /// Item `index` of the chunk, for the body field at `position`. The item is located with the chunk's tables, or
     /// decompressed. Blocks are decompressed only once if there is memory to keep them, otherwise into `scratch`.
     pub(super) fn looked_up_item<'a>(
         &'a self,

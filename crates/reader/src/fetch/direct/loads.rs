@@ -229,7 +229,7 @@ impl Loads {
         }
     }
 
-    /// Ends all reads with this failure.
+    /// Fails all reads with this error.
     pub(super) fn abandon(&mut self, error: &Failure) {
         self.pending.clear();
         for load in std::mem::take(&mut self.loads).into_values() {

@@ -72,7 +72,7 @@ pub(crate) fn chunk_memory(pack: &Pack, positions: &[usize]) -> Result<u64, Read
     Ok(to_u64(bytes))
 }
 
-/// The directly read pack of one loader.
+/// The pack of one loader, read directly.
 #[derive(Debug)]
 pub(super) struct DirectFetch {
     pack: Arc<Pack>,
@@ -203,8 +203,8 @@ impl DirectFetch {
         Ok(epoch)
     }
 
-    /// Whether `plan` takes single samples from compressed chunks that do not all stay in memory. Each such sample
-    /// would cost reading a chunk.
+    /// Whether `plan` takes single samples from compressed chunks that do not all stay in memory. A whole chunk would
+    /// then be read for each of these samples.
     pub(super) fn wastes_chunks(&self, plan: &dyn Route) -> bool {
         let compressed = self.layout.compressed;
         plan.order() == OrderKind::Random && compressed && !self.fits_whole(self.slots(false))
@@ -251,7 +251,7 @@ impl DirectFetch {
         to_u64(self.layout.samples_slot.saturating_mul(slots))
     }
 
-    /// Whether single samples are verified. This needs all their fields.
+    /// Whether single samples are verified. Verification needs all their fields.
     fn checks_samples(&self) -> bool {
         self.checks.has_sample_crcs() && self.checks.policy() != Checksums::Off
     }
@@ -472,7 +472,7 @@ impl DirectEpoch {
     }
 
     fn no_step(&self, step: u64, end: u64) -> ReadError {
-        self.shared.error(FormatError::OutOfRange { what: "step, each to be requested once,", index: step, len: end })
+        self.shared.error(FormatError::OutOfRange { what: "unrequested step", index: step, len: end })
     }
 
     /// The reason why a step is missing after the thread has ended.
@@ -535,8 +535,8 @@ impl DirectStep {
         fetch.pack.located(item)
     }
 
-    /// Verifies a sample of a chunk with this `error` against its own checksum. A single flipped bit then affects only
-    /// one sample, not the whole chunk.
+    /// In a chunk with this `error`, verifies one sample against its own checksum. A single flipped bit then affects
+    /// only one sample, not the whole chunk.
     #[cold]
     fn check_alone(&self, buffer: &Buffer, sample: u64, error: ReadError) -> Result<(), ReadError> {
         let fetch = &*self.shared.fetch;
@@ -594,7 +594,7 @@ impl DirectStep {
         };
         let key = |place: &SamplePlace| (place.sample, place.position);
         let Ok(at) = places.binary_search_by_key(&(sample, position), key) else {
-            // Its position is unknown, or it is not in this step.
+            // The position of the item is unknown, or the item is not in this step.
             self.shared.fetch.pack.located(self.shared.fetch.pack.sample_places(sample))?;
             return Err(self.not_here(sample));
         };
@@ -608,7 +608,7 @@ impl DirectStep {
     #[cold]
     fn not_here(&self, sample: u64) -> ReadError {
         self.shared.error(FormatError::OutOfRange {
-            what: "item of the step, by its sample,",
+            what: "step's sample",
             index: sample,
             len: self.shared.fetch.pack.n_samples(),
         })
@@ -645,7 +645,7 @@ impl DirectStep {
     }
 }
 
-/// Contiguous items in a buffer, which they keep alive.
+/// Contiguous items that keep their buffer alive.
 struct DirectRun {
     pin: Arc<Pin>,
     start: usize,

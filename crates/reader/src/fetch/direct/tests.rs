@@ -63,7 +63,7 @@ fn least_memory(pack: &Arc<Pack>, plan: &Arc<EpochPlan>, engine: &EngineKind) ->
             Ok(()) => return memory,
             Err(ReadError::Memory { needed, given, .. }) => {
                 assert_eq!(given, memory);
-                assert!(needed > memory, "{needed} is no more than {memory}");
+                assert!(needed > memory, "{needed} is not more than {memory}");
                 memory = needed;
             }
             Err(error) => panic!("{error}"),
@@ -114,7 +114,7 @@ fn items_are_those_of_the_pack_in_every_order_with_the_least_memory_and_with_mor
                 let least = least_memory(&pack, &plan, &engines()[1]);
                 for (n, engine) in engines().into_iter().enumerate() {
                     let policies = [Checksums::FirstTouch, Checksums::Always, Checksums::Off];
-                    // Batches of one sample only differ in the planning, not in the reads.
+                    // Batches of one sample differ only in the planning, not in the reads.
                     let memories = [least, least + least / 2, 64 << 20];
                     let kinds = if batch == 1 && n > 0 { 1 } else { 3 };
                     for memory in memories.into_iter().take(kinds) {
@@ -181,7 +181,7 @@ fn faulty(pack: &Arc<Pack>, faults: Faults) -> (Arc<DirectFetch>, Arc<Faults>) {
 fn budget_is_never_exceeded_and_windows_that_do_not_fit_are_read_again() {
     let (_folder, pack) = strided_pack(640);
     let plan = plan(&pack, Order::Window { chunks: Some(12) }, 2);
-    // A chunk has 48,000 bytes, which are 13 pages at the worst offset.
+    // A chunk has 48,000 bytes. At the worst offset, it spans 13 pages.
     let slot = 13 * 4096;
     let fetch = fetch_with(&pack, 9 * slot, Checksums::FirstTouch, EngineKind::Pread).unwrap();
     let epoch = fetch.start(plan.clone(), 0).unwrap();
@@ -204,7 +204,7 @@ fn budget_is_never_exceeded_and_windows_that_do_not_fit_are_read_again() {
 #[test]
 fn a_later_step_that_does_not_fit_is_refused_before_the_first() {
     let (_folder, pack) = strided_pack(640);
-    // The second batch starts in the middle of a chunk of 16 and needs one more.
+    // The second batch starts in the middle of a chunk of 16 and needs one more chunk.
     let plan = plan(&pack, Order::Sequential, 12);
     let uses = |step| plan.chunk_uses(step).len();
     assert_eq!((uses(0), uses(1)), (1, 2));

@@ -16,7 +16,7 @@ use io_uring::{IoUring, opcode, types};
 
 use super::engine::{Done, Engine, Request, Source};
 
-/// This is not a descriptor, so a read from it completes with an error.
+/// Not a valid descriptor, so a read from it completes with an error.
 const NO_FILE: RawFd = -1;
 /// Maximum number of requests in progress.
 const DEPTH: u32 = 64;
@@ -96,10 +96,10 @@ impl Engine for Uring {
         let read =
             opcode::Read::new(types::Fd(fd), rest.as_mut_ptr(), len).offset(offset).build().user_data(to_u64(number));
         // SAFETY: the buffer is the rest of a piece of the arena and has at most `len` bytes. The piece stays in
-        // `under_way` until its completion has arrived, which keeps it exclusive, mapped and in place (see the top of
+        // `under_way` until its completion has arrived, so it stays exclusive, mapped and in place (see the top of
         // this module). The file stays open as long as `self.source`.
         let pushed = unsafe { self.ring.submission().push(&read) };
-        debug_assert!(pushed.is_ok(), "the queue has a place for each number");
+        debug_assert!(pushed.is_ok(), "the queue has space for every request");
     }
 
     fn wait(&mut self, done: &mut Vec<Done>) -> io::Result<()> {

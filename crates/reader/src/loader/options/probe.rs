@@ -1,4 +1,5 @@
-//! Finds out what a device could take of a loader's batches. The device uses this to decide where images are made.
+//! Determines which parts of a loader's batches a device could take. The device uses this to decide where images are
+//! made.
 
 mod files;
 
@@ -37,7 +38,7 @@ pub struct Holdable {
 }
 
 impl<'a> Probe<'a> {
-    /// A view of these options.
+    /// These options, as a device sees them.
     pub const fn new(builder: &'a LoaderBuilder) -> Self {
         Self(builder)
     }
@@ -67,8 +68,9 @@ impl<'a> Probe<'a> {
     }
 
     /// The images that a device could [hold](crate::device::Placement::Held), so that batches only need windows of
-    /// them. This needs a single pack with raw images of one size and without a mask. The augmentation may show windows
-    /// of the images that are resized, flipped, and have changed colours. Otherwise the result is `None`.
+    /// them. This requires a single pack with raw images of one size and without a mask. The augmentation may resize
+    /// the images, show windows of them, flip them and change their colours, but nothing else. Otherwise the result is
+    /// `None`.
     ///
     /// # Errors
     /// [`LoadError`], as for [`LoaderBuilder::build`], if the augmentation does not match the pack.

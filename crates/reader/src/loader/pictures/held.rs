@@ -105,7 +105,7 @@ pub(crate) struct ChunkSource<'a> {
     /// Takes the chunks of a step, if the device takes chunks.
     pub(crate) device: Option<&'a dyn ChunkReceiver>,
     pub(crate) pack: &'a Pack,
-    /// The items of the step, which include all samples of its chunks.
+    /// The items of the step. They include all samples of the step's chunks.
     pub(crate) items: &'a StepItems,
 }
 
@@ -154,7 +154,7 @@ impl ChunkImages for StoredImages<'_> {
             }
             known.end += len;
         }
-        // Memory of other data may have an address after the map.
+        // A range beyond the end of the file is other memory that follows the map.
         found.filter(|range| range.end <= self.source.pack.bytes_unchecked().len())
     }
 

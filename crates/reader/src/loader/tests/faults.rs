@@ -113,7 +113,7 @@ impl Receiver for Panicking {
     }
 
     fn recycle(&self, slot: &mut SlotMut) {
-        assert!(slot.number() > 100, "no such luck");
+        assert!(slot.number() > 100, "a bug in the device");
     }
 
     fn submit(&self, _: SlotRef, _: usize) -> Result<Box<dyn Transfer>, DeviceError> {
@@ -129,7 +129,7 @@ fn a_panic_in_a_thread_reaches_the_consumer() {
         let loader = builder(&pack).device(device).threads(some(threads)).build().unwrap();
         let mut epoch = loader.epoch(0).unwrap();
         let error = epoch.next().unwrap().unwrap_err();
-        assert!(matches!(&error, LoadError::Panicked { message } if message == "no such luck"), "{error}");
+        assert!(matches!(&error, LoadError::Panicked { message } if message == "a bug in the device"), "{error}");
         assert!(epoch.next().is_none());
     }
 }

@@ -130,7 +130,7 @@ fn a_thousand_loaders_leave_nothing_behind() {
         let mut epoch = loader.epoch(0).unwrap();
         assert_eq!(epoch.next().unwrap().unwrap().len(), 16);
     }
-    // Other tests have loaders too, but not many.
+    // Other tests run loaders at the same time, but only a few.
     assert!(loader_threads() < 100, "{}", loader_threads());
 }
 

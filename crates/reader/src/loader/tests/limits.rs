@@ -1,4 +1,5 @@
-//! Tests numbers that exceed any machine. Building the loader fails, and the message has the number and a hint.
+//! Tests options with numbers that no machine can satisfy. Building the loader fails, and the message has the number
+//! and a hint.
 
 use packds_format::{Field, FieldKind};
 

@@ -16,7 +16,7 @@ use crate::{Access, Pack, ReadError};
 
 const SIDE: u64 = 20;
 
-/// All packs, samples and adjacent bytes differ.
+/// The pixels of a sample. They differ between packs, between samples and between adjacent bytes.
 fn pixels(pack: usize, sample: u64) -> Vec<u8> {
     let first = (pack as u64 * 1_000_000 + sample) * 5000;
     let byte = |i: u64| (packds_format::mix64(first + i) & 0xFF) as u8;
@@ -306,7 +306,7 @@ fn packs_whose_fields_differ_are_refused_with_the_field_and_both_values() {
     assert_eq!(found.1, "kind");
 }
 
-/// A pack of 40 samples whose classes have these names.
+/// A pack of 40 samples with these class names.
 fn named(names: &[&str]) -> (TempDir, Arc<Pack>) {
     let classes = Classes {
         field: "label".to_owned(),
@@ -338,7 +338,7 @@ fn packs_whose_class_names_differ_are_refused_with_the_first_difference() {
     assert_eq!(refused(&["cat", "dog"], &["cat"]), told("class 1 `dog`", "no class 1"));
     assert_eq!(refused(&["cat"], &["cat", "dog"]), told("no class 1", "class 1 `dog`"));
     assert_eq!(refused(&["cat", "dog"], &[]), told("2 class names, the first `cat`", "no class names"));
-    assert_eq!(refused(&[], &["cat"]), told("no class names", "1 class names, the first `cat`"));
+    assert_eq!(refused(&[], &["cat"]), told("no class names", "1 class name, the first `cat`"));
 }
 
 #[test]
@@ -397,8 +397,8 @@ fn augmentation_is_drawn_from_the_packs_own_epoch_and_seed() {
 #[test]
 fn memory_is_shared_and_too_little_of_it_is_refused() {
     let packs = packs();
-    // Chunks of 8 samples have 9600 bytes, and batches have 16 * 1204 bytes. A window of 2 chunks needs only a few of
-    // them.
+    // Chunks of 8 samples have 9600 bytes, and batches have 16 * 1204 bytes. The memory is enough for windows of 2
+    // chunks.
     let build = |memory| {
         let loader = mixed(&packs).access(Access::Direct).memory_bytes(memory).slots(some(2));
         loader.order(Order::Window { chunks: Some(2) }).threads(some(3)).build()

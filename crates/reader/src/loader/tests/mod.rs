@@ -31,7 +31,7 @@ use crate::{Pack, open};
 const SAMPLE_BYTES: u64 = 5000;
 const ORDERS: [Order; 4] = [Order::Sequential, Order::Random, Order::Chunks, Order::Window { chunks: Some(3) }];
 
-/// The pixels of a sample. All samples and adjacent bytes differ.
+/// The pixels of a sample. They differ between samples and between adjacent bytes.
 fn pixels(sample: u64) -> Vec<u8> {
     let byte = |i: u64| (packds_format::mix64(sample * SAMPLE_BYTES + i) & 0xFF) as u8;
     (0..SAMPLE_BYTES).map(byte).collect()

@@ -54,7 +54,7 @@ fn epoch_of(loader: &Loader, state: Option<&State>) -> Option<Epoch> {
     }
 }
 
-/// Resumes an epoch in each of `worlds`. Each world continues for some tenths of what the previous one left. Returns
+/// Resumes an epoch in each of `worlds` in turn. Each world delivers some tenths of the samples that are left. Returns
 /// the delivered and the expected samples.
 fn broken_run(worlds: &[(World, u64)], options: impl Fn(World) -> super::LoaderBuilder) -> (Vec<u64>, Vec<u64>) {
     let mut seen = Vec::new();
@@ -85,7 +85,7 @@ fn broken_run(worlds: &[(World, u64)], options: impl Fn(World) -> super::LoaderB
         }
         let (saved, more) = next.unwrap();
         had += more as usize;
-        // The state goes through its text, as in a checkpoint.
+        // The state is converted to text and back, as in a checkpoint.
         state = Some(State::from_json(&saved.to_json()).unwrap());
     }
     planned.truncate(had);

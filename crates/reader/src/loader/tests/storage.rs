@@ -1,4 +1,4 @@
-//! Tests loading from a storage that may fail at any time.
+//! Tests loading from storage that may fail at any time.
 
 use std::path::Path;
 use std::sync::{Arc, mpsc};
@@ -117,8 +117,8 @@ fn a_damaged_or_cut_pack_in_memory_is_refused_by_its_name() {
     assert_eq!((report.bad_chunks.len(), report.bad_samples.len()), (1, 1));
 }
 
-/// The result of an epoch of a pack whose storage fails after some calls. The epoch is complete or ends with an error.
-/// It always ends.
+/// The result of an epoch of a pack whose storage fails after some calls. The epoch must be complete or end with an
+/// error, and must not hang.
 fn broken(
     bytes: &[u8],
     (fault, after): (Fault, u64),

@@ -17,7 +17,7 @@ pub(crate) enum Fault {
     Short(usize),
     /// The data ends before this byte.
     Cut(u64),
-    /// The data was written to.
+    /// The data was modified.
     Modified,
     /// The version cannot be determined.
     Untold,

@@ -27,7 +27,7 @@ pub(in crate::fetch::direct) struct Faults {
     pub(in crate::fetch::direct) closed: Mutex<bool>,
     pub(in crate::fetch::direct) opened: Condvar,
     pub(in crate::fetch::direct) reads: AtomicU64,
-    /// Whether a read is waiting.
+    /// Whether a read is waiting at the gate.
     pub(in crate::fetch::direct) waiting: AtomicBool,
 }
 
@@ -98,7 +98,7 @@ impl Engine for Faulty {
             return Err(io::Error::other("the ring is gone"));
         }
         // Completes the last request first, because the order must not matter.
-        let mut request = self.under_way.pop().expect("something is under way");
+        let mut request = self.under_way.pop().expect("a request is in progress");
         let result = self.read(&mut request);
         done.push((request, result));
         Ok(())

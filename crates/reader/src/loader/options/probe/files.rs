@@ -16,9 +16,9 @@ use crate::loader::pictures::Pictures;
 const INSPECTED: u64 = 1024;
 /// One in this many files may exceed the limits.
 const ONE_OF: usize = 50;
-/// Number of slots that the limits allow for, if the user does not set it.
+/// Number of slots assumed for the limits, if the user does not set it.
 const FEW_SLOTS: u64 = 4;
-/// The longest side that is considered.
+/// Upper bound for the limit on sides.
 const LONGEST: u32 = 16 << 10;
 /// Limits are multiples of these numbers: the size of a page in a slot, and a row alignment that is suitable for GPUs.
 const FILE_STEP: u64 = 4 << 10;
@@ -109,7 +109,7 @@ impl SeenFile {
 }
 
 impl Probe<'_> {
-    /// The work of a device that [decodes](crate::device::Placement::Files) such files.
+    /// The work of a device that [decodes](crate::device::Placement::Files) JPEG files.
     ///
     /// # Errors
     /// [`LoadError`] if no image is decoded, and the errors of
@@ -125,7 +125,7 @@ impl Probe<'_> {
     /// are estimated from at most 1024 samples per pack.
     ///
     /// # Errors
-    /// As for [`decodable`](Self::decodable), and if no inspected sample is such a file, or if `room` is too small.
+    /// As for [`decodable`](Self::decodable), or if no inspected sample is a JPEG file, or if `room` is too small.
     pub fn survey_files(self, room: u64) -> Result<FileSurvey, LoadError> {
         let least = FileLimits { file_bytes: 0, pixel_bytes: 0, side: 1 };
         let pictures = self.with_files(least)?;
