@@ -23,7 +23,7 @@ BENCH = Path(__file__).resolve().parent.parent
 
 
 class PeerError(Exception):
-    """A peer's process ended before it answered. Has the path of its output."""
+    """A peer's process ended before it answered. The message has the path of its log."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Worker:
 
     def run(self, seconds: float) -> dict[str, Any]:
         assert self.process.stdin is not None
-        # If the process has ended, its missing answer shows it.
+        # If the process has ended, the missing answer shows it.
         with suppress(BrokenPipeError):
             self.process.stdin.write(f"{seconds}\n")
             self.process.stdin.flush()
@@ -80,7 +80,7 @@ class Worker:
 
 @dataclass
 class Series:
-    """The figures of a peer, and of packds alternating with it."""
+    """The figures of a peer, and of the packds runs that alternate with it."""
 
     entry: Entry
     start: dict[str, Any]
@@ -96,7 +96,7 @@ class Series:
 
 
 class Runner:
-    """A comparison with all its numbers of threads."""
+    """Runs a comparison with each number of threads."""
 
     def __init__(self, comparison: Comparison, inputs: Inputs, packds: Packds | None, settings: Settings) -> None:
         self.comparison, self.inputs, self.packds, self.settings = comparison, inputs, packds, settings
@@ -107,7 +107,7 @@ class Runner:
         self.entries = self.installed()
 
     def installed(self) -> list[tuple[Entry, Path]]:
-        """The peers that can run, with their inputs made."""
+        """The peers that can run. Makes their inputs."""
         found, known = [], packages_distributions()
         for entry in self.comparison.entries:
             missing = [name for name in entry.packages if name not in known]

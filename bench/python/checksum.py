@@ -39,7 +39,7 @@ class Checksum:
 
 
 def plain(pixels: bytes, label: int) -> int:
-    """The hash of one sample, word by word. The vectors above must agree."""
+    """The hash of one sample, computed word by word. `sample_hashes` must agree with it."""
     pixels += bytes(-len(pixels) % 8)
     words = (int.from_bytes(pixels[at : at + 8], "little") for at in range(0, len(pixels), 8))
     total = sum(word * (2 * number + 1) for number, word in enumerate(words)) % (1 << 64)
@@ -52,7 +52,7 @@ VECTORS = ((16, 3, "1584a16a1ee369b6"), (16, 0, "faac668db4ab60e4"), (13, 3, "60
 
 
 def self_test() -> None:
-    """Compares with the vectors, and with the hash word by word."""
+    """Compares `sample_hashes` with VECTORS and with `plain`."""
     for size, label, expected in VECTORS:
         checksum = Checksum()
         checksum.add(np.arange(size, dtype=np.uint8).reshape(1, size), np.array([label]))

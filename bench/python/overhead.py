@@ -1,6 +1,6 @@
 """The time that Python adds per batch, compared with `packds bench load` of the same build.
 
-The images are so small that other costs are minor.
+The images are so small that all other costs are minor.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def rust_us(path: Path, seconds: float, seed: int) -> float:
 
 
 def ways(path: Path, seed: int) -> dict[str, Callable[[], int]]:
-    """Epochs, each consumed in a different way. Each returns its number of samples."""
+    """Ways to consume an epoch. Each returns the epoch's number of samples."""
 
     def loader(output: str) -> packds.Loader:
         return packds.Loader(path, BATCH, order="sequential", seed=seed, threads=1, output=output)
