@@ -102,7 +102,7 @@ fn document(pack: &Pack, labels: &Labels, out: &mut dyn Write) -> Result<(), Fai
 }
 
 fn for_each_path(pack: &Pack, mut each: impl FnMut(u64, &[u8]) -> io::Result<()>) -> Result<(), Failure> {
-    /// The error that stopped the iteration, either of the pack or of the console.
+    /// The error that stopped the iteration: an error of the pack or of the console.
     enum Stop {
         Read(FormatError),
         Write(io::Error),

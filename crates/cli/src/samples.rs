@@ -62,7 +62,7 @@ pub(crate) fn note_bad(bad: &[(u64, String)], pack: &Path, console: &mut Console
     }
 }
 
-/// Bad samples in a document: their numbers and errors.
+/// Bad samples in the JSON document: their numbers and errors.
 pub(crate) fn bad_samples(bad: &[(u64, String)]) -> Value {
     bad.iter().map(|(sample, error)| json!({ "sample": sample, "error": error })).collect()
 }

@@ -162,11 +162,11 @@ def test_paths_of_images_that_are_missing_are_named(folder, tmp_path):
         ("suffle", "for shuffle, order="),
         ("num_worker", "for num_workers, pass threads="),
         ("mean", "normalize="),
-        ("epochs", "iterating again is the next epoch"),
+        ("epochs", "iterating again starts the next epoch"),
         ("n_samples", "samples="),
         ("resize", "augment="),
         # No known name is similar.
-        *((name, "; there are batch_size, order, ") for name in ("xyzzy", "mode", "train", "classes", "verbose", "stride")),
+        *((name, "; the options are batch_size, order, ") for name in ("xyzzy", "mode", "train", "classes", "verbose", "stride")),
     ],
 )
 def test_options_of_other_loaders_are_told_what_they_are_called_here(folder, option, instead):
@@ -181,12 +181,12 @@ def test_options_of_other_loaders_are_told_what_they_are_called_here(folder, opt
         (packds.convert, "overwrite", "pass force=True"),
         (packds.convert, "qualty", "is it quality"),
         (packds.convert, "from", "pass from_format="),
-        (packds.convert, "xyzzy", "; there are mode, raw_fraction, "),
+        (packds.convert, "xyzzy", "; the options are mode, raw_fraction, "),
         (packds.export, "format", "pass to="),
         (packds.from_dataset, "shuffle", "keep_order=True"),
         (packds.from_dataset, "class_names", "is it classes"),
-        (packds.from_dataset, "velocity", "; there are fields, classes, progress, mode, "),
-        (packds.write, "velocity", "; there are schema, classes, progress, mode, "),
+        (packds.from_dataset, "velocity", "; the options are fields, classes, progress, mode, "),
+        (packds.write, "velocity", "; the options are schema, classes, progress, mode, "),
         (packds.Writer, "keeporder", "is it keep_order"),
     ],
 )

@@ -119,7 +119,7 @@ def test_arrays_that_are_no_pictures_are_kept(tmp_path):
         ({"image": image_of(1), "label": 1, "more": 2}, "found image, label, more"),
         ({"image": image_of(1), "label": "cat", "x": 1}, "expected"),
         ({"image": np.zeros((0, 3, 3), np.uint8), "label": 1}, "with elements"),
-        ({"image": object(), "label": 1}, "no elements of type"),
+        ({"image": object(), "label": 1}, "do not support the element type"),
     ],
 )
 def test_a_wrong_sample_is_refused_and_others_may_come(tmp_path, sample, said):

@@ -31,13 +31,13 @@ def device_name(device: Any, output: str) -> str:
     Raises:
         OptionError: The device does not exist, or batches cannot be copied to it.
     """
-    known = "expected cpu, or with output='torch' cuda, cuda:0, ... or another device that this PyTorch has"
+    known = "expected cpu, or with output='torch' cuda, cuda:0, ... or another device that this PyTorch supports"
     if not isinstance(device, str) and type(device).__module__ != "torch":
         hint = f"pass 'cuda:{device}'" if isinstance(device, int) and not isinstance(device, bool) else None
         raise OptionError(f"device: {known}, found {device!r}", hint)
     name = str(device)
     kind = name.partition(":")[0]
-    # For GPUs, the native module reports what is missing. Without PyTorch's tensors, "cpu" is the only choice, which is
+    # For GPUs, the native module reports what is missing. Without PyTorch's tensors, only "cpu" is valid, which is
     # checked elsewhere.
     if name in ("cpu", SIMULATED) or kind == "cuda" or output != "torch":
         if kind == "cuda" and not re.fullmatch(r"cuda(:(0|[1-9][0-9]*))?", name):

@@ -103,7 +103,7 @@ class Columns(Mapping[str, np.ndarray[Any, Any]]):
 
     def __getitem__(self, name: str) -> np.ndarray[Any, Any]:
         if name not in self._names:
-            raise KeyError(f"{name!r} is not a column; there are {', '.join(self._names)}")
+            raise KeyError(f"{name!r} is not a column; the columns are {', '.join(self._names)}")
         if name in self._arrays:
             self._pack.still_good()
         else:
@@ -395,7 +395,7 @@ class Dataset(Sealed):
         names = _checks.names("fields", fields)
         missing = [name for name in names if name not in self._fields]
         if missing:
-            raise OptionError(f"there is no field {missing[0]!r}; there are {', '.join(self._fields)}")
+            raise OptionError(f"there is no field {missing[0]!r}; the fields are {', '.join(self._fields)}")
         return [self._fields[name] for name in names]
 
     def _sample(self, index: int) -> int:

@@ -21,13 +21,13 @@ from ._dataset import PathLike
 from ._errors import Error, OptionError
 from ._loader import Loader
 
-#: The time, the fastest and the slowest batch in milliseconds, and whether there were too few batches.
+#: The typical, the fastest and the slowest batch in milliseconds, and whether there were too few batches.
 _Times = tuple[float, float, float, bool]
 _Step = Callable[[Any], Any]
 
 #: Shares of the duration: for steps alone, for unchanged training, and for everything else.
 _STEP, _TRAINED, _REST = 0.15, 0.25, 0.6
-#: The minimum number of batches of a run, if they arrive within this multiple of the run's time.
+#: Minimum number of batches in a run. To reach it, a run may take up to this multiple of its time.
 _LEAST_BATCHES, _PATIENCE = 10, 2
 #: Maximum number of samples that are timed one by one and kept for packing.
 _MOST_SAMPLES, _KEPT_SAMPLES = 256, 64
@@ -124,7 +124,7 @@ def doctor(
     True
 
     Args:
-        loader: A `packds.Loader`, or a PyTorch `DataLoader`. For a DataLoader, it also estimates the speed with a pack.
+        loader: A `packds.Loader`, or a PyTorch `DataLoader`. For a DataLoader, the report also estimates the speed with a pack.
         train_step: A function that is called with each batch of the loader.
         seconds: Approximate duration. Slow sources take up to twice as long.
         device: The device to which `train_step` moves batches by itself; by default the loader's device, or the first GPU if there
@@ -132,6 +132,26 @@ def doctor(
         check: Applies the first recommended change that is an option of a `packds.Loader`, and measures again. With other
             loaders, this is an error before anything is measured.
         plot: An .svg or .png file for the chart.
+    """
+    if not number("seconds", seconds) > 0:
+        raise OptionError(f"seconds: expected a number above 0, found {seconds!r}")
+    if not callable(train_step):
+        raise OptionError(f"train_step: expected a function of a batch, found {train_step!r}")
+    truth("check", check)
+    _check_plot(plot)
+    _check_device(device)
+    if isinstance(loader, Loader):
+        report = _of_packds(loader, train_step, seconds, device, check)
+    elif hasattr(loader, "collate_fn") and hasattr(loader, "num_workers"):
+        if check:
+            # Checked before anything is measured.
+            raise OptionError("check: only the options of a packds.Loader can be changed and measured again")
+        report = _of_torch(loader, train_step, seconds, device)
+    else:
+        raise OptionError(f"expected a packds.Loader or a torch DataLoader, found {type(loader).__name__}")
+    if plot is not None:
+        report.plot(plot)
+    return report
     """
     if not number("seconds", seconds) > 0:
         raise OptionError(f"seconds: expected a number above 0, found {seconds!r}")
@@ -375,8 +395,8 @@ def _starts(loader: Any, loaded: _packds.Clock) -> list[str]:
     if loader.persistent_workers or not loader.num_workers or whole < steady * 1.1:
         return []
     return [
-        f"a batch takes {whole:.0f} ms of a whole epoch and {steady:.0f} ms in the middle of one: each epoch begins by starting workers, "
-        "which persistent_workers=True avoids"
+        f"a batch takes {whole:.0f} ms of a whole epoch and {steady:.0f} ms in the middle of one: each epoch begins by starting workers; "
+        "persistent_workers=True avoids this"
     ]
 
 
@@ -442,7 +462,7 @@ class _Samples:
         self._warm = waits
         self._cold = max(cold - wall, 0.0) if self.comes_again else 0.0
         self._collate = self._collated()
-        #: The causes of randomness. Cached samples do not have it.
+        #: What makes samples random. Cached samples lack this randomness.
         self.left_out = ", ".join(random_steps) or ("what makes samples differ each time" if self._differ else None)
 
     def _pass(self, get: Callable[[int], Any], within: float, again: bool = False) -> list[tuple[float, float]]:
@@ -486,7 +506,7 @@ def _worked() -> float:
         with open("/proc/thread-self/schedstat", encoding="ascii") as file:
             queued = int(file.read().split()[1]) / 1e9
     except (OSError, ValueError, IndexError):
-        # The kernel does not report it.
+        # The kernel does not report the waiting time.
         queued = 0.0
     return time.thread_time() + queued
 

@@ -100,7 +100,7 @@ def _class_id(value: Any) -> int:
     return number
 
 
-#: The bits of bfloat16 if NumPy does not support it, in a type that nothing else uses.
+#: The type for the bits of bfloat16 if NumPy does not support bfloat16. No other array has this type.
 _BITS = np.dtype([("bf16", "<u2")])
 
 
@@ -281,7 +281,7 @@ class Writer:
         **options: Any,
     ) -> None:
         self.report: dict[str, Any] | None = None
-        # A writer without samples has nothing to lose, so it counts as closed.
+        # Without samples, closing would write nothing, so the writer counts as closed.
         self._is_over = True
         self._dst = _checks.path("dst", dst)
         self._classes = [] if classes is None else _checks.names("classes", classes)
