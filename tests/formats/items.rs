@@ -17,7 +17,7 @@ pub(super) fn client(script: &str, verb: &str, file: &Path) -> Value {
     serde_json::from_str(&python(&[script, verb, file.to_str().unwrap()])).unwrap()
 }
 
-/// The sources that a client's script writes, and their contents.
+/// The sources that a client script writes, and their contents.
 pub(super) fn written_by(script: &str) -> (Folder, Value) {
     let folder = Folder::new();
     python(&[script, "write", folder.path("").to_str().unwrap()]);

@@ -1,4 +1,4 @@
-"""Unusual sources that people have: layouts.py write DIR | torch DIR."""
+"""Unusual sources that occur in practice: layouts.py write DIR | torch DIR."""
 
 import io
 import json
@@ -98,7 +98,7 @@ def arrays(at):
 
 
 def splits(at):
-    """The training half is 6 samples, the other 4."""
+    """6 samples for training, and 4 for testing."""
     import h5py
     import zarr
 

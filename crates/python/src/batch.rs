@@ -185,7 +185,7 @@ impl Batch {
     }
 }
 
-/// The geometry of a batch's images. It holds no slot.
+/// The geometry of a batch's images. It does not keep the batch's slot in use.
 #[pyclass(frozen, module = "packds._packds")]
 #[derive(Debug)]
 pub(crate) struct Geometry(BatchGeometry);

@@ -61,7 +61,7 @@ pub(crate) struct GpuOptions {
 }
 
 impl GpuOptions {
-    /// Reads them from a dict with a loader's options.
+    /// Reads the GPU options from a dict with a loader's options.
     #[cfg(feature = "cuda")]
     pub(crate) fn read(given: &Bound<'_, PyDict>) -> PyResult<Self> {
         let tier: String = must(given, "tier")?;

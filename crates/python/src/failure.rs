@@ -24,7 +24,7 @@ pub(crate) enum Failure {
     Thread(std::io::Error),
     /// The request is not possible.
     Option(String),
-    /// Bytes are wrong. The message says where.
+    /// The data is invalid. The message says where.
     Damaged(String),
 }
 

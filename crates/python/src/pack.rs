@@ -49,12 +49,12 @@ impl Pack {
         if self.checks { self.pack.item(number, sample) } else { self.pack.item_unchecked(number, sample) }
     }
 
-    /// A copy of an item. Errors in the bytes get the path.
+    /// A copy of an item. Errors in its bytes name the pack's path.
     fn bytes(&self, number: usize, sample: u64) -> Result<Vec<u8>, Failure> {
         Ok(self.pack()?.whole(self.stored(number, sample))?.into_owned())
     }
 
-    /// Items of equal size, contiguously.
+    /// Items of equal size, one after another in one buffer.
     fn stacked(&self, number: usize, field: &Field, samples: &[u64]) -> Result<Memory, Failure> {
         let Some(item_bytes) = field.item_bytes() else {
             let name = &field.name;

@@ -242,7 +242,7 @@ def test_ctrl_c_ends_a_verification(tmp_path):
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         ds.verify(jobs=1)
-    # The call did not end because it was finished.
+    # The call was interrupted before its work was finished.
     assert works_in_the_background()
     timer.join()
     while works_in_the_background():

@@ -82,7 +82,7 @@ def test_what_no_option_takes_is_an_error_of_packds(does, name, folder, monkeypa
             assert str(error), repr(value)
 
 
-# Each value has a word of its error.
+# Options, and a part of the error that each causes.
 REFUSED = [
     ({"normalize": True}, r"normalize: expected dataset, imagenet or \(mean, std\), found True"),
     ({"normalize": "imagnet"}, "normalize: expected dataset, imagenet"),

@@ -341,7 +341,8 @@ SHARES = {"samples": range(100), "seed": 3}
 def test_each_pass_over_an_iterable_data_set_is_the_next_epoch(numbered, torch, workers, context, lives_on):
     from packds.torch import IterableDataset
 
-    # Each epoch drops the samples that do not fill a batch. They differ, which distinguishes epochs.
+    # Each epoch drops the samples that do not fill a batch. These samples differ from epoch to epoch, which tells
+    # epochs apart.
     dataset = IterableDataset(numbered, 30, **SHARES)
     options = {"multiprocessing_context": context, "persistent_workers": lives_on} if workers else {}
     expected = epochs_of(numbered, 4, max(workers, 1))

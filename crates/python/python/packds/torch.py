@@ -428,7 +428,7 @@ class _Share(Loader):
     """The batches of one process or worker."""
 
     def _warn(self) -> None:
-        # The dataset has saved it.
+        # The dataset has already issued the loader's warnings.
         pass
 
 
