@@ -162,11 +162,10 @@ class Batch:
         padding: Number of samples at the end that were added only to fill the epoch's last batch.
         bad_samples: `(pack, sample, error)` for each sample that was skipped or replaced.
         packs: The index of each sample's pack in the list of packs, `[n]` int64; 0 if there is only one pack.
-        mix: `(partner, share)` if images were mixed: each image consists of `share` of itself, and, for the rest, of its partner. In
+        mix: `(partner, share)` if images were mixed: each image consists of `share` of itself and `1 - share` of its partner. In
             a shortened batch, a partner may be a row that was cut off.
         is_lent: Whether arrays are the pack's own memory, which is read-only.
         is_copied: Whether arrays are copies, because the program holds too many batches.
-    """
     """
 
     __slots__ = ("_geometry", "_values", "bad_samples", "epoch", "ids", "is_copied", "is_lent", "mix", "packs", "padding", "step")

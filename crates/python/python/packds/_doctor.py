@@ -152,26 +152,6 @@ def doctor(
     if plot is not None:
         report.plot(plot)
     return report
-    """
-    if not number("seconds", seconds) > 0:
-        raise OptionError(f"seconds: expected a number above 0, found {seconds!r}")
-    if not callable(train_step):
-        raise OptionError(f"train_step: expected a function of a batch, found {train_step!r}")
-    truth("check", check)
-    _check_plot(plot)
-    _check_device(device)
-    if isinstance(loader, Loader):
-        report = _of_packds(loader, train_step, seconds, device, check)
-    elif hasattr(loader, "collate_fn") and hasattr(loader, "num_workers"):
-        if check:
-            # Checked before anything is measured.
-            raise OptionError("check: only the options of a packds.Loader can be changed and measured again")
-        report = _of_torch(loader, train_step, seconds, device)
-    else:
-        raise OptionError(f"expected a packds.Loader or a torch DataLoader, found {type(loader).__name__}")
-    if plot is not None:
-        report.plot(plot)
-    return report
 
 
 def _check_plot(plot: PathLike | None) -> None:

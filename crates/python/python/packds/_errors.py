@@ -28,7 +28,6 @@ class Error(Exception):
     Attributes:
         hint: What to do about the error, or None. The message includes it.
     """
-    """
 
     __module__ = "packds"
     hint: str | None
