@@ -77,7 +77,7 @@ def main() -> None:
     if packds is None:
         say("no packds command: build it with cargo build --release --bin packds; the peers run alone")
     elif not packds.loads:
-        say("this packds has no bench load; the peers run alone")
+        say("this packds does not support bench load; the peers run alone")
     source = Source.read(options.images)
     inputs = Inputs(source, options.out.resolve(), options.raw_images, options.encoded_images)
     logs = inputs.folder / "logs"

@@ -302,7 +302,7 @@ def ranks(adapter: type[Run], data: Data, world: int) -> list[Run]:
 
 
 def epoch(run: Run) -> Iterator[Batch]:
-    """A run's batches of one epoch, which must end."""
+    """A run's batches of one epoch. Fails if the epoch does not end."""
     for number, batch in enumerate(run.epoch()):
         expect(number < MOST_BATCHES, f"an epoch of {SAMPLES} samples has more than {MOST_BATCHES} batches")
         yield batch

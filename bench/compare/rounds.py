@@ -127,12 +127,12 @@ class Runner:
 
     def make_packs(self) -> None:
         if self.packds is not None and not self.packds.loads:
-            self.left_out["packds"] = "this packds has no bench load"
+            self.left_out["packds"] = "this packds does not support bench load"
         for pack in self.comparison.packs:
             if self.packds is None or not self.entries:
                 self.left_out["packds"] = "no packds command, or no peer to compare with"
             elif pack.seekable and not self.packds.seeks:
-                self.left_out[f"packds {pack.name}"] = "this packds has no convert --seekable"
+                self.left_out[f"packds {pack.name}"] = "this packds does not support convert --seekable"
             else:
                 self.packs[pack.name] = self.packds.make(pack, self.inputs, self.n_images)
 
@@ -212,7 +212,7 @@ class Runner:
         return self.result(threads, busy, files, [series for _, series in workers])
 
     def round(self, worker: Worker, series: Series, threads: int) -> bool:
-        """One peer, then packds from each pack. False if the peer failed."""
+        """One peer, then packds from each pack. Returns False if the peer failed."""
         try:
             series.rounds.append(worker.run(self.settings.seconds))
         except PeerError as error:

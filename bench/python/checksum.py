@@ -11,7 +11,7 @@ MIX = np.uint64(0xFF51AFD7ED558CCD)
 
 
 def sample_hashes(images: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """The hash of each image of u8 [n, ...] with its label."""
+    """The hash of each image (u8 [n, ...]) together with its label."""
     pixels = images.reshape(len(images), -1)
     # Words have 8 bytes; the last one is padded with zeros.
     pixels = np.pad(pixels, ((0, 0), (0, -pixels.shape[1] % 8))) if pixels.shape[1] % 8 else pixels
@@ -47,7 +47,7 @@ def plain(pixels: bytes, label: int) -> int:
     return mixed ^ mixed >> 32
 
 
-# Bytes 0, 1, 2, ... of a sample, its label, and its hash. packds's own tests have the same values.
+# Bytes 0, 1, 2, ... of a sample, its label, and its hash. packds's own tests use the same values.
 VECTORS = ((16, 3, "1584a16a1ee369b6"), (16, 0, "faac668db4ab60e4"), (13, 3, "60daa66a6bbd6eb6"))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from python.checksum import Checksum
 
-# The reader of packs next to the description of the format works without packds.
+# A pack reader that works without packds is in the same folder as the format description.
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs" / "reference"
 
 

@@ -5,8 +5,8 @@
     bench/.venv/bin/pip install --no-deps target/wheels/packds-*.whl
     bench/python/loaders.py IMAGES --out DIR
 
-IMAGES is a folder of class folders of JPEG files. Two comparisons: `pixels`, raw images of 224x224x3 in random order,
-and `files`, the JPEG files with RandomResizedCrop(224) and flip. A third one, `overhead`, measures the microseconds
+IMAGES is a folder of class folders of JPEG files. There are three comparisons: `pixels` loads raw images of 224x224x3
+in random order; `files` loads the JPEG files with RandomResizedCrop(224) and flip; `overhead` measures the microseconds
 that Python adds per batch. Details are in bench/python/README.md.
 """
 

@@ -54,7 +54,7 @@ class Waits:
     seconds: list[float] = field(default_factory=list)
     images: list[int] = field(default_factory=list)
     cpu_s: float = 0.0
-    cpu_images: int = 0  # images that `cpu_s` was used for
+    cpu_images: int = 0  # number of images that `cpu_s` covers
 
     def add_epoch(self, seconds: list[float], images: list[int], left_out: int) -> None:
         """Adds an epoch without its first batches: `left_out` of them, but at most half."""
@@ -89,7 +89,7 @@ class Clock:
     loading: Any
     step_s: float
     limit_s: float  # time limit of an epoch after its first batch; a longer epoch is cut off
-    left_out: int  # number of first batches of each epoch that do not count
+    left_out: int  # number of batches at the start of each epoch that do not count
     number: int = 0
     cut: bool = False
     cpu_at_first: float = 0.0

@@ -70,7 +70,7 @@ def measure(folder: Path, seconds: float, rounds: int, seed: int) -> dict[str, A
     path = make(folder, seed)
     every: dict[str, Callable[[], float]] = {"rust": partial(rust_us, path, seconds, seed)}
     for name, epoch in ways(path, seed).items():
-        epoch()  # Imports and the first touch of the pack.
+        epoch()  # Warm-up: imports, and the first access to the pack.
         every[name] = partial(epochs_us, epoch, seconds)
     rows: list[dict[str, float]] = []
     for number in range(rounds):

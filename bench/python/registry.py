@@ -15,7 +15,7 @@ class Peer:
 
     format: str
     title: str
-    module: str  # in python.peers
+    module: str  # the module's name in python.peers
     packages: tuple[str, ...]  # required packages, `A|B` for alternatives; their versions are reported
     variant: str = ""
     input: str = ""  # the module that writes its files, if not `module`

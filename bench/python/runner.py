@@ -27,7 +27,7 @@ def say(text: str) -> None:
 
 
 class Worker:
-    """A peer's process, and its answer to the start."""
+    """A peer's process, and its answer when it was started."""
 
     def __init__(self, module: str, log: Path) -> None:
         environment = os.environ | {"PYTHONPATH": str(BENCH), "CUDA_VISIBLE_DEVICES": ""}
@@ -141,7 +141,7 @@ class Runner:
         shutil.rmtree(self.folder(peer), ignore_errors=True)
 
     def forget_all(self, peers: list[Peer]) -> None:
-        """Removes all written files, and the folder if it is empty. Logs stay if a peer was wrong."""
+        """Removes all written files, and the folder if it is empty. Logs are kept if a peer delivered wrong samples."""
         for peer in peers:
             self.forget(peer)
         shutil.rmtree(self.work / "data", ignore_errors=True)

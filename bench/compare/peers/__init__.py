@@ -14,7 +14,7 @@ class Job:
     """The input of a peer, and how to load it."""
 
     module: str
-    variant: str  # tells apart inputs of the same module
+    variant: str  # distinguishes inputs of the same module
     order: str
     input: str  # the file or folder it reads
     n_images: int

@@ -25,7 +25,7 @@ class Request:
     """What to load, and how."""
 
     folder: Path
-    variant: str  # tells apart peers of the same module
+    variant: str  # distinguishes peers of the same module
     batch: int  # samples per batch, and per chunk if the format has chunks
     threads: int
     order: str

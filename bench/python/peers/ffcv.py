@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-# FFCV already calls OpenCV from several threads. Without this, OpenCV could start more.
+# FFCV already calls OpenCV from several threads, so OpenCV must not start more threads.
 os.environ.setdefault("OPENCV_FOR_THREADS_NUM", "1")
 # Hide FFCV's progress bar.
 os.environ.setdefault("TQDM_DISABLE", "1")

@@ -25,7 +25,7 @@ pub(crate) struct Console<'a> {
     pub(crate) is_colored: bool,
 }
 
-/// How much to print about a success.
+/// How much to print on success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Detail {
     /// Results, warnings and errors only.

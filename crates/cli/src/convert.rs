@@ -395,7 +395,7 @@ fn show_forecast(
     Ok(())
 }
 
-/// Shows what a sample is, so that a source that is read wrongly is noticed.
+/// Shows what a sample is, so that the user notices if the source is read wrongly.
 fn show_reading(source: &Reading, console: &mut Console) -> Result<(), Failure> {
     let kind = source.kind.replace('_', " ");
     writeln!(

@@ -142,7 +142,7 @@ impl Drop for Shown {
         lock(&self.shared.now).is_over = true;
         self.shared.over.notify_all();
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread must not stop the command.
+            // Ignore a panic of the thread, because only progress is lost.
             let _ = thread.join();
         }
         self.shared.idle();
@@ -293,7 +293,7 @@ impl Watcher for Benchmarking {
         }
     }
 
-    // Draw only between cells, because drawing would disturb the timing.
+    // A cell is one measurement. Draw only between cells, because drawing would disturb the timing.
     fn cell(&self, what: &str, done: u64, total: u64) {
         if let Some(line) = &self.line {
             let elapsed = self.started.elapsed();
@@ -306,7 +306,7 @@ impl Watcher for Benchmarking {
     }
 }
 
-/// The number of complete cells, the time elapsed, the estimated time left, and the current cell.
+/// The number of completed measurements, the time elapsed, the estimated time left, and the current measurement.
 fn cell_line(what: &str, done: u64, total: u64, elapsed: Duration) -> String {
     let so_far = format!("{done} of {total}, {}", human_time(elapsed));
     match time_left(done, total, elapsed) {

@@ -73,7 +73,7 @@ pub(crate) struct Evidence {
     uniform: Batches,
     classes: Option<Classes>,
     windows: Vec<WindowQuality>,
-    /// Window, design effect and repetition of this order, and its name.
+    /// This order: its window, design effect and repetition, and its name.
     chosen: (f64, Option<f64>, f64, String),
 }
 

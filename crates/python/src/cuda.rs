@@ -17,9 +17,9 @@ const SIMULATED: &str = "simulated";
 pub(crate) struct OnGpu {
     /// Where images are.
     pub(crate) tier: &'static str,
-    /// How chunks or batches are copied there, if registering the file was requested.
+    /// How chunks or batches are copied to the GPU, if registering the file was requested.
     pub(crate) copies: Option<String>,
-    /// Why images are there, if no tier was requested.
+    /// Why this place was chosen, if no tier was requested.
     pub(crate) why: Option<String>,
 }
 
@@ -28,9 +28,9 @@ pub(crate) struct OnGpu {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Register {
     Staging,
-    /// The mapped file as well.
+    /// Staging memory and the mapped file.
     File,
-    /// The file, with cuFile.
+    /// Staging memory, and the file with cuFile.
     Gds,
 }
 

@@ -20,7 +20,7 @@ pub(crate) enum Failure {
     Load(LoadError),
     /// A conversion or an export failed.
     Convert(ConvertError),
-    /// The system cannot start a thread.
+    /// The system could not start a thread.
     Thread(std::io::Error),
     /// The request is not possible.
     Option(String),

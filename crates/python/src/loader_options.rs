@@ -36,12 +36,12 @@ pub(crate) fn fixed_orders() -> Vec<&'static str> {
 pub(crate) struct LoaderOptions {
     builder: LoaderBuilder,
     chosen: Chosen,
-    /// The number of the GPU that batches go to, and where its images are.
+    /// The number of the GPU that receives batches, and where its images are.
     gpu: Option<(String, GpuOptions)>,
 }
 
 impl LoaderOptions {
-    /// Reads the options from a dict. There is at least one pack.
+    /// Reads the options from a dict. Fails if there is no pack.
     pub(crate) fn read(packs: &[Arc<Pack>], given: &Bound<'_, PyDict>) -> PyResult<Self> {
         let Some((first, others)) = packs.split_first() else {
             return Err(Failure::Option("there is no pack to load".to_owned()).into());

@@ -44,7 +44,7 @@ impl Pack {
         Ok((number, field.ok_or_else(missing)?))
     }
 
-    /// A stored item. Do not trust it before `still_good` has succeeded.
+    /// A stored item. Its bytes are valid only if `still_good` succeeds afterwards.
     fn stored(&self, number: usize, sample: u64) -> Result<Cow<'_, [u8]>, FormatError> {
         if self.checks { self.pack.item(number, sample) } else { self.pack.item_unchecked(number, sample) }
     }

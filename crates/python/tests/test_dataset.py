@@ -67,7 +67,7 @@ def test_other_libraries_numbers_are_indices_too(numbered, index):
 
 @pytest.mark.parametrize("index", [1000, -1001])
 def test_a_sample_that_is_not_there_is_an_index_error(numbered, index):
-    with pytest.raises(IndexError, match="of 1000"):
+    with pytest.raises(IndexError, match="the pack has 1000"):
         packds.open(numbered)[index]
 
 

@@ -305,7 +305,7 @@ def test_an_iterable_data_set_gives_as_many_batches_as_the_guide_says_and_no_len
     loader = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=workers)
     with pytest.raises(TypeError, match="has no len"):
         len(loader)
-    # As described in docs/how-to/pytorch.md.
+    # The number of batches, as described in docs/how-to/pytorch.md.
     n, world, workers = 1000, 2, max(workers, 1)
     assert sum(1 for _ in loader) == workers * (n // (world * workers * 110))
 
@@ -556,7 +556,7 @@ def test_a_stateful_dataloader_goes_on_in_any_epoch(numbered, torch, stateful, e
     from packds.torch import IterableDataset
 
     def loader():
-        # With the same seed, like a restarted training.
+        # A new dataset with the same seed, as in a restarted training run.
         torch.manual_seed(7)
         dataset = IterableDataset(numbered, 50, seed=3)
         return stateful(dataset, batch_size=None, num_workers=workers, persistent_workers=lives_on and workers > 0)

@@ -33,9 +33,9 @@ def _not_taken_apart(names: Sequence[str]) -> NoReturn:
 class NamedBatch(MutableMapping[str, Any]):
     """The fields of a batch by name: `batch["image"]`.
 
-    It works like a dict, except that iterating over it is an error: `images, labels = batch` would assign the names.
-    `dict(batch)`, `**batch`, `keys()`, `values()` and `items()` work as usual, and PyTorch, JAX, Accelerate and Lightning treat
-    it as a mapping.
+    It works like a dict, except that iterating over it is an error, because `images, labels = batch` would assign the
+    names. `dict(batch)`, `**batch`, `keys()`, `values()` and `items()` work as usual, and PyTorch, JAX, Accelerate and
+    Lightning treat it as a mapping.
 
     >>> loader = packds.Loader("train.pack", batch_size=4, fields=["image", "label"])
     >>> for batch in loader:

@@ -7,8 +7,8 @@ from types import FrameType
 
 from ._errors import OptionError
 
-# accelerate's module that iterates over a prepared DataLoader. Its other modules may call any training code, prepared
-# or not.
+# The module of accelerate that iterates over a prepared DataLoader. Other modules of accelerate may call any training
+# code, prepared or not.
 _PREPARED = "accelerate.data_loader"
 
 

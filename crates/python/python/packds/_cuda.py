@@ -16,12 +16,12 @@ from ._errors import OptionError
 #: A device for tests: the native module simulates a slow GPU, and tensors are on the CPU.
 SIMULATED = "simulated"
 
-# PyTorch's types with the same bits. Types that older versions lack become signed types,
+# PyTorch's types with the same bits. Older versions lack u16, u32 and u64, so signed types stand for them.
 _BITS = {
     "bool": "bool", "u8": "uint8", "i8": "int8", "u16": "int16", "i16": "int16", "u32": "int32", "i32": "int32",
     "u64": "int64", "i64": "int64", "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64",
 }  # fmt: skip
-# and then the next type that holds all values.
+# The next larger types, which hold all values of unsigned types, and the masks of the bits.
 _WIDER = {"u16": ("int32", 0xFFFF), "u32": ("int64", 0xFFFF_FFFF)}
 
 

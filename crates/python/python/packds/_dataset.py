@@ -402,7 +402,7 @@ class Dataset(Sealed):
         n = len(self)
         index = operator.index(index)
         if not -n <= index < n:
-            raise IndexError(f"{self.path}: sample {index} of {n}")
+            raise IndexError(f"{self.path}: no sample {index}: the pack has {n}")
         return index % n
 
     def _samples(self, index: Any) -> list[int]:
@@ -442,7 +442,7 @@ class Dataset(Sealed):
         shapes = {item.shape for item in items if isinstance(item, np.ndarray)}
         return np.stack(items) if field.kind == "image" and len(shapes) == 1 else items
 
-    # A pickled dataset consists of the path. Unpickling fails if the path has another pack.
+    # A pickled dataset holds the path and identifies the pack. Unpickling fails if another pack is at this path.
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopened, (self._absolute, self._pack.uuid, self._pack.file_len, self._checksums)

@@ -446,7 +446,7 @@ class _Samples:
         self.left_out = ", ".join(random_steps) or ("what makes samples differ each time" if self._differ else None)
 
     def _pass(self, get: Callable[[int], Any], within: float, again: bool = False) -> list[tuple[float, float]]:
-        """Wall and CPU seconds of samples, in order, until time is up. The second pass also finds out whether samples change."""
+        """Wall and CPU seconds of samples, in order, until time is up. The second pass also determines whether samples change."""
         started = time.perf_counter()
         times: list[tuple[float, float]] = []
         for index in self._indices:
@@ -588,7 +588,7 @@ def _converted(samples: list[Any], n: int, within: float) -> float | None:
         path = os.path.join(folder, "samples.pack")
         try:
             with warnings.catch_warnings():
-                # Warnings about a temporary pack are of no use to the user.
+                # Warnings about a temporary pack do not help the user.
                 warnings.simplefilter("ignore")
                 from_dataset(samples, path, keep_order=True, progress=False)
             with Loader(path, batch_size=max(1, len(samples)), rank=None) as loader:

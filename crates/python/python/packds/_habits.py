@@ -28,7 +28,7 @@ _OUTPUT = "pass output='numpy', 'torch' or 'jax'"
 _LAYOUT = "pass layout='hwc', 'chw' or 'channels_last'"
 _WINDOW = "pass order='window', and window= as a number of chunks"
 
-#: Names of options in other loaders. Ours has these options under other names, or does not need them.
+#: Names of options in other loaders. packds has these options under other names, or does not need them.
 OF_LOADERS = {
     "shuffle": "order='random' or 'window' shuffles, and so does the default; order='sequential' does not",
     "shuffle_buffer": _WINDOW,
@@ -171,7 +171,7 @@ def with_habits(
 def _instead(name: str, known: list[str], habits: Mapping[str, str]) -> str:
     if name in habits:
         return f": {habits[name]}"
-    # `batchSize` is `batch_size`. Our own options take precedence.
+    # `batchSize` is treated like `batch_size`. Options of packds take precedence.
     meant = {_plain(one): one for one in [*habits, *known]}
     alike = difflib.get_close_matches(_plain(name), meant, 1, _ALIKE)
     if not alike:

@@ -326,12 +326,13 @@ class Loader(Sealed):
         self._output = (output, layout, device, fields, as_tuple)
         self._plan = self._planned(self._native, self._options)
         self._number = whole("epoch", epoch, 32)
-        # An epoch without batches is an error here, not in the loop.
+        # An epoch without batches is reported here, not in the loop.
         self._native.steps(self._number)
         self._resume: str | None = None
         # Number of batches that remain after the saved state.
         self._resume_left = 0
-        # The running epoch and its number. The iteration itself is not kept, because it ends when its loop drops it.
+        # The running epoch and its number. The iteration itself is not stored here, because it must end when its loop
+        # drops it.
         self._open: tuple[_packds.Epoch, int] | None = None
         # The position and epoch of an iteration that ended early.
         self._last_state: tuple[int, str] | None = None

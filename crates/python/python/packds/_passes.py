@@ -92,7 +92,7 @@ class Passes:
                 epoch = passes[seed, begun] + 1
         return epoch, passes
 
-    # Bound here, because at exit Python clears modules before it destroys the last objects.
+    # `close` is bound as a default, because at exit Python clears modules before it destroys the last objects.
     def __del__(self, close: Callable[[int], None] = os.close) -> None:
         try:
             close(self._fd)

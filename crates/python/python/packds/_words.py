@@ -23,7 +23,7 @@ _Channels = Union[float, Sequence[float]]
 Normalize = Union[str, None, "tuple[_Channels, _Channels]"]
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
-# A word that crops: its name, its size, and the rest.
+# An operation that crops: its name, its size, and the rest.
 _CROP = re.compile(r"\s*(rrc|crop|center)(\d+)(?:x(\d+))?(.*)", re.DOTALL)
 _RESIZE = re.compile(r"resize(\d+)(?:x(\d+))?")
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
