@@ -67,7 +67,7 @@ class Run(Protocol):
     def __init__(self, data: Data, rank: int, world: int, batch: int) -> None: ...
 
     def epoch(self) -> Iterator[Batch]:
-        """The labels of each batch of the next epoch; after `go_on`, of the remaining saved epoch."""
+        """The labels of each batch of the next epoch; after `go_on`, of the rest of the saved epoch."""
 
     def state(self) -> Any:
         """The state of the run after the last batch from `epoch`. It is pickled."""
@@ -359,7 +359,7 @@ def run_check(check: Callable[[type[Run], Data], None], adapter: type[Run], data
 
 def is_installed(module: str) -> bool:
     spec = importlib.util.find_spec(module)
-    # A folder with that name is a package without an origin.
+    # Any folder with the module's name is a namespace package, which has no origin.
     return spec is not None and spec.origin is not None
 
 

@@ -84,7 +84,7 @@ const CONFINED: &[(&str, &[&str])] = &[
 /// The crates that know other dataset formats: the converter and the benchmark.
 const FORMATS: &[&str] = &["packds-convert", "packds-bench"];
 
-/// The only places where literals may name flags of the command. What they print reaches only users of the command.
+/// The only places where literals may name flags of the command, because their messages reach only its users.
 const MAY_NAME_FLAGS: &[&str] = &["crates/bench/", "crates/cli/", "crates/python/", "/examples/"];
 
 /// The only places where the word `unsafe` may occur. A path that ends in `/` is a whole folder.
@@ -123,7 +123,7 @@ const PURE: &[(&str, &[&str])] =
 /// Crates that open files named by users. A pipe must not make them wait forever.
 const OPEN_REGULAR: &[&str] = &["crates/cli/src", "crates/convert/src", "crates/python/src", "crates/reader/src"];
 
-/// The only files in them that do not open files through `packds_system`.
+/// The only files in these crates that do not open files through `packds_system`.
 const MAY_OPEN: &[&str] = &[
     // Opens only files that the command itself created.
     "crates/cli/src/doctor/training.rs",
@@ -138,8 +138,8 @@ const MAY_OPEN: &[&str] = &[
 /// Accessors of a pack that verify no checksum.
 const UNCHECKED: &[&str] = &["bytes_unchecked", "chunk_bytes_unchecked", "item_unchecked"];
 
-/// The only places that may call them: each verifies checksums itself, or needs no values. A path that ends in `/` is a
-/// whole folder.
+/// The only places that may call these accessors: each verifies checksums itself, or needs no values. A path that ends
+/// in `/` is a whole folder.
 const MAY_SKIP_CHECKS: &[&str] = &[
     "crates/bench/src/load/limit/memcpy.rs",
     // Whole files are passed to a driver. The loader verifies the parts that are used.
@@ -399,14 +399,14 @@ fn no_file_is_longer_than_800_lines() {
 
 struct Package {
     name: String,
-    /// The path of its Cargo.toml, from the workspace root.
+    /// The path of the package's Cargo.toml, from the workspace root.
     manifest: String,
     text: String,
     dependencies: Vec<String>,
 }
 
 impl Package {
-    /// The line of the manifest with `dependency`. 1 if its form is unknown.
+    /// The number of the manifest's line that names `dependency`. 1 if no line does.
     fn line_of(&self, dependency: &str) -> usize {
         let names = |line: &str| {
             line.split(['=', '.', ' ', ']']).next() == Some(dependency) || line.contains(&format!("\"{dependency}\""))

@@ -146,7 +146,7 @@ fn bench_tune_tells_the_wait_of_each_configuration_and_what_to_set() {
             assert!(run[key].as_f64().unwrap() > 0.0, "{key}");
         }
         assert!(run["wait_ms"]["median"].as_f64().unwrap() <= run["wait_ms"]["p95"].as_f64().unwrap());
-        // A batch takes at least a step.
+        // A batch takes at least as long as a step.
         let batch = run["batch"].as_f64().unwrap();
         assert!(run["images_per_s"].as_f64().unwrap() <= batch / 0.002);
     }

@@ -1,5 +1,5 @@
-//! Tests that everything exists to which pages refer (files, headings, commands, messages), and the pages to which
-//! sources refer.
+//! Tests that references are valid: those of pages to files, headings, commands and messages, and those of sources to
+//! pages.
 //!
 //! Tables and examples are tested by the crates that they describe.
 

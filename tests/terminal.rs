@@ -21,7 +21,7 @@ use crate::support::{binary, fixture, many_links, packds, stderr, temp_dir};
 const DEADLINE: Duration = Duration::from_secs(120);
 /// Rows of the screen: enough that output never scrolls.
 const ROWS: NonZero<u16> = NonZero::new(200).unwrap();
-/// What ends a progress line.
+/// The text that ends a progress line.
 const END_OF_LINE: &str = "\x1b[K";
 
 /// A command that runs on its own terminal.
@@ -98,7 +98,7 @@ impl Terminal {
         }
     }
 
-    /// Waits until this appears.
+    /// Waits until this text appears.
     fn wait_for(&mut self, text: &str) {
         while !self.text.contains(text) {
             assert!(self.more(), "{}: no {text:?} in {:?}", self.what, self.text);
@@ -109,7 +109,7 @@ impl Terminal {
         self.keys.as_mut().unwrap().write_all(keys).unwrap();
     }
 
-    /// Waits for the end.
+    /// Waits until the command ends.
     fn end(mut self) -> Seen {
         while self.more() {}
         let status = self.script.wait().unwrap();
@@ -341,7 +341,7 @@ fn ctrl_c_leaves_a_clean_line_and_exits_with_130() {
 
 #[test]
 fn every_command_with_a_bar_leaves_a_clean_line_when_it_is_interrupted() {
-    // Slow to draw, to compress and to encode.
+    // Images that are slow to draw, to compress and to encode.
     let dir = folder_with_pack(150, 400);
     many_links(&dir.path().join("many"), 20_000);
     let cases: [(&[&str], &str, &str); 6] = [

@@ -19,7 +19,7 @@ const FORMATS: [DataFormat; 10] = [
     DataFormat::Lmdb,
     DataFormat::Mnist,
     DataFormat::Cifar,
-    // An archive is read as a folder.
+    // Image folders, because an archive is read as a folder.
     DataFormat::ImageFolder,
 ];
 

@@ -260,7 +260,7 @@ fn string_len(text: &str) -> usize {
     text.len()
 }
 
-/// 0 for a lifetime, which looks like the start of a character literal.
+/// The length of the character literal. 0 for a lifetime, which looks like the start of a literal.
 fn char_literal_len(text: &str) -> usize {
     let mut chars = text.char_indices().skip(1);
     match chars.next() {
@@ -274,7 +274,7 @@ fn char_literal_len(text: &str) -> usize {
     }
 }
 
-/// 0 if no raw string starts.
+/// The length of the raw string. 0 if none starts here.
 fn raw_string_len(text: &str) -> usize {
     let after_prefix = text.trim_start_matches('b').trim_start_matches('r');
     let hashes = after_prefix.len() - after_prefix.trim_start_matches('#').len();

@@ -1,4 +1,4 @@
-//! Archives that Python's `zipfile`, `tarfile` and `zstandard` write give the packs of the folders that they hold.
+//! Archives written by Python's `zipfile`, `tarfile` and `zstandard` give the same packs as the folders in them.
 
 use std::fs;
 

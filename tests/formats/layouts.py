@@ -83,7 +83,7 @@ def arrays(at):
     np.save(at("corrupted/labels.npy"), np.array(LABELS))
 
     def tensors(name, places):
-        # With repeated names, which a dictionary cannot have.
+        # A dictionary cannot have repeated names, so the header is built as text.
         tensor = '"{}":{{"dtype":"U8","shape":[6,8,9,3],"data_offsets":[{},{}]}}'
         header = ",".join(tensor.format(*place) for place in places)
         header = ("{" + header + "}").encode()

@@ -98,7 +98,7 @@ fn what_is_of_no_split_is_not_lost_beside_one_that_is() {
     assert_eq!(json!(ids(&test)), json!([0, 1, 2, 0]));
     let train = convert(&folder, "numbered", &["--split", "train"]);
     assert_eq!(train.n_samples(), 12);
-    // An export is one set, whatever the names of its fields.
+    // An export has no splits, whatever the names of its fields.
     convert(&folder, "rest.h5", &["--image-key", "test_images", "--label-key", "test_labels"]);
     for target in ["again.h5", "again.npz", "again.safetensors"] {
         folder.packds(&["export", "out.pack", target]).ok();
@@ -400,7 +400,7 @@ fn statistics_of_files_that_stay_come_back_or_are_said_to_be_lost() {
     let (back, said) = converted(&folder, &["mixed", "--mode", "mixed"]);
     assert_eq!(image_stats(&back), None);
     assert!(said.contains("the new one has none"), "{said}");
-    // Another image of the same size, for which the metadata are wrong.
+    // Another image of the same size, so that the stored metadata is wrong.
     let other = folder.path("folder/noise/01.png");
     std::fs::copy(folder.path("folder/square/02.png"), other).unwrap();
     let (back, said) = converted(&folder, &["folder", "--mode", "encoded"]);

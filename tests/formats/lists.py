@@ -82,7 +82,7 @@ def papers(root):
     (root / "flowers" / "imagelabels.mat").write_bytes(b"MATLAB 5.0 MAT-file")
     images(root / "flat")
     (root / "flat" / "labels.mat").write_bytes(b"MATLAB 5.0 MAT-file")
-    # YOLO: numbers of boxes.
+    # YOLO: the numbers of boxes.
     images(root / "yolo" / "images")
     (root / "yolo" / "labels").mkdir()
     (root / "yolo" / "labels" / "0000.txt").write_text("0 0.5 0.5 0.2 0.1\n")

@@ -56,7 +56,7 @@ fn tables_of_pandas_have_their_images_and_labels() {
         let has_names = ["named.csv", "named.json", "labels.json"].contains(&name);
         assert_eq!(names(&pack), if has_names { vec!["cat", "dog", "owl"] } else { vec![] }, "{name}");
     }
-    // A column called `labels` holds lists, unless it is named.
+    // A column called `labels` holds lists, unless --label-key names it.
     let pack = convert(&folder, "tables/lists.csv", &["--label-key", "labels"]);
     assert_eq!(json!(ids(&pack)), expected["labels"]);
     let said = told(&folder, "tables/lists.csv");

@@ -491,7 +491,7 @@ def test_labels_that_are_no_class_ids_are_a_pair_with_the_image(tmp_path):
             assert np.array_equal(found[0], images[0]) or np.array_equal(found[0], images[4])
             first = 0 if np.array_equal(found[0], images[0]) else 4
             assert np.array_equal(numbers, labels[first : first + 4])
-    # Fields with other names keep them.
+    # Fields with unusual names keep their names.
     packds.from_dataset({"image": images, "angle": np.arange(8) / 2}, tmp_path / "angle.pack", progress=False)
     assert set(next(iter(packds.Loader(tmp_path / "angle.pack", batch_size=4))).keys()) == {"image", "angle"}
 
