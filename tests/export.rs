@@ -335,7 +335,7 @@ fn only_files_are_replaced_and_only_where_that_is_asked_for() {
     assert_eq!(export(&folder, "out", &["--to", "image-folder"]).code, 0);
 }
 
-/// Starts an export of a pack of some hundred megabytes and waits until it writes.
+/// Starts an export of a pack of a few hundred megabytes and waits until it writes.
 fn start(folder: &Folder, target: &str) -> Child {
     let command = ["export", "big.pack", target, "--jobs", "1"];
     let working = folder.path(&format!(".{target}.packing"));

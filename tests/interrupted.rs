@@ -15,7 +15,7 @@ use packds_format::Pack;
 
 use crate::support::{binary, fixture, many_links, pack, packds, signal, stderr, temp_dir};
 
-/// A folder with enough links to images that converting it takes some seconds.
+/// A folder with enough links to images that converting it takes a few seconds.
 fn large_source(dir: &Path) -> PathBuf {
     let source = dir.join("source");
     many_links(&source, 20_000);

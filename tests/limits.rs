@@ -209,7 +209,7 @@ fn what_stands_in_the_way_of_an_output_is_named() {
         assert!(ran.code == 2 && ran.stderr.contains(expected), "{args:?}: {ran:?}");
     }
     assert_eq!(fs::read(folder.path("file")).unwrap(), b"precious");
-    // The HDF5 library words this message.
+    // The text of this error comes from the HDF5 library.
     let command = "ulimit -f 0; exec \"$0\" export a.pack a.h5 2>&1";
     let mut run = Command::new("bash");
     run.args(["-c", command, binary().to_str().unwrap()]);

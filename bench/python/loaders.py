@@ -194,7 +194,7 @@ class Comparison:
                 self.running.remove((case, worker))
 
     def run(self) -> None:
-        """Runs rounds: all loaders in turn, in reverse in every second round."""
+        """Runs rounds. Each round measures all loaders in turn, every second round in reverse order."""
         options = {"cold": False, "step_s": 0.0, "seconds": self.options.seconds, "rounds": 1}
         for number in range(self.options.rounds):
             say(f"{self.name}: round {number + 1} of {self.options.rounds}")

@@ -66,7 +66,7 @@ def epochs_us(epoch: Callable[[], int], seconds: float) -> float:
 
 
 def measure(folder: Path, seconds: float, rounds: int, seed: int) -> dict[str, Any]:
-    """Medians over rounds. Each round runs Rust and all Python variants in turn, in reverse in every second round."""
+    """Medians over rounds. Each round runs Rust and all Python variants in turn, every second round in reverse order."""
     path = make(folder, seed)
     every: dict[str, Callable[[], float]] = {"rust": partial(rust_us, path, seconds, seed)}
     for name, epoch in ways(path, seed).items():

@@ -153,7 +153,7 @@ fn no_cuda() -> Failure {
     Failure::Option(text.to_owned())
 }
 
-/// Queues writing a batch's fields on a PyTorch stream, to the addresses of tensors that PyTorch allocated on it.
+/// Queues writes of a batch's fields on a PyTorch stream, to the addresses of tensors that PyTorch allocated on it.
 /// Without a stream (a simulated GPU), writes them and waits.
 #[cfg(feature = "cuda")]
 pub(crate) fn write(batch: &Batch, stream: Option<u64>, addresses: &[Option<u64>]) -> Result<(), Failure> {

@@ -341,7 +341,8 @@ def _of_torch(loader: Any, train_step: _Step, seconds: float, device: Any) -> Do
     if not samples.comes_again:
         notes.append("the dataset is iterable: all waiting counts as `read`, and it is unknown what would shorten it")
     stages = samples.stages(n, loader.num_workers, cores)
-    # The combined rate of all workers counts. If batches took longer, the rest is the time to transfer them.
+    # If a batch took less time than its stages together, they are scaled down. If it took longer, the rest is the time
+    # to transfer it.
     alone = sum(stages)
     collate, transform, decode, warm, cold = (ms * min(1.0, source[0] / max(alone, 1e-9)) for ms in stages)
     collate += max(source[0] - alone, 0.0)
@@ -442,7 +443,7 @@ class _Samples:
         self._warm = waits
         self._cold = max(cold - wall, 0.0) if self.comes_again else 0.0
         self._collate = self._collated()
-        #: What makes samples random. Cached samples lack this randomness.
+        #: Names of the random steps, which cached samples leave out.
         self.left_out = ", ".join(random_steps) or ("what makes samples differ each time" if self._differ else None)
 
     def _pass(self, get: Callable[[int], Any], within: float, again: bool = False) -> list[tuple[float, float]]:
