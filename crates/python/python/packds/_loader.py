@@ -423,8 +423,8 @@ class Loader(Sealed):
         else:
             epoch = self._native.epoch_at(self._resume)
         number, self._resume = _number_of(epoch), None
-        # An iteration that ended early is resumed only from a saved state: the next iteration is the next
-        # epoch.
+        # An iteration that ended early is resumed only from a saved state. Otherwise the next
+        # iteration yields the next epoch.
         self._number = number + 1
         self._open = (epoch, number)
         self._last_state = None
