@@ -103,7 +103,10 @@ fn a_killed_conversion_leaves_no_pack_and_the_next_one_succeeds() {
     child.wait().unwrap();
     assert!(!out.exists());
     let left = fs::read(&working).unwrap();
-    assert!(matches!(Pack::open(left), Err(packds_format::FormatError::NoTrailer { .. })), "what is left is not a pack");
+    assert!(
+        matches!(Pack::open(left), Err(packds_format::FormatError::NoTrailer { .. })),
+        "what is left is not a pack"
+    );
     let images = fixture("images/same_size");
     let next = packds(&["convert", images.to_str().unwrap(), out.to_str().unwrap()]);
     assert_eq!(next.status.code(), Some(0), "{}", stderr(&next));

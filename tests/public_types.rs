@@ -13,7 +13,10 @@ fn crates_show_few_types() {
         let mut types = Vec::new();
         add_types(&root.join("src/lib.rs"), &root.join("src"), &mut types);
         let n = types.len();
-        assert!(n <= *most, "packds-{name} shows {n} types, more than {most}; hide what only our crates use: {types:?}");
+        assert!(
+            n <= *most,
+            "packds-{name} shows {n} types, more than {most}; hide what only our crates use: {types:?}"
+        );
     }
 }
 
