@@ -3,9 +3,10 @@
 
 Usage: bench/conversions.py PACK [--work DIR] [--limit MIB] [--formats NAMES] [--json]
 
-Needs only Python. A pack much larger than the reported memory was never in memory as a whole: pages of mapped files, which the
-system can reclaim, do not count. With --limit, the system refuses more memory than that (RLIMIT_DATA: heap, thread stacks,
-private maps). The converted pack must have the same number of samples; the tests check that they are the same.
+Needs only Python. A pack much larger than the reported memory was never entirely in memory. Pages of mapped files do
+not count, because the system can reclaim them. With --limit, the system refuses to give packds more memory than MIB
+(RLIMIT_DATA: heap, thread stacks, private maps). The converted pack must have the same number of samples. Only the
+tests compare the samples themselves.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from common.machine import describe
 from common.process import memory_bytes
 
 MIB = 1 << 20
-# The names of targets. Formats that can be a single file are one, because that is harder.
+# The names of targets. A format that can be written to one file is tested as one file, because that is harder.
 TARGETS = {
     "image-folder": "images",
     "npy": "a.npy",
@@ -103,7 +104,7 @@ def main() -> None:
         document = {"machine": describe(), "pack_bytes": options.pack.stat().st_size, "limit": limit, "rows": rows}
         print(json.dumps(document, indent=1))
     if any(row["n_samples"] != n_samples(packds, options.pack) for row in rows):
-        sys.exit("conversions: not all samples came back")
+        sys.exit("conversions: some samples were lost")
 
 
 if __name__ == "__main__":

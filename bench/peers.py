@@ -23,13 +23,13 @@ BENCH = Path(__file__).resolve().parent
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Compare packds with other loaders on the same images.")
     add = parser.add_argument
-    add("images", type=Path, metavar="IMAGES", help="a folder of JPEG files, best with one subfolder for each class")
+    add("images", type=Path, metavar="IMAGES", help="a folder of JPEG files, ideally with one subfolder per class")
     add("--out", type=Path, default=BENCH / "out", help="folder for inputs, which are kept, and the report [bench/out]")
-    add("--seconds", type=float, default=5.0, help="duration of each measurement of a round [5]")
+    add("--seconds", type=float, default=5.0, help="duration of each measurement in a round [5]")
     add("--rounds", type=int, default=5, help="rounds; figures are their medians [5]")
     add("--threads", type=counts, default=(1, 2), help="numbers of threads, comma-separated [1,2]")
-    add("--raw-images", type=int, default=10_000, help="images of the raw comparison [10000]")
-    add("--encoded-images", type=int, default=2000, help="images of the other comparisons [2000]")
+    add("--raw-images", type=int, default=10_000, help="number of images in the raw comparison [10000]")
+    add("--encoded-images", type=int, default=2000, help="number of images in the other comparisons [2000]")
     add("--only", help="names of comparisons, comma-separated [all]")
     add("--seed", type=int, default=0, help="seed of the peers' orders and crops [0]")
     add("--packds", type=Path, help="the packds command [target/release/packds, or packds on the path]")
@@ -40,7 +40,7 @@ def arguments() -> argparse.Namespace:
     if options.quick:
         options.seconds, options.rounds, options.raw_images, options.encoded_images = 1.0, 2, 2560, 640
     if options.raw_images < 512 or options.encoded_images < 128:
-        parser.error("two batches at least: 512 raw images, 128 encoded ones")
+        parser.error("expected at least two batches: 512 raw images, 128 encoded images")
     if not options.images.is_dir():
         parser.error(f"{options.images} is not a folder")
     return options
@@ -71,13 +71,13 @@ def main() -> None:
     names = options.only.split(",") if options.only else [comparison.name for comparison in COMPARISONS]
     unknown = set(names) - {comparison.name for comparison in COMPARISONS}
     if unknown:
-        raise SystemExit(f"peers: no comparison {', '.join(sorted(unknown))}")
+        raise SystemExit(f"peers: unknown comparison {', '.join(sorted(unknown))}")
     binary = packds_binary(options.packds)
     packds = Packds(binary) if binary else None
     if packds is None:
         say("no packds command: build it with cargo build --release --bin packds; the peers run alone")
     elif not packds.loads:
-        say("this packds has no bench load; the peers run alone")
+        say("this packds does not support bench load; the peers run alone")
     source = Source.read(options.images)
     inputs = Inputs(source, options.out.resolve(), options.raw_images, options.encoded_images)
     logs = inputs.folder / "logs"

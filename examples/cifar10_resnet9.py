@@ -305,7 +305,7 @@ def arguments() -> argparse.Namespace:
     add("--loaders", default="packds", help=f"comma-separated: {', '.join(LOADERS)} [packds]")
     add("--packs", type=Path, metavar="FOLDER", help="folder for the packs [next to DATA]")
     add("--epochs", type=int, default=EPOCHS, help=f"[{EPOCHS}]")
-    add("--steps", type=int, help="steps instead of epochs")
+    add("--steps", type=int, help="train for this many steps instead of epochs")
     add("--until", type=float, metavar="PERCENT", help="test after each epoch, and stop at this accuracy")
     add("--batch-size", type=int, default=512, help="[512]")
     add("--workers", type=int, default=0, help="processes of the DataLoader [0]")
@@ -315,7 +315,7 @@ def arguments() -> argparse.Namespace:
     options = parser.parse_args()
     options.loaders = options.loaders.split(",")
     if unknown := set(options.loaders) - set(LOADERS):
-        parser.error(f"no loader {', '.join(sorted(unknown))}; there are {', '.join(LOADERS)}")
+        parser.error(f"unknown loader {', '.join(sorted(unknown))}; the loaders are {', '.join(LOADERS)}")
     if not all((options.data / split).is_dir() for split in ("train", "test")):
         parser.error(f"{options.data} has no folders train and test")
     return options

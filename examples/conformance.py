@@ -67,7 +67,7 @@ class Run(Protocol):
     def __init__(self, data: Data, rank: int, world: int, batch: int) -> None: ...
 
     def epoch(self) -> Iterator[Batch]:
-        """The labels of each batch of the next epoch; after `go_on`, of the remaining saved epoch."""
+        """The labels of each batch of the next epoch; after `go_on`, of the rest of the saved epoch."""
 
     def state(self) -> Any:
         """The state of the run after the last batch from `epoch`. It is pickled."""
@@ -232,7 +232,8 @@ def expect(holds: bool, found: str) -> None:
 
 
 def exact_cover(adapter: type[Run], data: Data) -> None:
-    """Every epoch has each sample once, except samples that do not fill the last global batches. Epochs differ, runs do not."""
+    """Every epoch has each sample once, except samples that do not fill the last global batches. Different epochs have
+    different batches. Runs with the same seed have the same batches."""
     for world in (1, 2, 4):
         runs = ranks(adapter, data, world)
         epochs = [[list(epoch(run)) for run in runs] for _ in range(2)]
@@ -301,7 +302,7 @@ def ranks(adapter: type[Run], data: Data, world: int) -> list[Run]:
 
 
 def epoch(run: Run) -> Iterator[Batch]:
-    """A run's batches of one epoch, which must end."""
+    """A run's batches of one epoch. Fails if the epoch does not end."""
     for number, batch in enumerate(run.epoch()):
         expect(number < MOST_BATCHES, f"an epoch of {SAMPLES} samples has more than {MOST_BATCHES} batches")
         yield batch
@@ -314,7 +315,7 @@ def stream(run: Run) -> Iterator[Batch]:
 
 
 def covered(adapter: type[Run], batches: list[Batch], where: str) -> None:
-    """Checks that each sample occurs once. Fewer samples may be missing than the last batches of an epoch have."""
+    """Checks that each sample occurs once. The number of missing samples must be less than the size of the last global batches."""
     seen = [sample for batch in batches for sample in batch]
     twice = sorted({sample for sample in seen if seen.count(sample) > 1})
     unknown = sorted(set(seen) - set(range(SAMPLES)))
@@ -336,13 +337,13 @@ def failures(adapter: type[Run], data: Data, seconds: float = SECONDS) -> dict[s
     """The checks that a loader fails, with the findings. A check that hangs is abandoned after this many seconds."""
     failed: dict[str, str] = {}
     for number, check in enumerate(CHECKS):
-        # Nothing else stops a loader that hangs in native code.
+        # A loader that hangs in native code cannot be stopped, so its thread is abandoned.
         running = threading.Thread(target=run_check, args=(check, adapter, data, failed), daemon=True)
         running.start()
         running.join(seconds)
         if running.is_alive():
             later = {other.__name__: f"not run, because {check.__name__} did not end" for other in CHECKS[number + 1 :]}
-            return failed | {check.__name__: f"no end after {seconds:g} s"} | later
+            return failed | {check.__name__: f"did not end within {seconds:g} s"} | later
     return failed
 
 
@@ -358,7 +359,7 @@ def run_check(check: Callable[[type[Run], Data], None], adapter: type[Run], data
 
 def is_installed(module: str) -> bool:
     spec = importlib.util.find_spec(module)
-    # A folder with that name is a package without an origin.
+    # Any folder with the module's name is a namespace package, which has no origin.
     return spec is not None and spec.origin is not None
 
 
@@ -381,7 +382,7 @@ def main() -> int:
     parser.add_argument("adapters", nargs="*", help=f"{', '.join(ADAPTERS)}, or module:class; default: all of these")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="time limit per check; default: %(default)g")
     asked = parser.parse_args()
-    # For a script, this is its own folder.
+    # Python sets this entry to the script's own folder.
     sys.path.insert(0, os.getcwd())
     adapters = {name: named(name) for name in asked.adapters or ADAPTERS}
     is_checked, has_failed = False, False

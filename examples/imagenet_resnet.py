@@ -167,7 +167,7 @@ class Trainer:
         return loss.detach()
 
     def epoch(self) -> None:
-        """Trains for the rest of the loader's epoch, or of the steps."""
+        """Trains until the loader's epoch or the number of steps is complete."""
         number, began, n_images = self.train_loader.epoch, time.perf_counter(), 0
         self.net.train()
         for images, labels in itertools.islice(self.train_loader, self.steps - self.done):

@@ -1,5 +1,5 @@
-//! The rules of ARCHITECTURE.md that a compiler does not check: dependencies between crates, and
-//! what code may contain where.
+//! Tests the rules of ARCHITECTURE.md that the compiler does not check: dependencies between crates, and where code may
+//! use certain features.
 //!
 //! Every violation is reported as `file:line: what is wrong; what to do`. `scanner` reads the
 //! sources.
@@ -16,7 +16,7 @@ use std::{
 
 use scanner::{blank_comments_and_literals, line_at, sources, standard_paths, words};
 
-/// Each workspace crate and the workspace crates it may depend on, dev-dependencies included.
+/// Each workspace crate and the workspace crates that it may depend on, including dev-dependencies.
 const ARROWS: &[(&str, &[&str])] = &[
     ("packds-system", &[]),
     ("packds-format", &["packds-system"]),
@@ -57,7 +57,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Outside crates that only some workspace crates may use, dev-dependencies included.
+/// Outside crates that only some workspace crates may use, including dev-dependencies.
 const CONFINED: &[(&str, &[&str])] = &[
     ("image", &["packds-pixels"]),
     ("mozjpeg-sys", &["packds-pixels"]),
@@ -84,16 +84,16 @@ const CONFINED: &[(&str, &[&str])] = &[
 /// The crates that know other dataset formats: the converter and the benchmark.
 const FORMATS: &[&str] = &["packds-convert", "packds-bench"];
 
-/// The only places where literals may name flags of the command: who prints to its users alone.
+/// The only places where literals may name flags of the command, because their messages reach only its users.
 const MAY_NAME_FLAGS: &[&str] = &["crates/bench/", "crates/cli/", "crates/python/", "/examples/"];
 
-/// The only places where the word `unsafe` may stand. A path that ends in `/` is a whole folder.
+/// The only places where the word `unsafe` may occur. A path that ends in `/` is a whole folder.
 const UNSAFE_FILES: &[&str] = &[
     "crates/bench/src/formats/map.rs",
     "crates/bench/src/formats/read/hdf5.rs",
     "crates/bench/src/formats/read/lmdb.rs",
     "crates/bench/src/load/limit/direct_read.rs",
-    // It measures the driver's own calls.
+    // It measures calls of the driver.
     "crates/cuda/examples/gpu_rows/",
     "crates/cuda/src/driver/",
     "crates/cuda/src/resident.rs",
@@ -104,7 +104,7 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/pixels/src/ops/emit/avx2.rs",
     "crates/pixels/src/resize/avx2.rs",
     "crates/pixels/src/resize/avx512.rs",
-    // The addresses of tensors.
+    // It passes the addresses of tensors.
     "crates/python/src/cuda.rs",
     "crates/reader/src/arena.rs",
     "crates/reader/src/fetch/direct/uring.rs",
@@ -123,37 +123,37 @@ const PURE: &[(&str, &[&str])] =
 /// Crates that open files named by users. A pipe must not make them wait forever.
 const OPEN_REGULAR: &[&str] = &["crates/cli/src", "crates/convert/src", "crates/python/src", "crates/reader/src"];
 
-/// The only files in them that do not open files through `packds_system`.
+/// The only files in these crates that do not open files through `packds_system`.
 const MAY_OPEN: &[&str] = &[
-    // Opens its own files.
+    // Opens only files that the command itself created.
     "crates/cli/src/doctor/training.rs",
     // Opens a folder to sync it.
     "crates/convert/src/output.rs",
-    // The library opens it, after a check of the file type.
+    // The HDF5 library opens the file after its type was checked.
     "crates/convert/src/source/hdf5/file.rs",
-    // Reads files of the kernel.
+    // Reads files of the kernel, such as /proc/meminfo.
     "crates/reader/src/available.rs",
 ];
 
 /// Accessors of a pack that verify no checksum.
 const UNCHECKED: &[&str] = &["bytes_unchecked", "chunk_bytes_unchecked", "item_unchecked"];
 
-/// The only places that may call them: each verifies checksums itself, or needs no values. A path that ends in `/` is a
-/// whole folder.
+/// The only places that may call these accessors: each verifies checksums itself, or needs no values. A path that ends
+/// in `/` is a whole folder.
 const MAY_SKIP_CHECKS: &[&str] = &[
     "crates/bench/src/load/limit/memcpy.rs",
-    // Whole files go to a driver. The loader verified what is used of them.
+    // Whole files are passed to a driver. The loader verifies the parts that are used.
     "crates/cuda/src/staging/",
-    // They verify checksums, and search for damage.
+    // These verify checksums and search for damage.
     "crates/format/src/checked.rs",
     "crates/format/src/pack.rs",
     "crates/format/src/verify.rs",
-    // `checksums="off"`; columns and batches were verified before.
+    // For `checksums="off"`, and for columns and batches, which were verified before.
     "crates/python/src/memory.rs",
     "crates/python/src/pack.rs",
-    // The loader's policy.
+    // The loader decides when to verify.
     "crates/reader/src/fetch/",
-    // Lengths of items, and pictures that a device reads from disk itself.
+    // Only the lengths of items are used, or a device reads the pictures from disk itself.
     "crates/reader/src/loader/options/probe/files.rs",
     "crates/reader/src/loader/pictures/held.rs",
     // `check` verifies everything that was found before.
@@ -227,7 +227,7 @@ fn pure_crates_name_no_files_threads_or_clock() {
             for (line, path) in standard_paths(&source.code) {
                 if forbidden.contains(&path.as_str()) {
                     violations.push(format!(
-                        "{}:{line}: {path} has no place in {folder}; let the caller do it and pass the result in",
+                        "{}:{line}: {path} is not allowed in {folder}; let the caller use it and pass the result in",
                         source.path
                     ));
                 }
@@ -293,7 +293,7 @@ fn unsafe_stays_in_the_named_files() {
         let named = UNSAFE_FILES
             .iter()
             .any(|file| source.path == *file || (file.ends_with('/') && source.path.starts_with(file)));
-        // Tests are included: a test that needs `unsafe` tests the wrong side of a safe interface.
+        // Tests are included, because a test should use the safe interface rather than `unsafe`.
         for (at, _) in words(&source.all_code).filter(|(_, word)| *word == "unsafe" && !named) {
             violations.push(format!(
                 "{}:{}: unsafe outside the files of UNSAFE_FILES; use a safe interface, or argue for the file there",
@@ -321,7 +321,7 @@ fn files_of_users_are_opened_by_one_function() {
             };
             if opens {
                 violations.push(format!(
-                    "{}:{}: a file is opened that may be a pipe; use packds_system::open_regular",
+                    "{}:{}: the opened file may be a pipe; use packds_system::open_regular",
                     source.path,
                     line_at(&source.code, at)
                 ));
@@ -374,7 +374,7 @@ fn every_crate_takes_the_lints_of_the_workspace() {
         }
         if !inherits {
             violations.push(format!(
-                "{}:1: the workspace's lints are not in force; add `[lints]` with `workspace = true`",
+                "{}:1: the workspace's lints do not apply; add `[lints]` with `workspace = true`",
                 package.manifest
             ));
         }
@@ -389,7 +389,7 @@ fn no_file_is_longer_than_800_lines() {
         let n_lines = source.all_code.lines().count();
         if n_lines > MAX_LINES {
             violations.push(format!(
-                "{}:{MAX_LINES}: {n_lines} lines, {MAX_LINES} at most; split the file by noun, or move its tests to a sibling",
+                "{}:{MAX_LINES}: {n_lines} lines, more than {MAX_LINES}; split the file by noun, or move its tests to a sibling",
                 source.path
             ));
         }
@@ -399,14 +399,14 @@ fn no_file_is_longer_than_800_lines() {
 
 struct Package {
     name: String,
-    /// The path of its Cargo.toml, from the workspace root.
+    /// The path of the package's Cargo.toml, from the workspace root.
     manifest: String,
     text: String,
     dependencies: Vec<String>,
 }
 
 impl Package {
-    /// The line of the manifest with `dependency`. 1 if its form is unknown.
+    /// The number of the manifest's line that names `dependency`. 1 if no line does.
     fn line_of(&self, dependency: &str) -> usize {
         let names = |line: &str| {
             line.split(['=', '.', ' ', ']']).next() == Some(dependency) || line.contains(&format!("\"{dependency}\""))

@@ -72,7 +72,7 @@ fn bench_load_tells_loading_beside_memcpy() {
         assert_eq!(bench["options"]["order"], order);
         assert!(bench["slices"].as_u64().unwrap() >= 5);
         assert!(bench["machine"]["cores"].as_u64().unwrap() >= 1);
-        // Borrowed batches are read once more, to be fair.
+        // Borrowed batches are also measured with one read of every byte, for a fair comparison.
         let lent = ["sequential", "chunks"].contains(&order);
         assert_eq!(bench["read_once_images_per_s"].is_number(), lent, "{order}");
         checksums.push(bench["checksum"].as_str().unwrap().to_owned());
@@ -146,7 +146,7 @@ fn bench_tune_tells_the_wait_of_each_configuration_and_what_to_set() {
             assert!(run[key].as_f64().unwrap() > 0.0, "{key}");
         }
         assert!(run["wait_ms"]["median"].as_f64().unwrap() <= run["wait_ms"]["p95"].as_f64().unwrap());
-        // A batch takes at least a step.
+        // A batch takes at least as long as a step.
         let batch = run["batch"].as_f64().unwrap();
         assert!(run["images_per_s"].as_f64().unwrap() <= batch / 0.002);
     }
@@ -155,7 +155,7 @@ fn bench_tune_tells_the_wait_of_each_configuration_and_what_to_set() {
     assert!(bench["recommended"]["why"].as_str().unwrap().contains("ms"));
     let svg = std::fs::read_to_string(&plot).unwrap();
     assert!(svg.contains("Batches of 4") && svg.contains("Batches of 8") && svg.contains("a.pack"));
-    // An existing picture is kept.
+    // An existing picture is not replaced.
     let again = packds(&[&["bench", "tune", &pack], &options[..]].concat());
     assert_eq!(again.status.code(), Some(2), "{}", stderr(&again));
 }

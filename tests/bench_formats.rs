@@ -173,7 +173,7 @@ fn class_ids_are_those_of_the_pack() {
         }
     }
     files.sort();
-    // Sorted as folder names they would have another order, and some are missing.
+    // Sorted as folder names, these labels would have another order. Some ids between them are missing.
     let lines = files.iter().enumerate().map(|(nth, file)| {
         let label = [9, 10, 2, 115][nth % 4];
         let name = format!("{nth}.png");

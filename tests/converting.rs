@@ -74,7 +74,7 @@ pub(crate) fn column(pack: &Pack<Vec<u8>>, name: &str) -> Vec<i64> {
     (0..pack.n_samples()).map(|i| view.integer(i).unwrap()).collect()
 }
 
-/// The pixels of a file after the documented steps.
+/// The pixels of a file after the documented steps of a conversion.
 pub(crate) fn pixels(file: &Path, resize: Resize, crop: Crop, filter: Filter, color: Color) -> Vec<u8> {
     let mut decoder = Decoder::new(DecodeOptions { color, ..DecodeOptions::default() });
     let geometry = Geometry { resize, crop, filter, ..Geometry::default() };

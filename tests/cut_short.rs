@@ -24,7 +24,7 @@ fn a_pack_cut_short_while_it_is_extracted_ends_in_an_error() {
     while !folder.path("files/cat").exists() {
         thread::yield_now();
     }
-    // Stopped, so that most files are not written yet.
+    // Stop the process, so that most files are not written yet.
     let process = Pid::from_child(&command);
     kill_process(process, Signal::STOP).unwrap();
     let mut file = OpenOptions::new();

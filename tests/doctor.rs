@@ -75,7 +75,7 @@ fn what_is_found_is_shown_and_drawn() {
             assert!(text.contains(part), "{text}");
         }
         assert!(std::fs::metadata(plot).unwrap().len() > 1000);
-        // An existing picture is kept.
+        // An existing picture is not replaced.
         assert_eq!(packds(&args).status.code(), Some(2));
     }
 }

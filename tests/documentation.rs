@@ -1,7 +1,7 @@
-//! Everything that pages refer to exists: files, headings, commands, messages, and the pages that sources
-//! refer to.
+//! Tests that references are valid: those of pages to files, headings, commands and messages, and those of sources to
+//! pages.
 //!
-//! The tests of each crate compare tables and run examples.
+//! Tables and examples are tested by the crates that they describe.
 
 #![cfg(test)]
 
@@ -12,9 +12,9 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// Folders of builds, environments, and output of benchmarks.
+/// Folders with builds, environments and output of benchmarks.
 const NOT_OURS: &[&str] = &["target", "out", "demo"];
-/// Folders in pages that exist only after a program created them.
+/// Folders that pages name, but that exist only after a program created them.
 const MADE: &[&str] = &["bench/gpu/", "bench/out", "bench/.venv", "fuzz/corpus"];
 
 #[test]
@@ -47,7 +47,7 @@ fn every_page_and_heading_that_a_source_names_is_there() {
     let mut violations = Vec::new();
     let endings = ["rs", "py", "pyi", "md", "ipynb", "toml", ""];
     for path in files(&endings) {
-        // What was true of an earlier version stays as it was written.
+        // Statements about earlier versions may refer to what no longer exists.
         if path == Path::new("CHANGELOG.md") {
             continue;
         }
@@ -71,7 +71,7 @@ fn every_path_that_a_page_names_is_there() {
     let folders = ["bench", "crates", "docs", "examples", "fixtures", "fuzz", "scripts", "tests"];
     let mut violations = Vec::new();
     for (page, text) in &pages() {
-        // What was true of an earlier version stays as it was written.
+        // Statements about earlier versions may refer to what no longer exists.
         if page == Path::new("CHANGELOG.md") {
             continue;
         }
@@ -102,7 +102,7 @@ fn every_module_of_the_map_is_there() {
     for row in rows.skip(2).take_while(|line| line.starts_with('|')) {
         let mut names = row.split('`').skip(1).step_by(2);
         let folder = Path::new("crates").join(names.next().unwrap());
-        // Modules are in lower case, and may be paths in the crate.
+        // Modules are in lower case, and may be paths within the crate.
         for name in names.filter(|name| name.chars().all(|c| c.is_ascii_lowercase() || "/_.".contains(c))) {
             let places = [format!("src/{name}.rs"), format!("src/{name}"), name.to_owned()];
             if !places.iter().any(|place| root().join(&folder).join(place).exists()) {
@@ -112,7 +112,7 @@ fn every_module_of_the_map_is_there() {
         }
     }
     assert!(n_modules > 30, "only {n_modules} modules found");
-    assert!(missing.is_empty(), "ARCHITECTURE.md names what is gone: {missing:?}");
+    assert!(missing.is_empty(), "ARCHITECTURE.md names modules that do not exist: {missing:?}");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn every_command_of_the_pages_is_understood() {
     let mut n_commands = 0;
     for (page, text) in &pages() {
         for (line, words) in commands(text) {
-            // The files of a command do not exist, so that it ends after parsing its options.
+            // The command's files do not exist, so it ends after parsing its options.
             let output = Command::new(env!("CARGO_BIN_EXE_packds"))
                 .args(&words)
                 .current_dir(&folder)
@@ -157,7 +157,7 @@ fn the_pages_have_every_subcommand_and_option() {
             .take_while(|line| !line.is_empty())
             .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
             .filter_map(|line| line.split_whitespace().next());
-        // Its own subcommands stand for `bench`.
+        // For `bench`, its subcommands are checked instead.
         for name in names.filter(|name| !["help", "bench"].contains(name)) {
             let command = format!("{parent} {name}");
             let command = command.trim();
@@ -165,7 +165,7 @@ fn the_pages_have_every_subcommand_and_option() {
                 missing.push(format!("{command} in command.md"));
             }
             let help = help(command);
-            // A line of text may also start with an option, followed by a comma.
+            // In the help's text, a line may also start with an option and a comma.
             let options = help.lines().filter_map(|line| {
                 let words = line.trim_start().starts_with('-').then(|| line.split_whitespace())?;
                 let option = words.into_iter().find(|word| word.starts_with("--"))?;
@@ -233,7 +233,7 @@ fn commands(page: &str) -> Vec<(usize, Vec<String>)> {
     let in_prose: Vec<usize> = prose(page).map(|(line, _)| line).collect();
     for (line, text) in (1..).zip(page.lines()) {
         let text = text.trim().trim_start_matches("$ ").trim_start_matches("env/bin/");
-        // Brackets mean a choice: such a line is a summary. An equals sign is a dependency in Cargo.toml.
+        // Lines with brackets are summaries of the syntax. Lines with ` = ` are dependencies in Cargo.toml.
         let is_command = text.starts_with("packds ") && !text.starts_with("packds =") && !text.contains('[');
         if is_command && in_prose.binary_search(&line).is_err() {
             found.push((line, shell_words(text).split_off(1)));
@@ -264,14 +264,14 @@ fn shell_words(text: &str) -> Vec<String> {
     words
 }
 
-/// Every page of the repository, by its path from the root.
+/// Every page of the repository, by path from the root.
 fn pages() -> BTreeMap<PathBuf, String> {
     let text = |path: &Path| fs::read_to_string(root().join(path)).unwrap();
     let paths = files(&["md"]).into_iter();
     paths.map(|path| (path.clone(), text(&path))).collect()
 }
 
-/// Files with these extensions (`""` for none), by their paths from the root.
+/// Files with these extensions (`""` for none), by path from the root.
 fn files(extensions: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![PathBuf::new()];
@@ -321,7 +321,7 @@ fn anchors(text: &str) -> Vec<String> {
         let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
         let anchor: String = title.to_lowercase().chars().filter(kept).collect();
         let anchor = anchor.replace(' ', "-");
-        // The second heading with the same words is `words-1`.
+        // The anchor of a second heading with the same words is `words-1`.
         let n_before = found.iter().filter(|other| **other == anchor).count();
         if n_before > 0 {
             found.push(format!("{anchor}-{n_before}"));
@@ -354,7 +354,7 @@ fn named_pages(text: &str) -> Vec<(usize, &str, Option<&str>)> {
     for (line, text) in (1..).zip(text.lines()) {
         for (at, _) in text.match_indices("docs/") {
             let is_path = |c: char| c.is_ascii_alphanumeric() || "/_-.".contains(c);
-            // Part of a longer path, so not in the root's folder.
+            // This is part of a longer path, so it is not in the root folder.
             if text[..at].ends_with(is_path) {
                 continue;
             }
@@ -370,7 +370,7 @@ fn named_pages(text: &str) -> Vec<(usize, &str, Option<&str>)> {
     found
 }
 
-/// `a/../b` as `b`, without asking the file system.
+/// Turns `a/../b` into `b` without accessing the file system.
 fn normal(path: &Path) -> PathBuf {
     let mut parts = Vec::new();
     for part in path.components() {

@@ -1,4 +1,4 @@
-//! `packds export` and `packds formats`: properties of all formats.
+//! `packds export` and `packds formats`: properties that all formats share.
 
 #![cfg(test)]
 
@@ -188,7 +188,7 @@ fn images_that_are_no_longer_gray_become_rgb_with_a_warning() {
         assert_eq!(images(&after).0.color.as_deref(), Some("rgb"));
         assert!(warnings.contains("is not gray: they become rgb"), "{warnings}");
     }
-    // A foreign text does no harm either.
+    // A packds.json of another program does no harm either.
     fs::write(folder.path("out/packds.json"), "{}").unwrap();
     let (after, warnings) = converted_back(&folder, "out", &[]);
     assert_eq!(images(&after).0.color.as_deref(), Some("rgb"));
@@ -335,7 +335,7 @@ fn only_files_are_replaced_and_only_where_that_is_asked_for() {
     assert_eq!(export(&folder, "out", &["--to", "image-folder"]).code, 0);
 }
 
-/// Starts an export of a pack of some hundred megabytes and waits until it writes.
+/// Starts an export of a pack of a few hundred megabytes and waits until it writes.
 fn start(folder: &Folder, target: &str) -> Child {
     let command = ["export", "big.pack", target, "--jobs", "1"];
     let working = folder.path(&format!(".{target}.packing"));
@@ -343,7 +343,7 @@ fn start(folder: &Folder, target: &str) -> Child {
     let before = modified();
     let child = folder.command(&command).stderr(Stdio::piped()).spawn().unwrap();
     let started = Instant::now();
-    // Leftovers of an earlier export do not count.
+    // Ignore leftovers of an earlier export.
     let is_new = || modified().is_some_and(|now| Some(now) != before);
     while !is_new() {
         assert!(started.elapsed() < Duration::from_secs(60), "nothing is written");
@@ -381,7 +381,7 @@ fn an_export_that_is_killed_or_stopped_leaves_nothing_under_the_name_and_the_nex
         let id = child.id().to_string();
         std::process::Command::new("kill").args(["-INT", &id]).status().unwrap();
         let status = child.wait().unwrap();
-        // On a fast machine it may have ended already.
+        // On a fast machine, the export may have ended already.
         if status.code() != Some(0) {
             assert_eq!(status.code(), Some(130), "{target}");
             assert_eq!(leftovers(&folder), Vec::<String>::new(), "{target}");
@@ -428,7 +428,7 @@ fn names_of_fields_that_a_format_cannot_have_are_changed_and_reported() {
     }
     let zip = fs::read(folder.path("out.npz")).unwrap();
     let members = zip.windows(6).filter(|bytes| *bytes == b"../../").count();
-    // Only in the description of the fields.
+    // The name may occur only in the description of the fields.
     assert!(members <= 1, "{members}");
 }
 
@@ -451,7 +451,7 @@ fn a_file_in_the_place_of_a_folder_is_refused_as_that_also_with_force() {
 fn a_name_that_is_too_long_has_a_hint_of_its_own() {
     let folder = Folder::new();
     same_size(&folder);
-    // The first name is too long, the second only with the suffix while the file is written.
+    // The first name is too long. The second is too long only with the suffix that it has while the file is written.
     for n in [255, 244] {
         let name = "n".repeat(n);
         let pack = format!("{name}.pack");

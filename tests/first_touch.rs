@@ -1,4 +1,5 @@
-//! Damage never goes unnoticed: every command prints the same as before the damage, or an error that names it.
+//! Tests that damage never goes unnoticed: every command prints the same as before the damage, or an error that names
+//! it.
 
 #![cfg(test)]
 
@@ -10,7 +11,7 @@ use packds_format::Pack;
 
 use crate::support::{Folder, fixture};
 
-/// The output and files of a command.
+/// The output of a command, and the files that it wrote.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     code: i32,
@@ -63,7 +64,7 @@ fn run(folder: &Folder, bytes: &[u8], command: &[&str]) -> Outcome {
     let files = files.map(|name| (name.clone(), fs::read(out.join(name)).unwrap()));
     let outcome = Outcome {
         code: ran.code,
-        // A report has its duration.
+        // A report contains a duration, which varies.
         stdout: match command[0] {
             "export" | "extract" => String::new(),
             _ => ran.stdout,
@@ -84,7 +85,7 @@ fn without_progress(stderr: &str) -> String {
 /// `verify` must always find the damage.
 fn is_right(command: &[&str], expected: &Outcome, found: &Outcome, place: &Place) -> bool {
     let said = format!("{}{}", found.stdout, found.stderr);
-    // The data is not right, in this file.
+    // The exit code means bad data, and the message names the file and the place.
     let is_named = found.code == 1 && ["a.pack", &place.name].iter().all(|word| said.contains(word));
     is_named || (command[0] != "verify" && found == expected)
 }

@@ -12,7 +12,7 @@ use packds_format::hash_bytes;
 
 use crate::support::{Folder, fixture};
 
-/// The damaged file of each format, and how it is made.
+/// The file of each format that is damaged, and how it is made.
 const FILES: [(&str, &str, &str, &[&str]); 13] = [
     ("npy", "out.npy", "out.npy", &[]),
     ("npz", "out.npz", "out.npz", &[]),
@@ -31,9 +31,9 @@ const FILES: [(&str, &str, &str, &[&str]); 13] = [
 
 /// Damaged versions of each file.
 const ROUNDS: u64 = 150;
-/// Time limit for each.
+/// Time limit for each damaged version.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Limit of this process's memory growth over all of them.
+/// Limit of this process's memory growth during the whole test.
 const MEMORY_BYTES: u64 = 2 << 30;
 
 /// Changes, truncates, repeats or replaces bytes with extreme numbers, depending on `seed`.
@@ -43,7 +43,7 @@ fn damaged(bytes: &[u8], seed: u64) -> Vec<u8> {
         usize::try_from(hash % u64::try_from(n.max(1)).unwrap()).unwrap()
     };
     let mut bytes = bytes.to_vec();
-    // Formats keep their numbers at the start and end.
+    // Formats store their most important numbers at the start and end.
     let place = |k: u64, len: usize| match draw(k, 3) {
         0 => draw(k + 1, len.min(512)),
         1 => len - 1 - draw(k + 1, len.min(2048)),

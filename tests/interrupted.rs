@@ -15,7 +15,7 @@ use packds_format::Pack;
 
 use crate::support::{binary, fixture, many_links, pack, packds, signal, stderr, temp_dir};
 
-/// A folder with enough links to images that converting it takes some seconds.
+/// A folder with enough links to images that converting it takes a few seconds.
 fn large_source(dir: &Path) -> PathBuf {
     let source = dir.join("source");
     many_links(&source, 20_000);
@@ -25,11 +25,11 @@ fn large_source(dir: &Path) -> PathBuf {
 fn start(source: &Path, out: &Path) -> Child {
     let mut command = Command::new(binary());
     command.arg("convert").arg(source).arg(out).args(["--resize", "short:256", "--crop", "center:224", "--jobs", "1"]);
-    // A separate process group, so that signals reach it but not the test.
+    // The command has its own process group, so that signals reach the command but not the test.
     command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Waits until the working file has bytes in it.
+/// Waits until the working file has content.
 fn wait_for_bytes(working: &Path) {
     let started = Instant::now();
     while fs::metadata(working).map_or(0, |m| m.len()) < 1 << 20 {
@@ -94,7 +94,7 @@ fn a_killed_conversion_leaves_no_pack_and_the_next_one_succeeds() {
     let (out, working) = (dir.path().join("out.pack"), dir.path().join(".out.pack.packing"));
     let mut child = start(&source, &out);
     wait_for_bytes(&working);
-    // While it runs, no other conversion may write the same file.
+    // While the conversion runs, no other one may write the same file.
     let second = packds(&["convert", source.to_str().unwrap(), out.to_str().unwrap()]);
     assert_eq!(second.status.code(), Some(2));
     let message = format!("packds: error: {}: another conversion is writing this file\n", out.display());
@@ -103,7 +103,10 @@ fn a_killed_conversion_leaves_no_pack_and_the_next_one_succeeds() {
     child.wait().unwrap();
     assert!(!out.exists());
     let left = fs::read(&working).unwrap();
-    assert!(matches!(Pack::open(left), Err(packds_format::FormatError::NoTrailer { .. })), "what is left is no pack");
+    assert!(
+        matches!(Pack::open(left), Err(packds_format::FormatError::NoTrailer { .. })),
+        "what is left is not a pack"
+    );
     let images = fixture("images/same_size");
     let next = packds(&["convert", images.to_str().unwrap(), out.to_str().unwrap()]);
     assert_eq!(next.status.code(), Some(0), "{}", stderr(&next));

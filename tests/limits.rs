@@ -1,4 +1,4 @@
-//! Things that the system may refuse, or that may block a reader forever: threads, pipes, damaged heaps.
+//! What the system may refuse, and what may block a reader forever: threads, pipes, damaged heaps.
 
 #![cfg(test)]
 
@@ -50,7 +50,7 @@ fn commands_work_where_no_thread_can_start() {
     runs.push(vec!["convert", "b.zarr", "b.pack"]);
     for args in runs {
         let mut command = folder.command(&args);
-        // Such a stack fits in no address space.
+        // A stack of this size does not fit in any address space.
         let output = command.env("RUST_MIN_STACK", (1_u64 << 50).to_string()).output();
         let output = output.unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
@@ -100,7 +100,7 @@ fn a_pipe_beside_the_images_is_refused_or_left_out() {
     assert_eq!(ran.code, 1, "{ran:?}");
     let expected = "in/pipe.jpg: not a regular file, named in line 3 of in/m.csv";
     assert!(ran.stderr.contains(expected), "{ran:?}");
-    // In place of a pack, and of extracted files.
+    // A pipe in place of a pack, and of an extracted file.
     pipe(&folder, "pipe.pack");
     let ran = within_a_minute(&folder, &["verify", "pipe.pack"]);
     assert!(ran.code == 2 && ran.stderr.contains("not a regular file"), "{ran:?}");
@@ -153,7 +153,7 @@ fn no_file_that_an_export_wrote_is_missing_without_a_word() {
         export("out");
         let names = folder.files("out");
         for name in &names {
-            // Images are reported as skipped, and nothing is read from their list.
+            // Missing images are only reported as skipped, so only packds.json is tested.
             if format == "image-folder" && name != "packds.json" {
                 continue;
             }
@@ -181,7 +181,7 @@ fn labels_and_class_names_beside_images_are_not_missing_without_a_word() {
     for name in ["y_train.npy", "labels.npy", "x_train.json"] {
         is_refused_without(&folder, "x_train.npy", name);
     }
-    // One image of each, 1 x 1 and 32 x 32 pixels.
+    // One image each of MNIST and CIFAR, of 1 x 1 and 32 x 32 pixels.
     fs::create_dir(folder.path("mnist")).unwrap();
     let idx = [0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 7];
     fs::write(folder.path("mnist/train-images-idx3-ubyte"), idx).unwrap();
@@ -209,7 +209,7 @@ fn what_stands_in_the_way_of_an_output_is_named() {
         assert!(ran.code == 2 && ran.stderr.contains(expected), "{args:?}: {ran:?}");
     }
     assert_eq!(fs::read(folder.path("file")).unwrap(), b"precious");
-    // The HDF5 library reports this in its own words.
+    // The text of this error comes from the HDF5 library.
     let command = "ulimit -f 0; exec \"$0\" export a.pack a.h5 2>&1";
     let mut run = Command::new("bash");
     run.args(["-c", command, binary().to_str().unwrap()]);
@@ -227,7 +227,7 @@ fn damaged_texts_of_hdf5_attributes_are_an_error() {
     let heaps: Vec<usize> = (0..whole.len() - 4).filter(|at| whole[*at..].starts_with(b"GCOL")).collect();
     assert!(!heaps.is_empty());
     for heap in heaps {
-        // A length that leads the library back to the same object, forever.
+        // A length with which the library would read the same object again and again.
         let mut damaged = whole.clone();
         damaged[heap + 24..heap + 32].copy_from_slice(&(u64::MAX - 15).to_le_bytes());
         fs::write(folder.path("b.h5"), &damaged).unwrap();

@@ -294,7 +294,7 @@ fn what_cannot_be_opened_is_not_the_datas_fault() {
 #[test]
 fn a_reader_that_leaves_early_is_no_error() {
     let folder = Folder::new();
-    // More than the capacity of a pipe.
+    // The output exceeds the capacity of a pipe.
     let pack = SamplePack { n_samples: 20_000, chunk_samples: 1024, ..SamplePack::default() };
     pack.write(&folder, "out.pack");
     for args in [&["labels", "out.pack"][..], &["labels", "out.pack", "--json"], &["info", "out.pack"]] {
@@ -536,7 +536,7 @@ fn every_kind_of_pack_can_be_looked_into() {
         }
         let extract = ["extract", "out.pack", "files", "--force", "--json"];
         assert_eq!(folder.packds(&extract).json()["bad_samples"], json!([]), "{path:?}");
-        // Not all of them contain pictures.
+        // Not all of these packs contain pictures.
         let ran = folder.packds(&["show", "out.pack", "-o", "sheet.png", "--force"]);
         let refused = ["no field of this pack contains images", "the pack is empty"];
         let said = |text: &&str| ran.stderr.contains(*text);

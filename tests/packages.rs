@@ -1,6 +1,6 @@
-//! What is published holds together: every package has its licences, and needs no file outside itself.
+//! Published packages are self-contained: each has its licences, and needs no file outside the package.
 //!
-//! Not for whether the packages compile: CONTRIBUTING.md names the command that tries it.
+//! These tests do not compile the packages. CONTRIBUTING.md names the command that does.
 
 #![cfg(test)]
 
@@ -72,7 +72,7 @@ fn no_package_includes_a_file_from_outside() {
     assert!(outside.is_empty(), "not in the package: {outside:?}");
 }
 
-/// A path without `..`, where there is something to leave.
+/// Removes `..` from a path, together with the folder before it.
 fn normal(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {

@@ -1,9 +1,9 @@
-//! How many types a crate shows in its documentation. What only our crates use is `#[doc(hidden)]`.
+//! Limits how many types a crate's documentation shows. Types that only our crates use are `#[doc(hidden)]`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Each limited crate, and the most types that its documentation may list.
+/// Each limited crate, and the maximum number of types that its documentation may list.
 const MOST_TYPES: &[(&str, usize)] = &[("format", 20), ("reader", 45)];
 
 #[test]
@@ -13,7 +13,10 @@ fn crates_show_few_types() {
         let mut types = Vec::new();
         add_types(&root.join("src/lib.rs"), &root.join("src"), &mut types);
         let n = types.len();
-        assert!(n <= *most, "packds-{name} shows {n} types, {most} at most; hide what only our crates use: {types:?}");
+        assert!(
+            n <= *most,
+            "packds-{name} shows {n} types, more than {most}; hide what only our crates use: {types:?}"
+        );
     }
 }
 
@@ -33,7 +36,7 @@ fn types_are_counted_where_they_are_documented() {
     assert_eq!(types, ["Open", "Shown", "Here"]);
 }
 
-/// Adds the documented types of the module in `file`, whose modules lie in `folder`.
+/// Adds the documented types of the module in `file`. Its submodules are in `folder`.
 fn add_types(file: &Path, folder: &Path, types: &mut Vec<String>) {
     let text = fs::read_to_string(file).unwrap_or_default();
     assert!(!text.is_empty(), "{} cannot be read", file.display());
@@ -42,7 +45,7 @@ fn add_types(file: &Path, folder: &Path, types: &mut Vec<String>) {
         matches!(first, "self" | "crate" | "super") || text.contains(&format!("mod {first};\n"))
     };
     let mut is_hidden = false;
-    // Only what stands at the start of a line is of the module itself.
+    // Items of the module itself start at the beginning of a line.
     let mut items = text.split('\n').peekable();
     while let Some(line) = items.next() {
         if line.starts_with("#[") || line.starts_with("//") {

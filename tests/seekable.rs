@@ -94,7 +94,7 @@ fn report_info_verify_show_and_extract_know_of_indexes() {
     dir.packds(&["verify", "out.pack"]).ok();
     dir.packds(&["show", "out.pack", "-o", "sheet.png"]).ok();
     dir.packds(&["extract", "out.pack", "files"]).ok();
-    // Only the images: the source had no indexes.
+    // Only images are extracted, because the source had no indexes.
     let files: usize = ["cat", "dog", "fish"].map(|class| dir.files(&format!("files/{class}")).len()).iter().sum();
     assert_eq!(files, 12);
 }

@@ -126,7 +126,7 @@ fn the_document_gains_one_key() {
         "notices",
     ];
     assert_eq!(keys, expected);
-    // All of it fits in memory.
+    // The whole pack fits in memory.
     assert_eq!(shuffle["order"], "random");
     assert_eq!(shuffle["window_bytes"], 20 * 32 * 32 * 3);
     let labels = shuffle["labels"].as_array().unwrap();

@@ -1,4 +1,4 @@
-//! What commands print about a success: `--quiet`, `--verbose`, `--color`, and several packs.
+//! What commands print on success, with `--quiet`, `--verbose`, `--color`, and several packs.
 
 #![cfg(test)]
 

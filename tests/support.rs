@@ -92,7 +92,7 @@ impl Folder {
     }
 }
 
-/// A pack to write: classes in turn, one path per sample, images of 6 x 4 pixels.
+/// A pack to write, with alternating classes, one path per sample, and images of 6 x 4 pixels.
 pub(crate) struct SamplePack {
     pub(crate) n_samples: u32,
     pub(crate) chunk_samples: u32,
@@ -207,7 +207,7 @@ impl SamplePack {
         writer.finish(self.footer()).unwrap().0
     }
 
-    /// Writes it and opens it, to find positions in it.
+    /// Writes the pack and opens it, so that tests can find positions in it.
     pub(crate) fn write(&self, folder: &Folder, name: &str) -> Pack<Vec<u8>> {
         let bytes = self.bytes();
         fs::write(folder.path(name), &bytes).unwrap();

@@ -1,6 +1,6 @@
-//! Commands on a terminal: each ends, no progress line is wider than the terminal or left behind, and Ctrl-C works.
+//! Commands on a terminal: each command ends, no progress line is too wide or left behind, and Ctrl-C works.
 //!
-//! `script` provides a terminal, reads keys and forwards output; `vt100` is the screen.
+//! `script` provides a terminal, passes on keys and output; `vt100` emulates the screen.
 
 #![cfg(test)]
 
@@ -17,11 +17,11 @@ use tempfile::TempDir;
 
 use crate::support::{binary, fixture, many_links, packds, stderr, temp_dir};
 
-/// A time limit, far above what these tests need.
+/// A time limit, far longer than these tests need.
 const DEADLINE: Duration = Duration::from_secs(120);
 /// Rows of the screen: enough that output never scrolls.
 const ROWS: NonZero<u16> = NonZero::new(200).unwrap();
-/// The end of a progress line.
+/// The text that ends a progress line.
 const END_OF_LINE: &str = "\x1b[K";
 
 /// A command that runs on its own terminal.
@@ -39,7 +39,7 @@ struct Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // The command ends when its terminal is gone.
+        // The command ends when its terminal is closed.
         let _ = self.script.kill();
         let _ = self.script.wait();
     }
@@ -98,7 +98,7 @@ impl Terminal {
         }
     }
 
-    /// Waits until this appears.
+    /// Waits until this text appears.
     fn wait_for(&mut self, text: &str) {
         while !self.text.contains(text) {
             assert!(self.more(), "{}: no {text:?} in {:?}", self.what, self.text);
@@ -109,7 +109,7 @@ impl Terminal {
         self.keys.as_mut().unwrap().write_all(keys).unwrap();
     }
 
-    /// Waits for the end.
+    /// Waits until the command ends.
     fn end(mut self) -> Seen {
         while self.more() {}
         let status = self.script.wait().unwrap();
@@ -141,7 +141,7 @@ impl Seen {
     fn progress(&self) -> Vec<&str> {
         let lines = self.drawn.split(END_OF_LINE);
         let lines: Vec<&str> = lines.filter_map(|l| l.rsplit('\r').next()).collect();
-        // Output after the last line end stays.
+        // Output after the last line end is not overwritten.
         lines[..lines.len() - 1].to_vec()
     }
 
@@ -154,7 +154,7 @@ impl Seen {
             assert!(progress.iter().any(|l| l.contains(what)), "{what}: {all}");
         }
         for line in &progress {
-            // There is space for the terminal's `^C`, and for the cursor.
+            // Space must remain for the terminal's `^C` and for the cursor.
             assert!(line.chars().count() + 2 < self.columns, "{line:?}: {all}");
             let left = line.trim();
             assert!(left.is_empty() || !self.screen.contains(left), "{all}");
@@ -183,7 +183,7 @@ fn folder_with_pack(n_images: usize, side: u32) -> TempDir {
 
 #[test]
 fn verifying_a_pack_on_several_threads_ends_on_a_terminal() {
-    // Four work items of 16 MiB, so that all threads have some.
+    // Four work items of 16 MiB, so that all threads have work.
     let dir = folder_with_pack(80, 512);
     for columns in [80, 50, 200] {
         for jobs in ["0", "1", "2", "4"] {
@@ -256,7 +256,7 @@ fn every_split_has_a_bar_and_its_report_appears_when_it_is_done() {
     }
 }
 
-/// What a command writes to a terminal with these environment variables.
+/// What a command writes to a terminal if these environment variables are set.
 fn written(variables: &str, args: &str, dir: &Path) -> String {
     let line = format!("TERM=xterm {variables} exec '{}' {args}", binary().display());
     let mut command = Command::new("script");
@@ -341,7 +341,7 @@ fn ctrl_c_leaves_a_clean_line_and_exits_with_130() {
 
 #[test]
 fn every_command_with_a_bar_leaves_a_clean_line_when_it_is_interrupted() {
-    // Slow to draw, to compress and to encode.
+    // Images that are slow to draw, to compress and to encode.
     let dir = folder_with_pack(150, 400);
     many_links(&dir.path().join("many"), 20_000);
     let cases: [(&[&str], &str, &str); 6] = [
@@ -362,7 +362,7 @@ fn every_command_with_a_bar_leaves_a_clean_line_when_it_is_interrupted() {
             terminal.wait_for(shown);
             terminal.press(b"\x03");
             let seen = terminal.end();
-            // A fast machine may have finished by then.
+            // On a fast machine, the command may have finished already.
             if seen.code == Some(0) {
                 continue;
             }
@@ -377,7 +377,7 @@ fn every_command_with_a_bar_leaves_a_clean_line_when_it_is_interrupted() {
 #[test]
 fn a_listing_that_is_interrupted_leaves_a_clean_line() {
     let dir = temp_dir();
-    // Long enough to press a key: each line's file is looked up.
+    // The conversion takes long enough to press a key, because each line's file is looked up.
     fs::copy(fixture("images/folder/cat/a.jpg"), dir.path().join("a.jpg")).unwrap();
     let manifest = "path,label\n".to_owned() + &"a.jpg,0\n".repeat(1_000_000);
     fs::write(dir.path().join("m.csv"), manifest).unwrap();
@@ -396,7 +396,7 @@ fn what_is_interrupted_while_it_extracts_leaves_whole_files() {
     terminal.wait_for("extracting");
     terminal.press(b"\x03");
     let seen = terminal.end();
-    // A fast machine may have finished by then.
+    // On a fast machine, the command may have finished already.
     if seen.code == Some(130) {
         seen.check(130, &["extracting"]);
         let said = seen.screen.lines().last().unwrap();

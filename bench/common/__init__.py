@@ -1,1 +1,1 @@
-"""Shared by the comparisons: the machine, processes, and NumPy loops over a peer's memory."""
+"""Code that the comparisons share: the machine, processes, and batches in reused buffers."""

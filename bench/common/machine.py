@@ -30,11 +30,11 @@ def describe() -> dict[str, object]:
 
 
 def busy_cores(seconds: float = 1.0) -> float:
-    """The number of cores that all processes keep busy while this one waits."""
+    """The number of cores that all processes keep busy while this process sleeps."""
 
     def busy() -> int:
         fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
-        # user, nice, system, irq, softirq; steal belongs to other machines
+        # user, nice, system, irq, softirq; steal is left out, because it belongs to other machines
         return fields[0] + fields[1] + fields[2] + fields[5] + fields[6]
 
     before, start = busy(), time.perf_counter()

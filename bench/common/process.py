@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def family(pid: int) -> list[int]:
-    """The process and all its living descendants."""
+    """The ids of the process and all its living descendants."""
     found = [pid]
     for member in found:
         try:
@@ -19,11 +19,11 @@ def family(pid: int) -> list[int]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time of the family, including members that ended and were waited for."""
+    """CPU time of the process and its descendants, including those that ended and were waited for."""
     ticks = 0
     for member in family(pid):
         try:
-            # The command's name may contain spaces. After the last bracket, there are only fields.
+            # The command's name may contain spaces. The fields after the last bracket cannot.
             fields = Path(f"/proc/{member}/stat").read_text().rsplit(")", 1)[1].split()
         except OSError:
             continue
@@ -32,7 +32,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def memory_bytes(pid: int, key: str) -> int:
-    """The family's sum of a line of /proc/PID/status, such as RssAnon or VmHWM."""
+    """The sum of a line of /proc/PID/status, such as RssAnon or VmHWM, over the process and its descendants."""
     total = 0
     for member in family(pid):
         try:

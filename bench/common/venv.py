@@ -17,7 +17,7 @@ def enter_venv() -> None:
 
 
 def counts(text: str) -> tuple[int, ...]:
-    """Option type: comma-separated numbers from 1."""
+    """Option type: comma-separated positive integers."""
     numbers = tuple(int(count) for count in text.split(","))
     if min(numbers) < 1:
         raise ValueError(text)

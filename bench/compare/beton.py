@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-# First, because it determines FFCV's imports.
+# Must be imported before ffcv, because it sets variables that ffcv reads when imported.
 from python.peers.ffcv import write_beton  # isort: skip
 
 from ffcv.reader import Reader

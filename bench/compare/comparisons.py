@@ -14,8 +14,8 @@ class Entry:
     name: str
     module: str
     variant: str
-    input: str  # a property of Inputs
-    packages: tuple[str, ...]  # required packages by import name; their versions are reported
+    input: str  # the name of a property of Inputs
+    packages: tuple[str, ...]  # import names of the required packages; their versions are reported
     order: str = "per-sample"
 
 
@@ -25,7 +25,7 @@ class Comparison:
     what: str
     batch: int
     augment: str | None
-    lossless: bool  # all must deliver the same pixels
+    lossless: bool  # whether all peers must deliver the same pixels
     packs: tuple[Pack, ...]
     entries: tuple[Entry, ...]
 

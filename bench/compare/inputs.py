@@ -1,6 +1,6 @@
 """The inputs of peers and packds, made once from a folder of JPEG files and kept.
 
-All inputs of a comparison have the same images: pixels of the same PNG files, or bytes of the same JPEG files.
+All inputs of a comparison hold the same images: the pixels of the same PNG files, or the bytes of the same JPEG files.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Source:
     """The original images."""
 
     files: list[Path]
-    classes: list[str]  # of each file
+    classes: list[str]  # the class of each file
 
     @staticmethod
     def read(folder: Path) -> Source:
@@ -70,7 +70,7 @@ class Source:
         return digest.hexdigest()[:8]
 
     def chosen(self, n: int) -> list[int]:
-        """The file of each of n samples: evenly spaced ones, or all of them repeatedly."""
+        """The file of each of n samples: evenly spaced files if there are more than n, otherwise all files, repeated."""
         count = len(self.files)
         return [i * count // n for i in range(n)] if n < count else [i % count for i in range(n)]
 
@@ -82,7 +82,7 @@ class Source:
 
 
 class Inputs:
-    """Paths of the inputs below `out`. Each is made at its first use."""
+    """Paths of the inputs below `out`. Each is made when first used."""
 
     def __init__(self, source: Source, out: Path, n_raw: int, n_encoded: int) -> None:
         self.source, self.n_raw, self.n_encoded = source, n_raw, n_encoded
@@ -90,7 +90,7 @@ class Inputs:
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def make(self, name: str, maker: Callable[[Path], None]) -> Path:
-        """The input of that name. If it exists it is complete, because it is named when finished."""
+        """The path of this input. If it exists, it is complete, because it gets this name only when finished."""
         path = self.folder / name
         if not path.exists():
             say(f"making {name}")

@@ -16,7 +16,7 @@ from compare.inputs import Inputs
 
 
 class PackdsError(Exception):
-    """A packds command failed. Has the command and its last lines."""
+    """A packds command failed. The message has the command and the last lines of its output."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Pack:
     """A pack of a comparison, made from `files` with `options`."""
 
     name: str
-    files: str  # a property of Inputs
+    files: str  # the name of a property of Inputs
     options: tuple[str, ...]
     seekable: bool = False
 
@@ -61,7 +61,7 @@ class Packds:
         return self.understands("convert", option="--seekable")
 
     def make(self, pack: Pack, inputs: Inputs, n_images: int) -> Path:
-        """The pack. Made again if the command is newer."""
+        """The pack. It is made again if the packds command is newer."""
         files = getattr(inputs, pack.files)
         path = inputs.folder / f"{pack.name}-{n_images}.pack"
         if path.exists() and path.stat().st_mtime < self.binary.stat().st_mtime:

@@ -9,7 +9,7 @@ MIB = 1 << 20
 
 
 def table(rows: list[list[str]]) -> Iterator[str]:
-    """Aligned columns: the first to the left, the others to the right."""
+    """Aligned columns: the first is left-aligned, the others are right-aligned."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         cells = [row[0].ljust(widths[0])] + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]

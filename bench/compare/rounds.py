@@ -23,7 +23,7 @@ BENCH = Path(__file__).resolve().parent.parent
 
 
 class PeerError(Exception):
-    """A peer's process ended before it answered. Has the path of its output."""
+    """A peer's process ended before it answered. The message has the path of its log."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Worker:
 
     def run(self, seconds: float) -> dict[str, Any]:
         assert self.process.stdin is not None
-        # If the process has ended, its missing answer shows it.
+        # If the process has ended, the missing answer shows it.
         with suppress(BrokenPipeError):
             self.process.stdin.write(f"{seconds}\n")
             self.process.stdin.flush()
@@ -80,7 +80,7 @@ class Worker:
 
 @dataclass
 class Series:
-    """The figures of a peer, and of packds alternating with it."""
+    """The figures of a peer, and of the packds runs that alternate with it."""
 
     entry: Entry
     start: dict[str, Any]
@@ -96,7 +96,7 @@ class Series:
 
 
 class Runner:
-    """A comparison with all its numbers of threads."""
+    """Runs a comparison with each number of threads."""
 
     def __init__(self, comparison: Comparison, inputs: Inputs, packds: Packds | None, settings: Settings) -> None:
         self.comparison, self.inputs, self.packds, self.settings = comparison, inputs, packds, settings
@@ -107,7 +107,7 @@ class Runner:
         self.entries = self.installed()
 
     def installed(self) -> list[tuple[Entry, Path]]:
-        """The peers that can run, with their inputs made."""
+        """The peers that can run. Makes their inputs."""
         found, known = [], packages_distributions()
         for entry in self.comparison.entries:
             missing = [name for name in entry.packages if name not in known]
@@ -127,12 +127,12 @@ class Runner:
 
     def make_packs(self) -> None:
         if self.packds is not None and not self.packds.loads:
-            self.left_out["packds"] = "this packds has no bench load"
+            self.left_out["packds"] = "this packds does not support bench load"
         for pack in self.comparison.packs:
             if self.packds is None or not self.entries:
                 self.left_out["packds"] = "no packds command, or no peer to compare with"
             elif pack.seekable and not self.packds.seeks:
-                self.left_out[f"packds {pack.name}"] = "this packds has no convert --seekable"
+                self.left_out[f"packds {pack.name}"] = "this packds does not support convert --seekable"
             else:
                 self.packs[pack.name] = self.packds.make(pack, self.inputs, self.n_images)
 
@@ -212,7 +212,7 @@ class Runner:
         return self.result(threads, busy, files, [series for _, series in workers])
 
     def round(self, worker: Worker, series: Series, threads: int) -> bool:
-        """One peer, then packds from each pack. False if the peer failed."""
+        """One peer, then packds from each pack. Returns False if the peer failed."""
         try:
             series.rounds.append(worker.run(self.settings.seconds))
         except PeerError as error:

@@ -20,8 +20,8 @@ from common.process import cpu_seconds, memory_bytes
 from compare.peers import Job
 from python.peers import Loading
 
-# Excluded at the start of each epoch. FFCV allocates its five buffers again in each epoch, and first touches them
-# there.
+# Number of batches left out at the start of each epoch. FFCV allocates five new buffers in each epoch, and these
+# batches are the first to touch them.
 START_BATCHES = 6
 
 
@@ -31,15 +31,15 @@ def first_batch_s(loading: Loading, number: int) -> float:
     for _ in loading.epoch(number):
         first = first or time.perf_counter() - start
     if first is None:
-        raise SystemExit("the peer delivers no batch: fewer images than a batch holds")
+        raise SystemExit("the peer delivers no batch: there are fewer images than a batch holds")
     return first
 
 
 def timed(loading: Loading, seconds: float, first_epoch: int, job: Job) -> dict[str, Any]:
     """Runs whole epochs until `seconds` have passed.
 
-    The rate excludes the first batches of each epoch: the cost of starting an epoch, negligible in a large dataset, should not
-    count in this small one. `images_per_s_with_starts` includes it.
+    The rate excludes the first batches of each epoch: the cost of starting an epoch is negligible in a large dataset,
+    so it should not count in this small one. `images_per_s_with_starts` includes it.
     """
     skipped = max(1, min(START_BATCHES, job.n_images // job.batch // 2))
     waits: list[float] = []

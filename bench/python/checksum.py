@@ -11,7 +11,7 @@ MIX = np.uint64(0xFF51AFD7ED558CCD)
 
 
 def sample_hashes(images: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """The hash of each image of u8 [n, ...] with its label."""
+    """The hash of each image (u8 [n, ...]) together with its label."""
     pixels = images.reshape(len(images), -1)
     # Words have 8 bytes; the last one is padded with zeros.
     pixels = np.pad(pixels, ((0, 0), (0, -pixels.shape[1] % 8))) if pixels.shape[1] % 8 else pixels
@@ -39,7 +39,7 @@ class Checksum:
 
 
 def plain(pixels: bytes, label: int) -> int:
-    """The hash of one sample, word by word. The vectors above must agree."""
+    """The hash of one sample, computed word by word. `sample_hashes` must agree with it."""
     pixels += bytes(-len(pixels) % 8)
     words = (int.from_bytes(pixels[at : at + 8], "little") for at in range(0, len(pixels), 8))
     total = sum(word * (2 * number + 1) for number, word in enumerate(words)) % (1 << 64)
@@ -47,12 +47,12 @@ def plain(pixels: bytes, label: int) -> int:
     return mixed ^ mixed >> 32
 
 
-# Bytes 0, 1, 2, ... of a sample, its label, and its hash. packds's own tests have the same values.
+# Bytes 0, 1, 2, ... of a sample, its label, and its hash. packds's own tests use the same values.
 VECTORS = ((16, 3, "1584a16a1ee369b6"), (16, 0, "faac668db4ab60e4"), (13, 3, "60daa66a6bbd6eb6"))
 
 
 def self_test() -> None:
-    """Compares with the vectors, and with the hash word by word."""
+    """Compares `sample_hashes` with VECTORS and with `plain`."""
     for size, label, expected in VECTORS:
         checksum = Checksum()
         checksum.add(np.arange(size, dtype=np.uint8).reshape(1, size), np.array([label]))

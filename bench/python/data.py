@@ -11,7 +11,7 @@ import numpy as np
 
 from python.checksum import Checksum
 
-# A reader of packs that does not need packds is next to the description of the format.
+# A pack reader that works without packds is in the same folder as the format description.
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs" / "reference"
 
 
@@ -22,17 +22,17 @@ def pair(folder: Path) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class Data:
-    """The first samples of a pair of files."""
+    """The first samples of a pair of .npy files."""
 
     folder: Path
     n_samples: int
-    shape: tuple[int, ...]  # of an image
+    shape: tuple[int, ...]  # the shape of one image
     batch: int
 
     @staticmethod
     def read(path: Path, work: Path, most: int | None, batch: int) -> Data:
-        """The pair itself, or a pair made from a pack, in `work`. Uses whole batches, at least four, like `packds bench
-        formats`.
+        """Reads the pair in a folder, or extracts a pair from a pack into `work`. Uses whole batches, at least four,
+        like `packds bench formats`.
         """
         folder = path if path.is_dir() else from_pack(path, work / "data")
         images, labels = pair(folder)

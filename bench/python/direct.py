@@ -1,4 +1,4 @@
-"""Rows without a framework: batches from the consumer's own thread, or from several threads in advance."""
+"""Batches of a peer's rows without a framework, filled by the consumer's own thread or by several threads in advance."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def steps(request: Request, n_samples: int, epoch: int) -> list[Step]:
 
 
 class Direct:
-    """Runs over the rows of a peer."""
+    """A loader of a peer's rows."""
 
     def __init__(self, request: Request, rows: Rows) -> None:
         self.request, self.rows = request, rows

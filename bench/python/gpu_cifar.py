@@ -1,11 +1,12 @@
-"""Time for a ResNet-9 to reach 93.5 % on CIFAR-10 on a GPU, fed by packds, from tensors on the GPU, and by DataLoader.
+"""Time for a ResNet-9 to reach 93.5 % on CIFAR-10 on a GPU, fed by packds, by tensors on the GPU, and by DataLoader.
 
     python bench/python/gpu_cifar.py DATA [--target 93.5] [--seeds 0,1] [--workers 0,4,16] [--epochs 24] [--steps N]
                                      [--batch-size 512] [--device cuda]
 
-DATA is the folder for examples/cifar10_resnet9.py, which trains, in a separate process per run. The DataLoader with the most
-images per second in a second epoch is used. The time includes creating the loader and training, but not making packs or
-testing. Prints a line per run, then the mean of each loader and its ratio to that of the tensors.
+DATA is the data folder of examples/cifar10_resnet9.py, which does the training, in a separate process per run.
+DataLoader runs with the number of workers that gives the most images per second in a second epoch. The time includes
+creating the loader and training, but not making packs or testing. Prints a line per run, then the mean time of each
+loader and its ratio to the mean time of the tensors.
 """
 
 import argparse
@@ -77,7 +78,7 @@ def main() -> None:
             f"DataLoader, {workers} workers": ["dataloader", "--workers", workers],
         }
         seconds: dict[str, list[float]] = {name: [] for name in ways}
-        print(f"\n{'':<28}{'seed':>6}{'epochs':>8}{'right':>9}{'start, s':>10}{'all, s':>9}")
+        print(f"\n{'':<28}{'seed':>6}{'epochs':>8}{'accuracy':>9}{'start, s':>10}{'all, s':>9}")
         for seed in options.seeds:
             for name, way in ways.items():
                 run = trained(options, folder, *way, "--seed", seed, "--epochs", options.epochs, "--until", options.target)

@@ -3,12 +3,12 @@
     python bench/python/gpu_step.py [--model resnet18] [--images 4096] [--batch 256] [--steps 60] [--side 224]
                                     [--workers 16] [--device cuda:0]
 
-The images are parts of photographs in examples/photos: in a pack, in an array, and as JPEG files in a temporary folder, all in
-the page cache. Prints one line per loader: milliseconds per step (median), images per second, the extra time per step compared
-to the cached batch, the share of time that the program waited for batches, CPU microseconds per image including worker
-processes, and image bytes per second. The lines below show how chunks were copied to the GPU if the file was to be registered,
-and why JPEG files were not decoded on the GPU. Packs of JPEG files are loaded as random crops. `--model none` takes batches and
-does nothing with them.
+The images are parts of photographs in examples/photos: in a pack, in an array, and as JPEG files in a temporary folder,
+all in the page cache. Prints one line per loader: milliseconds per step (median), images per second, the extra time per
+step compared with the cached batch, the share of time that the program waited for batches, CPU microseconds per image
+including worker processes, and image bytes per second. The lines below the table show how chunks reached the GPU if
+registering the file was requested, and the reason if JPEG files could not be decoded on the GPU. Packs of JPEG files
+are loaded as random crops. `--model none` takes batches and does nothing with them.
 """
 
 import argparse
@@ -27,7 +27,7 @@ import packds
 PHOTOS = pathlib.Path(__file__).resolve().parents[2] / "examples" / "photos"
 # ImageNet's, as for normalize="imagenet".
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-# Steps between synchronizations with the GPU, which training does occasionally.
+# Number of steps between synchronizations with the GPU. Training also synchronizes only occasionally.
 GROUP = 5
 
 
@@ -78,7 +78,7 @@ class Rows(torch.utils.data.Dataset):
 
 
 def as_input(pixels: np.ndarray, number: int) -> torch.Tensor:
-    """Every second sample flipped, normalized, as f32 `[channels, height, width]`."""
+    """Normalizes a batch to f32 `[channels, height, width]`, with every second sample flipped."""
     image = torch.from_numpy(np.array(pixels)).permute(2, 0, 1).float().div_(255)
     mean, std = (torch.tensor(values).view(3, 1, 1) for values in (MEAN, STD))
     image = (image - mean) / std
@@ -229,7 +229,7 @@ def main() -> None:
         n, areas = options.workers, f"rrc{options.side},flip"
         colors = f"{areas},jitter:0.4/0.4/0.4/0.1,gray:0.2"
         registered = {"order": "window", "register": "file", "access": "mapped"}
-        # Each is created for its turn and destroyed after it, so that none uses another's memory or CPU time.
+        # Each loader exists only while it is measured, so that it cannot take memory or CPU time from the others.
         ways = {
             **({"one batch cached on the GPU": lambda: repeated([cached])} if trains else {}),
             "packds, tier resident": lambda: of_tier("resident"),

@@ -5,9 +5,9 @@
     bench/.venv/bin/pip install --no-deps target/wheels/packds-*.whl
     bench/python/loaders.py IMAGES --out DIR
 
-IMAGES is a folder of class folders of JPEG files. Two comparisons: `pixels`, raw images of 224x224x3 in random order, and
-`files`, the JPEG files with RandomResizedCrop(224) and flip. Also the microseconds that Python adds per batch. Details are in
-bench/python/README.md.
+IMAGES is a folder of class folders of JPEG files. There are three comparisons: `pixels` loads raw images of 224x224x3
+in random order; `files` loads the JPEG files with RandomResizedCrop(224) and flip; `overhead` measures the microseconds
+that Python adds per batch. Details are in bench/python/README.md.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Case:
     title: str
     module: str
     variant: str = ""
-    input: str = ""  # the module that writes its files, where that is another
+    input: str = ""  # the module that writes its files, if not `module`
     package: str = ""
     order: str = "per-sample"
     least: int = 1  # workers
@@ -96,7 +96,7 @@ def arguments() -> argparse.Namespace:
     options.n = options.n // options.batch * options.batch
     options.workers = [int(count) for count in options.workers.split(",")]
     if not options.images.is_dir() or options.n == 0:
-        parser.error("IMAGES must be a folder, and --n a batch at least")
+        parser.error("IMAGES must be a folder, and --n at least one batch")
     return options
 
 
@@ -159,7 +159,7 @@ class Comparison:
         return Path(self.options.out / (case.input or case.module))
 
     def write(self, case: Case) -> str | None:
-        """Writes the loader's files. Returns why that failed, if so."""
+        """Writes the loader's files. Returns the reason if this fails."""
         from python.runner import Worker
 
         folder = self.folder(case)
@@ -183,7 +183,7 @@ class Comparison:
             answer = worker.ask(kind="check", request=self.request(case))
             wrong = answer.get("error")
             if wrong is None and (answer["n_samples"], answer["labels_sum"]) != (self.options.n, labels_sum):
-                wrong = f"delivers {answer['n_samples']} samples with labels that sum to {answer['labels_sum']}"
+                wrong = f"delivers {answer['n_samples']} samples whose labels sum to {answer['labels_sum']}"
             elif wrong is None and self.name == "pixels" and answer["checksum"] != expected:
                 wrong = f"delivers wrong pixels: {answer['checksum']}, expected {expected}"
             elif wrong is None and answer["images"] not in SHAPES:
@@ -194,7 +194,7 @@ class Comparison:
                 self.running.remove((case, worker))
 
     def run(self) -> None:
-        """Runs rounds: all loaders in turn, in reverse in every second round."""
+        """Runs rounds. Each round measures all loaders in turn, every second round in reverse order."""
         options = {"cold": False, "step_s": 0.0, "seconds": self.options.seconds, "rounds": 1}
         for number in range(self.options.rounds):
             say(f"{self.name}: round {number + 1} of {self.options.rounds}")
@@ -286,7 +286,7 @@ def main() -> None:
         data = Data.read(options.out / "pixels", options.out, None, options.batch)
         expected, labels_sum = data.checksum(), int(pair(data.folder)[1].sum())
         for case in CASES:
-            # From an earlier run, possibly with other images.
+            # Files of an earlier run may have other images.
             if case.comparison == "pixels":
                 shutil.rmtree(options.out / (case.input or case.module), ignore_errors=True)
     for name in ("pixels", "files"):

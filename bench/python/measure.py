@@ -17,8 +17,8 @@ from python.checksum import Checksum
 from python.data import pair
 from python.peers import Request
 
-# Excluded at the start of each epoch, as in bench/peers.py: batches prepared in advance do not show a loader's
-# speed, and starting an epoch is negligible in a large dataset.
+# Number of batches left out at the start of each epoch, as in bench/peers.py. Batches prepared in advance do not show a
+# loader's speed, and the time to start an epoch is negligible in a large dataset.
 START_BATCHES = 6
 
 
@@ -54,7 +54,7 @@ class Waits:
     seconds: list[float] = field(default_factory=list)
     images: list[int] = field(default_factory=list)
     cpu_s: float = 0.0
-    cpu_images: int = 0  # that the CPU time was used for
+    cpu_images: int = 0  # number of images that `cpu_s` covers
 
     def add_epoch(self, seconds: list[float], images: list[int], left_out: int) -> None:
         """Adds an epoch without its first batches: `left_out` of them, but at most half."""
@@ -88,8 +88,8 @@ class Clock:
 
     loading: Any
     step_s: float
-    limit_s: float  # an epoch that takes longer after its first batch is cut off
-    left_out: int  # first batches of each epoch that do not count
+    limit_s: float  # time limit of an epoch after its first batch; a longer epoch is cut off
+    left_out: int  # number of batches at the start of each epoch that do not count
     number: int = 0
     cut: bool = False
     cpu_at_first: float = 0.0
@@ -102,7 +102,7 @@ class Clock:
         waits.cpu_images += sum(images)
 
     def first_epoch(self, waits: Waits, start: float) -> float:
-        """Returns the time from `start` to the first batch. CPU time counts from then on, because FFCV compiles before."""
+        """Returns the time from `start` to the first batch. CPU time is counted after the first batch, because FFCV compiles before it."""
         first_s, images = self.take(waits, start)
         waits.cpu_s = cpu() - self.cpu_at_first
         waits.cpu_images = sum(images[1:])
@@ -131,16 +131,15 @@ class Clock:
 
 
 def run(module: ModuleType, request: Request, cold: bool, step_s: float, seconds: float, rounds: int) -> dict[str, Any]:
-    """Cold, or with a training step: the first epoch. Otherwise rounds of epochs after it; or only the first, shortened, if it
-    takes longer than all rounds should.
+    """A cold run, or a run with a training step, measures the first epoch. Other runs measure rounds of later epochs,
+    or only the first part of the first epoch if it takes longer than the time for all rounds.
     """
     (evict if cold else warm)(request.folder)
     share = resident(request.folder)
     only_first = cold or step_s > 0
     first = Waits()
     start = time.perf_counter()
-    # A cold epoch is reported as a whole: its first batches may read most of the files ahead, so that the
-    # rest is warm.
+    # A cold epoch is reported as a whole, because readahead for its first batches may already load most of the files.
     left_out = int(getattr(module, "COMPILES", False)) if cold else START_BATCHES
     limit_s = max(20 * seconds, 10.0) if only_first else seconds * rounds
     clock = Clock(module.open(request), step_s, limit_s, left_out)

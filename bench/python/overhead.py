@@ -1,6 +1,6 @@
 """The time that Python adds per batch, compared with `packds bench load` of the same build.
 
-The images are so small that other costs are minor.
+The images are so small that all other costs are minor.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def rust_us(path: Path, seconds: float, seed: int) -> float:
 
 
 def ways(path: Path, seed: int) -> dict[str, Callable[[], int]]:
-    """Epochs, each consumed in a different way. Each returns its number of samples."""
+    """Ways to consume an epoch. Each returns the epoch's number of samples."""
 
     def loader(output: str) -> packds.Loader:
         return packds.Loader(path, BATCH, order="sequential", seed=seed, threads=1, output=output)
@@ -66,11 +66,11 @@ def epochs_us(epoch: Callable[[], int], seconds: float) -> float:
 
 
 def measure(folder: Path, seconds: float, rounds: int, seed: int) -> dict[str, Any]:
-    """Medians over rounds. Each round runs Rust and all Python variants in turn, in reverse in every second round."""
+    """Medians over rounds. Each round runs Rust and all Python variants in turn, every second round in reverse order."""
     path = make(folder, seed)
     every: dict[str, Callable[[], float]] = {"rust": partial(rust_us, path, seconds, seed)}
     for name, epoch in ways(path, seed).items():
-        epoch()  # Imports and the first touch of the pack.
+        epoch()  # Warm-up: imports, and the first access to the pack.
         every[name] = partial(epochs_us, epoch, seconds)
     rows: list[dict[str, float]] = []
     for number in range(rounds):

@@ -15,12 +15,12 @@ class Peer:
 
     format: str
     title: str
-    module: str  # in python.peers
+    module: str  # the module's name in python.peers
     packages: tuple[str, ...]  # required packages, `A|B` for alternatives; their versions are reported
     variant: str = ""
-    input: str = ""  # the module that writes its files, where that is another
+    input: str = ""  # the module that writes its files, if not `module`
     chunk: str = ""  # "batch": as many samples as a batch; "shard": shards of SHARD_BYTES
-    refused: Mapping[str, str] = field(default_factory=dict)  # orders that it does not have, and why
+    refused: Mapping[str, str] = field(default_factory=dict)  # orders that it does not support, and why
     notes: tuple[str, ...] = ()
 
     @property
@@ -51,7 +51,7 @@ def installed(names: str) -> tuple[str, str] | None:
 NO_RANDOM = "reads files sequentially: no access to single samples"
 NO_CHUNKS = "every image is a file, so there are no chunks"
 WORKERS = "threads are worker processes"
-RING = "copied into buffers that are used again"
+RING = "copied into reused buffers"
 DALI = "nvidia-dali-cuda120|nvidia-dali-cuda130"
 TORCH = ("torch", "numpy")
 

@@ -27,7 +27,7 @@ from common.venv import counts, enter_venv  # noqa: E402
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measure the Python peers of packds bench formats.")
     add = parser.add_argument
-    add("data", type=Path, nargs="?", metavar="DATA", help="a pack of raw images, or a folder with a pair of .npy")
+    add("data", type=Path, nargs="?", metavar="DATA", help="a pack of raw images, or a folder with images.npy and labels.npy")
     add("--out", type=Path, default=Path("peers.json"), help="the report [peers.json]")
     add("--work", type=Path, help="folder for the peers' files [next to the report]")
     add("--keep", action="store_true", help="keep the peers' files")
@@ -51,7 +51,7 @@ def arguments() -> argparse.Namespace:
         options.seconds, options.rounds = 0.2, 1
     options.batch = options.batch or 64
     if options.data is None and not (options.list or options.self_test):
-        parser.error("DATA is missing")
+        parser.error("the argument DATA is missing")
     return options
 
 
@@ -80,10 +80,10 @@ def main() -> None:
     names = options.peers.split(",") if options.peers else [peer.format for peer in PEERS]
     unknown = set(names) - {peer.format for peer in PEERS}
     if unknown:
-        raise SystemExit(f"run: no peer {', '.join(sorted(unknown))}; --list shows them")
+        raise SystemExit(f"run: unknown peer {', '.join(sorted(unknown))}; --list shows them")
     chosen = [peer for peer in PEERS if peer.format in names]
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    # Like Ctrl-C, so that written files are removed.
+    # Handled like Ctrl-C, so that written files are removed.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     runner = Runner(options, (options.work or options.out.with_suffix(".work")).resolve())
     versions = {"python": platform.python_version()}

@@ -27,7 +27,7 @@ def say(text: str) -> None:
 
 
 class Worker:
-    """A peer's process, and its answer to the start."""
+    """A peer's process, and its answer when it was started."""
 
     def __init__(self, module: str, log: Path) -> None:
         environment = os.environ | {"PYTHONPATH": str(BENCH), "CUDA_VISIBLE_DEVICES": ""}
@@ -82,7 +82,7 @@ class Runner:
         self.wrong: list[str] = []
 
     def settings(self, order: str) -> Iterator[tuple[str, int, float]]:
-        """Cache, threads and step of each run of an order. Only warm runs have steps, because cold ones show the disk."""
+        """Cache, threads and step of each run of an order. Only warm runs have steps, because cold runs measure the disk."""
         for cache, threads in product(self.caches, self.options.threads):
             yield cache, threads, 0.0
             if cache == "warm" and self.options.step_ms:
@@ -108,7 +108,7 @@ class Runner:
             worker.stop()
 
     def format_row(self, peer: Peer, files: dict[str, Any], imports: float | None) -> dict[str, Any]:
-        notes = [*peer.notes, *([f"imports take {imports:.1f} s, which no figure counts"] if imports else [])]
+        notes = [*peer.notes, *([f"imports take {imports:.1f} s, not included in any figure"] if imports else [])]
         return {
             "format": peer.format,
             "title": peer.title,
@@ -124,7 +124,7 @@ class Runner:
         return self.work / peer.writer
 
     def write(self, peer: Peer) -> dict[str, Any]:
-        """Writes the files, unless another peer with the same files has."""
+        """Writes the files, unless another peer has already written the same files."""
         if peer.writer not in self.written:
             folder = self.folder(peer)
             shutil.rmtree(folder, ignore_errors=True)
@@ -141,7 +141,7 @@ class Runner:
         shutil.rmtree(self.folder(peer), ignore_errors=True)
 
     def forget_all(self, peers: list[Peer]) -> None:
-        """Removes all written files, and the folder if it is empty. Logs stay if a peer was wrong."""
+        """Removes all written files, and the folder if it is empty. Logs are kept if a peer delivered wrong samples."""
         for peer in peers:
             self.forget(peer)
         shutil.rmtree(self.work / "data", ignore_errors=True)

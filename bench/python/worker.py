@@ -21,7 +21,7 @@ from python import measure
 from python.peers import Request
 
 JOB_LIMIT_S = 600.0
-WORDS = 200  # of an error's message
+WORDS = 200  # maximum length of an error message
 
 
 def perform(module: ModuleType, job: dict[str, Any]) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def forked(module: ModuleType, job: dict[str, Any]) -> dict[str, Any]:
     answered = select.select([reading], [], [], JOB_LIMIT_S)[0]
     text = os.read(reading, 1 << 16) if answered else b""
     os.close(reading)
-    # The peer's worker processes are in its group, and would outlive it.
+    # The peer's worker processes are in its process group and could outlive it.
     try:
         os.killpg(pid, signal.SIGKILL)
     except ProcessLookupError:

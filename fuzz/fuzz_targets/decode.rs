@@ -1,6 +1,6 @@
 //! Opens arbitrary bytes and reads everything in them.
 #![no_main]
-#![expect(dead_code, reason = "each target uses one of the bodies")]
+#![expect(dead_code, reason = "each target uses only one of these functions")]
 
 #[path = "../../crates/format/tests/fuzz_bodies.rs"]
 mod fuzz_bodies;

@@ -1,7 +1,7 @@
 //! Crops arbitrary bytes as a JPEG, with arbitrary bytes as its seek index.
 //!
-//! The input is a JPEG up to its end-of-image marker, so that images are seeds; then four two-byte numbers (column,
-//! row, width and height of the crop); then the index.
+//! The input is a JPEG up to its end-of-image marker, then four two-byte numbers (column, row, width and height of the
+//! crop), then the index. As the input starts with an image, image files can be seeds.
 #![no_main]
 
 use packds_pixels::{Area, CropResize, DecodeOptions, Decoder, Encoded, Filter, build_seek_index};
@@ -23,7 +23,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let mut decoder =
         Decoder::new(DecodeOptions { max_pixels: 1 << 20, ..DecodeOptions::default() });
     let mut out = [0; 8 * 8 * 3];
-    // Its own index, if it has one, then the given one.
+    // First with the image's own index, if one can be made, then with the given index.
     let own = build_seek_index(jpeg);
     for seek_index in [own.as_deref(), Some(index)] {
         let image = Encoded { bytes: jpeg, seek_index };
@@ -31,7 +31,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         if own.is_some() && seek_index == own.as_deref() {
             assert!(
                 !matches!(shown, Err(packds_pixels::PixelError::BadSeekIndex { .. })),
-                "an index that was just made is refused"
+                "an index that was just made was rejected"
             );
         }
     }

@@ -1,7 +1,7 @@
 //! Reads arbitrary bytes as a file of another format: the first byte selects the format, the rest
 //! is the file.
 //!
-//! Only formats with our own parsers: other libraries have to be fuzzed by their authors.
+//! Only formats for which packds has its own parser are covered. Other libraries have to be fuzzed by their authors.
 #![no_main]
 
 use std::io::Write;
@@ -19,7 +19,7 @@ const FORMATS: [DataFormat; 10] = [
     DataFormat::Lmdb,
     DataFormat::Mnist,
     DataFormat::Cifar,
-    // A file that is read as a folder is an archive.
+    // Image folders, because an archive is read as a folder.
     DataFormat::ImageFolder,
 ];
 

@@ -1,7 +1,7 @@
-//! A small scanner of Rust sources, for rules about words: finds code and its position.
+//! A small scanner of Rust sources, for rules about words. It finds code and its position.
 //!
-//! Not a parser. Comments and literals are blanked, so that a word in a comment is not a violation.
-//! If a rule exempts tests, items under `#[cfg(test)]` are blanked too.
+//! It is not a parser. Comments and literals are blanked, so that a word in a comment is not a violation. If a rule
+//! exempts tests, items under `#[cfg(test)]` are blanked too.
 
 use std::{
     collections::BTreeSet,
@@ -15,14 +15,13 @@ use super::{read, relative, root};
 pub(super) struct Source {
     /// From the workspace root.
     pub(super) path: String,
-    /// The code without comments, literals and items under `#[cfg(test)]`. Lines are as in the
-    /// file.
+    /// The code without comments, literals and items under `#[cfg(test)]`. Line numbers are as in the file.
     pub(super) code: String,
-    /// The same, including tests.
+    /// As `code`, but including tests.
     pub(super) all_code: String,
-    /// The literals of `code`, at their places in the file; all else is blank.
+    /// The literals of `code`, at their positions in the file; all other bytes are blank.
     pub(super) literals: String,
-    /// Is the whole file test code?
+    /// Whether the whole file is test code.
     pub(super) is_test: bool,
 }
 
@@ -128,7 +127,7 @@ pub(super) fn standard_paths(code: &str) -> Vec<(usize, String)> {
     found.into_iter().collect()
 }
 
-/// The length of `code` up to the end of the block that opens first in it.
+/// The length of `code` up to the end of its first block.
 fn matching_brace(code: &str) -> usize {
     let mut depth = 0_usize;
     for (idx, c) in code.char_indices() {
@@ -142,8 +141,8 @@ fn matching_brace(code: &str) -> usize {
     code.len()
 }
 
-/// Blanks items under `#[cfg(test)]` or `#[cfg(all(test, ..))]`, names those that are modules in files
-/// of their own, and says where they stand.
+/// Blanks items under `#[cfg(test)]` or `#[cfg(all(test, ..))]`. Also returns the names of those that are modules in
+/// separate files, and the positions of all.
 fn blank_test_items(code: &str) -> (String, Vec<String>, Vec<Range<usize>>) {
     let mut blanked = code.to_owned();
     let (mut modules, mut tests) = (Vec::new(), Vec::new());
@@ -172,7 +171,7 @@ fn blank_test_items(code: &str) -> (String, Vec<String>, Vec<Range<usize>>) {
     (blanked, modules, tests)
 }
 
-/// As many bytes of spaces, with the line breaks kept.
+/// Replaces every byte with a space, except line breaks.
 fn blank(text: &str) -> String {
     text.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }).collect()
 }
@@ -182,12 +181,13 @@ pub(super) fn blank_comments_and_literals(text: &str) -> String {
     split(text).0
 }
 
-/// The opposite: strings and character literals stay where they are, every other byte is blank.
+/// The opposite of `blank_comments_and_literals`: strings and character literals stay where they are, and every other
+/// byte is blank.
 fn literals_alone(text: &str) -> String {
     split(text).1
 }
 
-/// Code and literals.
+/// The code without comments and literals, and the literals alone.
 fn split(text: &str) -> (String, String) {
     let mut literals = blank(text);
     let mut out = String::with_capacity(text.len());
@@ -212,7 +212,7 @@ fn split(text: &str) -> (String, String) {
             after_word = c.is_alphanumeric() || c == '_';
             rest = &rest[c.len_utf8()..];
         } else {
-            // The prefix of a raw string is kept, as that of a plain one is.
+            // The prefix of a raw string stays in the code, like that of a plain string.
             let prefix = rest.find(['"', '\'', '/']).unwrap_or(0);
             out.push_str(rest[..prefix].trim_end_matches('#'));
             out.push_str(&blank(&rest[rest[..prefix].trim_end_matches('#').len()..len]));
@@ -260,7 +260,7 @@ fn string_len(text: &str) -> usize {
     text.len()
 }
 
-/// 0 for a lifetime, which looks like the start of a character literal.
+/// The length of the character literal. 0 for a lifetime, which looks like the start of a literal.
 fn char_literal_len(text: &str) -> usize {
     let mut chars = text.char_indices().skip(1);
     match chars.next() {
@@ -274,7 +274,7 @@ fn char_literal_len(text: &str) -> usize {
     }
 }
 
-/// 0 if no raw string starts.
+/// The length of the raw string. 0 if none starts here.
 fn raw_string_len(text: &str) -> usize {
     let after_prefix = text.trim_start_matches('b').trim_start_matches('r');
     let hashes = after_prefix.len() - after_prefix.trim_start_matches('#').len();

@@ -1,4 +1,4 @@
-"""Archives as people download them: archive.py write DIR. Each has the files of a folder of the same name."""
+"""Archives like those that people download: archive.py write DIR. Each archive has the files of a folder with the same name."""
 
 import bz2
 import gzip
@@ -109,14 +109,14 @@ def write_all(at):
         tar_folder(at(name), at(f"{name}.tar"))
     with open(at("classes.tar"), "rb") as data:
         write(at("classes.tar.zst"), zstandard.compress(data.read()))
-    # The same with another name, so that only its bytes tell what it is.
+    # The same archive under another name, so that only its bytes show its type.
     shutil.copy(at("classes.tar.xz"), at("download"))
     with zipfile.ZipFile(at("nested.zip"), "w") as out:
         out.write(at("classes.zip"), "inner/classes.zip")
 
 
 def tar_of_tars(at):
-    """ILSVRC's: a tar file of a tar file for each class, also as a folder of these."""
+    """The archive of ILSVRC: a tar file that holds a tar file for each class. Also as a folder of these tar files."""
     for name in ("n02", "n01"):
         with tarfile.open(at(f"{name}.tar"), "w") as out:
             for i in (1, 2):

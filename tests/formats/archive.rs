@@ -1,4 +1,4 @@
-//! Archives that Python's `zipfile`, `tarfile` and `zstandard` write give the packs of the folders that they hold.
+//! Archives written by Python's `zipfile`, `tarfile` and `zstandard` give the same packs as the folders in them.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ fn archives() -> Folder {
     folder
 }
 
-/// The bytes of the pack of a source. Nothing that was unpacked is left.
+/// The bytes of the pack made from a source. Checks that nothing that was unpacked is left.
 fn pack_of(folder: &Folder, source: &str, args: &[&str]) -> Vec<u8> {
     convert(folder, source, args);
     let names = fs::read_dir(folder.path("")).unwrap().map(|entry| entry.unwrap().file_name());

@@ -1,4 +1,4 @@
-"""Plain arrays, written and read by their own clients: numpy, safetensors, torch, torchvision.
+"""Plain arrays, written and read by numpy, safetensors, torch and torchvision.
 
 arrays.py write DIR     files of numpy and safetensors
 arrays.py torch DIR     files of torch, and CIFAR and MNIST as torchvision reads them

@@ -1,5 +1,5 @@
-//! `.npy`, `.npz`, `.safetensors`, `.pt`, CIFAR and MNIST: numpy, safetensors, torch and torchvision write, packds
-//! converts and exports, and they read the same.
+//! `.npy`, `.npz`, `.safetensors`, `.pt`, CIFAR and MNIST: packds converts what numpy, safetensors, torch and
+//! torchvision write, and these libraries read the same from its exports.
 
 use serde_json::{Value, json};
 
@@ -131,7 +131,7 @@ fn cifar_and_mnist_are_read_as_torchvision_reads_them() {
             let expected = &written[format!("{name}-{split}")];
             let mut image = read[0]["image"].clone();
             if name == "mnist" {
-                // A plane and an image of one channel are the same bytes.
+                // An image without a channel dimension has the same bytes as an image of one channel.
                 image[1] = expected[0][1].clone();
             }
             assert_eq!(image, expected[0], "{source} {split}");

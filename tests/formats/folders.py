@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-# The folder of this script has modules with the names of libraries.
+# The folder of this script has modules that have the names of libraries, so it must not be searched.
 sys.path.pop(0)
 
 import h5py

@@ -1,4 +1,5 @@
-//! Folders of published datasets of masks, depth and versions of images: read right, told, or refused with the way out.
+//! Folders of published datasets of masks, depth and versions of images. They are read correctly, cause a warning, or
+//! are rejected with advice.
 
 use super::python;
 use crate::support::Folder;
@@ -9,14 +10,14 @@ fn sources() -> Folder {
     folder
 }
 
-/// What is said of a source that is read.
+/// The output and the warnings about a source that is read.
 fn read(folder: &Folder, args: &[&str]) -> (String, String) {
     let ran = folder.packds(&[&["convert"], args, &["out.pack", "--dry-run"]].concat());
     assert_eq!(ran.code, 0, "{args:?}: {ran:?}");
     (ran.stdout, ran.stderr)
 }
 
-/// What is said of a source that is refused.
+/// The error about a source that is rejected.
 fn refused(folder: &Folder, args: &[&str]) -> String {
     let ran = folder.packds(&[&["convert"], args, &["no.pack"]].concat());
     assert!(ran.code != 0 && !folder.path("no.pack").exists(), "{args:?}: {ran:?}");
@@ -172,7 +173,7 @@ fn nested_classes_are_told_with_a_command_that_makes_them_classes() {
         assert!(said.contains(&format!("{n} images of 3 classes")), "{said}");
         assert!(said.contains("classes  a/abbey, c/church/indoor, c/church/outdoor"), "{said}");
     }
-    // A list ends a path at a space.
+    // In a list, a space ends a path.
     std::fs::rename(folder.path("sun"), folder.path("the sun")).unwrap();
     let (_, told) = read(&folder, &["the sun"]);
     assert!(told.contains("subfolders are not read as classes") && !told.contains("find "), "{told}");

@@ -205,7 +205,7 @@ fn statistics_of_normalized_floats_come_back() {
     let image = |pack: &Pack<Vec<u8>>| pack.stats().unwrap().fields.get("image").cloned();
     assert!(image(&floats).is_some());
     assert_eq!(image(&floats), image(&back));
-    // They would be wrong for other samples.
+    // Stored statistics are dropped if the samples differ, because they would be wrong.
     let fewer = "import h5py, sys; f = h5py.File(sys.argv[1], 'a')\nfor k in list(f):\n    v = f[k]\n    a = dict(v.attrs); x = v[1:]; del f[k]; f[k] = x; f[k].attrs.update(a)";
     python(&["-c", fewer, folder.path("floats.h5").to_str().unwrap()]);
     assert_eq!(image(&to("floats.h5", "fewer.pack", &[])), None);
@@ -235,7 +235,7 @@ fn damage_and_what_is_not_for_us_is_refused() {
     refused(&folder, &args, "nothing");
 }
 
-/// The images of a pack, by their number among all images.
+/// For each image of a pack, its position among the images that h5py wrote.
 fn pictures(pack: &Bytes, expected: &Value) -> Vec<usize> {
     let all = expected["pixels"].as_str().unwrap();
     let item = all.len() / 11;

@@ -17,7 +17,7 @@ pub(super) fn client(script: &str, verb: &str, file: &Path) -> Value {
     serde_json::from_str(&python(&[script, verb, file.to_str().unwrap()])).unwrap()
 }
 
-/// The sources that a client's script writes, and their contents.
+/// The sources that a client script writes, and their contents.
 pub(super) fn written_by(script: &str) -> (Folder, Value) {
     let folder = Folder::new();
     python(&[script, "write", folder.path("").to_str().unwrap()]);
@@ -76,7 +76,7 @@ pub(super) fn sample_pack(folder: &Folder, name: &str) -> Bytes {
     pack.write(folder, name)
 }
 
-/// Asserts that both have the same types, items, class names and paths.
+/// Asserts that both packs have the same types, items, class names and paths.
 pub(super) fn assert_same(pack: &Bytes, back: &Bytes, what: &str) {
     assert_eq!(pack.n_samples(), back.n_samples(), "{what}");
     for field in pack.schema().fields() {
@@ -92,7 +92,7 @@ pub(super) fn assert_same(pack: &Bytes, back: &Bytes, what: &str) {
         );
         assert_eq!(items(pack, name), items(back, name), "{what}: {name}");
     }
-    // Compares data from chunks; small arrays come back as columns.
+    // Only compare the order of body fields, because small arrays become columns in `back`.
     let body: Vec<&str> = pack.schema().body().map(|(_, f)| f.name.as_str()).collect();
     let mut found: Vec<&str> = back.schema().fields().iter().map(|f| f.name.as_str()).collect();
     found.retain(|name| body.contains(name));

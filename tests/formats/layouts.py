@@ -1,4 +1,4 @@
-"""Unusual sources that people have: layouts.py write DIR | torch DIR."""
+"""Unusual sources that occur in practice: layouts.py write DIR | torch DIR."""
 
 import io
 import json
@@ -83,7 +83,7 @@ def arrays(at):
     np.save(at("corrupted/labels.npy"), np.array(LABELS))
 
     def tensors(name, places):
-        # With repeated names, which a dictionary cannot have.
+        # A dictionary cannot have repeated names, so the header is built as text.
         tensor = '"{}":{{"dtype":"U8","shape":[6,8,9,3],"data_offsets":[{},{}]}}'
         header = ",".join(tensor.format(*place) for place in places)
         header = ("{" + header + "}").encode()
@@ -98,7 +98,7 @@ def arrays(at):
 
 
 def splits(at):
-    """The training half is 6 samples, the other 4."""
+    """6 samples for training, and 4 for testing."""
     import h5py
     import zarr
 

@@ -1,4 +1,4 @@
-//! Unusual sources that people have: their contents are found, or the error says what to do.
+//! Unusual sources that occur in practice: their contents are found, or the error says what to do.
 
 use packds_format::{FieldKind, Pack, Role};
 use serde_json::{Value, json};
@@ -98,7 +98,7 @@ fn what_is_of_no_split_is_not_lost_beside_one_that_is() {
     assert_eq!(json!(ids(&test)), json!([0, 1, 2, 0]));
     let train = convert(&folder, "numbered", &["--split", "train"]);
     assert_eq!(train.n_samples(), 12);
-    // An export is one set, whatever the names of its fields.
+    // An export has no splits, whatever the names of its fields.
     convert(&folder, "rest.h5", &["--image-key", "test_images", "--label-key", "test_labels"]);
     for target in ["again.h5", "again.npz", "again.safetensors"] {
         folder.packds(&["export", "out.pack", target]).ok();
@@ -164,7 +164,7 @@ fn labels_that_no_class_has_make_bad_samples_and_not_a_bad_source() {
 #[test]
 fn what_a_key_names_plays_no_other_part() {
     let (folder, expected) = sources();
-    // By rule, `img` takes precedence over `x` as the image field.
+    // Without the option, `img` would be the image field.
     let pack = convert(&folder, "keys.npz", &["--mask-key", "img"]);
     assert_eq!(hex(&items(&pack, "image").concat()), expected["pixels"]);
     assert_eq!(items(&pack, "mask")[0].len(), 72);
@@ -392,7 +392,7 @@ fn statistics_of_files_that_stay_come_back_or_are_said_to_be_lost() {
         assert_eq!(image_stats(&back), known, "{format}");
         assert!(!said.contains("statistics"), "{said}");
     }
-    // One form of each sample, chosen by the hash of its path, which differs in a tar file.
+    // Each sample has one form, chosen by the hash of its path. The path in a tar file differs.
     let mixed = ["--mode", "mixed", "--check-decode"];
     let args = [&[images.to_str().unwrap()], &mixed[..]].concat();
     assert_eq!(image_stats(&converted(&folder, &args).0), known);
@@ -400,7 +400,7 @@ fn statistics_of_files_that_stay_come_back_or_are_said_to_be_lost() {
     let (back, said) = converted(&folder, &["mixed", "--mode", "mixed"]);
     assert_eq!(image_stats(&back), None);
     assert!(said.contains("the new one has none"), "{said}");
-    // Another image of the same size, for which the metadata are wrong.
+    // Another image of the same size, so that the stored metadata is wrong.
     let other = folder.path("folder/noise/01.png");
     std::fs::copy(folder.path("folder/square/02.png"), other).unwrap();
     let (back, said) = converted(&folder, &["folder", "--mode", "encoded"]);
@@ -464,7 +464,7 @@ fn an_export_says_what_is_in_it_and_what_is_not() {
         let lost = export(&["out.parquet", "--json"]).json()["lost"].to_string();
         assert!(lost.contains("Hugging Face") && lost.contains("`points`"), "{lost}");
     }
-    // No image file can hold four channels of floats, so no option helps.
+    // Image files cannot hold four channels of floats, so the error suggests no option.
     converted(&folder, &["four.npz"]);
     let refused = export(&["four", "--to", "image-folder"]);
     assert_eq!(refused.code, 2, "{refused:?}");

@@ -1,4 +1,4 @@
-"""Tables and lists as competitions and papers bring them: lists.py DIR. Prints the labels and the names of the classes."""
+"""Tables and lists like those of competitions and papers: lists.py DIR. Prints the labels and the class names."""
 
 import json
 import sys
@@ -65,7 +65,7 @@ def papers(root):
     images(root / "fgvc" / "images", [f"{i:07d}.jpg" for i in range(N)])
     variants = [f"{i:07d} {['707-320', 'A320 family', 'BAe 146'][i % 3]}\n" for i in range(N)]
     (root / "fgvc" / "images_family_train.txt").write_text("".join(variants))
-    # DTD: the lists are in labels/, and are no boxes.
+    # DTD: the lists are in labels/, and must not be taken for boxes.
     paths = [f"{['banded', 'blotchy'][i % 2]}/{i}.jpg" for i in range(N)]
     images(root / "dtd" / "images", paths)
     (root / "dtd" / "labels").mkdir()
@@ -82,7 +82,7 @@ def papers(root):
     (root / "flowers" / "imagelabels.mat").write_bytes(b"MATLAB 5.0 MAT-file")
     images(root / "flat")
     (root / "flat" / "labels.mat").write_bytes(b"MATLAB 5.0 MAT-file")
-    # YOLO: numbers of boxes.
+    # YOLO: the numbers of boxes.
     images(root / "yolo" / "images")
     (root / "yolo" / "labels").mkdir()
     (root / "yolo" / "labels" / "0000.txt").write_text("0 0.5 0.5 0.2 0.1\n")

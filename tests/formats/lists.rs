@@ -1,4 +1,4 @@
-//! Tables and lists as competitions and papers bring them: read, told or refused with what to do.
+//! Tables and lists like those of competitions and papers. They are read, cause a warning, or are rejected with advice.
 
 use serde_json::{Value, json};
 
@@ -14,14 +14,14 @@ fn sources() -> (Folder, Value) {
     (folder, serde_json::from_str(&written).unwrap())
 }
 
-/// Checks that a source is told of with these words.
+/// Checks that the conversion of a source prints these words.
 #[track_caller]
 fn assert_told(folder: &Folder, source: &str, words: &[&str]) {
     let said = told(folder, source);
     assert!(words.iter().all(|word| said.contains(word)), "{source}: {said}");
 }
 
-/// Checks that a source is refused with these words.
+/// Checks that a source is rejected with these words.
 #[track_caller]
 fn assert_refused(folder: &Folder, source: &str, code: i32, words: &[&str]) {
     let said = refused(folder, source, code);

@@ -60,7 +60,7 @@ def write(folder):
         fill(f"{folder}/{name}", ((f"{i:05}", value % (i % 3)) for i in range(N)), db=db)
     fill(f"{folder}/binary", [("00000", png(0))], db=b"images")
     fill(f"{folder}/binary", [("00000", struct.pack("<q", 1))], db=b"labels")
-    # Many, some of them long, some written twice and some deleted: free pages, and several levels.
+    # Many entries, some of them long, some written twice and some deleted. They cause free pages and several levels.
     env = lmdb.open(f"{folder}/many", map_size=1 << 28)
     for turn in range(3):
         with env.begin(write=True) as txn:
@@ -91,7 +91,7 @@ def read(path):
     pages = 2 + stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]
     size = os.path.getsize(f"{path}/data.mdb")
     env.close()
-    # A copy made by the library, which visits every page, and a copy that is modified.
+    # A copy that the library made by visiting every page, and a modified copy.
     os.mkdir(f"{path}-copy")
     env = lmdb.open(path, readonly=True, lock=False)
     env.copy(f"{path}-copy", compact=True)

@@ -18,7 +18,7 @@ fn what_the_library_writes_is_read() {
     let datum = converted(&folder, "datum", &["--layout", "hwc"]);
     assert_records(&datum, 0..N);
     assert_eq!(labels(&datum), ids);
-    // In the order of the keys, which equals the order of class names.
+    // Entries are in the order of their keys, which is also the order of the class names.
     let files = converted(&folder, "file.mdb", &[]);
     let of_class = |class: u64| (0..N).filter(move |i| i % 3 == class);
     assert_records(&files, of_class(1).chain(of_class(2)).chain(of_class(0)));

@@ -1,4 +1,4 @@
-//! Every format in both directions, with its real Python client.
+//! Every format in both directions, with its Python library.
 
 #![cfg(test)]
 

@@ -1,4 +1,4 @@
-"""Writes files with one sample each, by the libraries that people use. Prints their contents."""
+"""Writes files with one sample each, with the usual libraries. Prints their contents."""
 
 import json
 import os

@@ -18,7 +18,7 @@ fn files() -> (Folder, Value) {
     (folder, serde_json::from_str(&written).unwrap())
 }
 
-/// The error and the hint for a source that is refused.
+/// The error and the hint for a source that is rejected.
 fn refused(folder: &Folder, args: &[&str]) -> String {
     let ran = folder.packds(&[&["convert", "--dry-run"], args, &["no.pack"]].concat());
     assert_ne!(ran.code, 0, "{args:?}: {ran:?}");
@@ -65,7 +65,7 @@ fn the_arrays_of_a_file_are_its_image_label_and_mask() {
     let pack = convert(&folder, "volumes", &[ONE]);
     assert_eq!(hex(&items(&pack, "image").concat()), expected["volumes"]);
     assert_eq!(pack.schema().fields()[pack.schema().index_of("image").unwrap()].shape, [4, 10, 12]);
-    // A plane of floats has the size of its mask.
+    // An image of floats without a channel dimension has the size of its mask.
     let pack = convert(&folder, "plane", &[ONE]);
     assert_eq!(hex(&items(&pack, "mask").concat()).len(), 2 * 10 * 12);
     // The only array is the image, whatever its name.

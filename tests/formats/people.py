@@ -1,4 +1,4 @@
-"""Sources as tutorials and competitions leave them: people.py DIR. Prints the labels of each, in the source's order."""
+"""Sources like those of tutorials and competitions: people.py DIR. Prints the labels of each, in the source's order."""
 
 import gzip
 import io
@@ -7,7 +7,7 @@ import sys
 import tarfile
 from pathlib import Path
 
-# The folder of this script has a webdataset.py of its own.
+# The folder of this script has its own webdataset.py, so it must not be searched.
 sys.path.pop(0)
 
 import h5py

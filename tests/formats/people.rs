@@ -1,4 +1,5 @@
-//! Sources as tutorials and competitions leave them: read right, with what was decided told, or refused with what to do.
+//! Sources like those of tutorials and competitions. They are read correctly, with warnings about decisions, or
+//! rejected with advice.
 
 use serde_json::{Value, json};
 
@@ -20,7 +21,7 @@ pub(super) fn told(folder: &Folder, source: &str) -> String {
     ran.stderr
 }
 
-/// The error and the hint for a source that is refused.
+/// The error and the hint for a source that is rejected.
 #[track_caller]
 pub(super) fn refused(folder: &Folder, source: &str, code: i32) -> String {
     let ran = folder.packds(&["convert", source, "no.pack"]);
@@ -55,7 +56,7 @@ fn tables_of_pandas_have_their_images_and_labels() {
         let has_names = ["named.csv", "named.json", "labels.json"].contains(&name);
         assert_eq!(names(&pack), if has_names { vec!["cat", "dog", "owl"] } else { vec![] }, "{name}");
     }
-    // A column called `labels` holds lists, unless it is named.
+    // A column called `labels` holds lists, unless --label-key names it.
     let pack = convert(&folder, "tables/lists.csv", &["--label-key", "labels"]);
     assert_eq!(json!(ids(&pack)), expected["labels"]);
     let said = told(&folder, "tables/lists.csv");

@@ -1,4 +1,4 @@
-"""Images of less usual types, and files of types that are not read: pictures.py DIR. Prints the pixels and labels of each."""
+"""Images of unusual types, and files of types that are not read: pictures.py DIR. Prints the pixels and labels of each."""
 
 import io
 import json
@@ -8,7 +8,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-# The folder of this script has modules of the names of formats.
+# The folder of this script has modules that have the names of libraries, so it must not be searched.
 sys.path.pop(0)
 
 import h5py
@@ -31,7 +31,7 @@ def encoded(pixels, kind, **options):
 
 
 def faces(root):
-    """Faces as those of ORL: 8-bit gray .pgm files in a folder for each person. Each person has images of another size."""
+    """Faces like those of ORL: 8-bit gray .pgm files in a folder for each person. The size of the images differs between persons."""
     for i in range(N):
         folder = root / SUBJECTS[i // 2]
         folder.mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ def containers(root):
 
 
 def unread(root):
-    """Folders of files that are not read, mixed folders, and names that lie."""
+    """Folders of files that are not read, mixed folders, and files with misleading names."""
     head = {
         "dcm": b"\0" * 128 + b"DICM",
         "nii.gz": b"\x1f\x8b\x08\0",
@@ -93,7 +93,7 @@ def unread(root):
 
 
 def frames(root):
-    """Animations and a TIFF of several pages, beside files of one image each."""
+    """Animations and a TIFF of several pages, next to files of one image each."""
     root.mkdir()
     first, *more = [Image.fromarray(pixels) for pixels in COLORS[:3]]
     for name in ("a.gif", "b.webp", "c.png", "d.tif"):
@@ -111,7 +111,7 @@ def archive(files):
 
 
 def archives(root):
-    """An archive of archives, as of Kaggle, and a table with its images in an archive."""
+    """An archive of archives, as on Kaggle, and a table whose images are in an archive."""
     root.mkdir()
     train = archive({f"{'ab'[i % 2]}/{i}.png": encoded(COLORS[i], "PNG") for i in range(N)})
     test = archive({f"{i}.png": encoded(COLORS[i], "PNG") for i in range(N)})
@@ -120,7 +120,7 @@ def archives(root):
 
 
 def several(root):
-    """Files with an array for each class, and with one for each image, and the lines that the hints give."""
+    """Files with an array for each class, and with one for each image, and the results of the lines in the hints."""
     root.mkdir()
     by_class = {"cat": COLORS[:2], "dog": COLORS[2:]}
     by_image = {f"{'ab'[i % 2]}/{i}": pixels for i, pixels in enumerate(COLORS)}
@@ -143,7 +143,7 @@ def several(root):
 
 
 def matlab(root):
-    """The files of SVHN in both versions, and the lines that the hints give."""
+    """The files of SVHN in both versions, and the results of the lines in the hints."""
     root.mkdir()
     x, y = np.moveaxis(COLORS, 0, -1), np.array([[i % 2] for i in range(N)], np.uint8)
     scipy.io.savemat(root / "5.mat", {"X": x, "y": y})
@@ -161,7 +161,7 @@ def matlab(root):
 
 
 def tiffs(root):
-    """TIFF files of types that are not decoded, one in each folder."""
+    """TIFF files of types that cannot be decoded, one in each folder."""
     color, deep = Image.fromarray(COLORS[0]), np.arange(72).reshape(9, 8)
     kinds = {
         "floats": (Image.fromarray(deep.astype(np.float32)), None), "ints": (Image.fromarray(deep.astype(np.int32)), None),

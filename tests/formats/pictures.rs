@@ -1,4 +1,4 @@
-//! Images of less usual types are read everywhere, and files of types that are not read are named with what to do.
+//! Images of unusual types are read in every kind of source. Files of types that are not read are reported with advice.
 
 use serde_json::{Value, json};
 

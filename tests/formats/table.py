@@ -1,4 +1,4 @@
-"""Parquet and Arrow, with their real clients: pyarrow, pandas and Hugging Face's datasets.
+"""Parquet and Arrow, with pyarrow, pandas and Hugging Face's datasets.
 
 `table.py write DIR` makes sources and prints what is in them; `table.py read PATH` checks an exported file and prints it;
 `table.py long_texts PATH` makes small files with 700 MiB of texts.
@@ -74,7 +74,7 @@ def hugging_face(folder):
 
 
 def typed(folder):
-    """Columns of types that packs do not have."""
+    """Columns of types that packs cannot store."""
     import datetime
     import decimal
 

@@ -89,7 +89,7 @@ fn what_real_clients_write_comes_in() {
     refusals(&folder);
 }
 
-/// Columns of types that packs do not have are texts, or left out with a warning.
+/// Columns of types that packs cannot store become text, or are left out with a warning.
 fn typed_columns(folder: &Folder) {
     for source in ["in/typed.parquet", "in/typed.arrow"] {
         let ran = folder.packds(&["convert", source, "out.pack", "--force"]);
@@ -141,7 +141,7 @@ fn refusals(folder: &Folder) {
     let ran = folder.packds(&nulls);
     assert_ne!(ran.code, 0);
     assert!(ran.stderr.contains("null_image"), "{}", ran.stderr);
-    // Finished, but without some samples.
+    // The pack is written, but lacks some samples.
     let ran = folder.packds(&[&nulls[..], &["--on-error", "skip"]].concat());
     assert_eq!(ran.code, 1, "{}", ran.stderr);
     assert_eq!(open(&folder.path("no.pack")).n_samples(), 1);
@@ -199,7 +199,7 @@ fn real_clients_read_what_goes_out() {
         assert_eq!(strings(&read["names"]), ["cat", "dog", "sea lion"], "{args:?}");
         let is_plain = args[0].ends_with(".arrow") && !args.contains(&"--codec");
         assert_eq!(read["zero_copy"].as_bool().unwrap_or(false), is_plain, "{args:?}");
-        // Loaded like in a training script, with images as files.
+        // Loads the dataset as in a training script, with images as files.
         if !args.contains(&"pixels") && !path.ends_with(".arrow") {
             let read: Value = serde_json::from_str(&python(&["table.py", "load", path])).unwrap();
             assert_eq!(strings(&read["pixels"]), pixels(&pack), "{args:?}");
@@ -230,7 +230,7 @@ fn a_record_batch_that_memory_has_no_room_for_is_an_error() {
         let expected = "and packds needs twice that in free memory";
         assert!(said.contains(expected), "{said}");
     }
-    // Chunks count the texts: they are not 1024 times as large as one.
+    // The size of a chunk accounts for the texts, so a chunk holds fewer than 1024 samples.
     folder.packds(&["convert", "long.arrow", "a.pack"]).ok();
     let pack = open(&folder.path("a.pack"));
     assert_eq!(pack.header().chunk_samples, 8);
@@ -242,7 +242,7 @@ fn long_texts_that_few_bytes_stand_for_are_not_kept_in_memory() {
     let path = folder.path("long.parquet");
     python(&["table.py", "long_texts", path.to_str().unwrap()]);
     assert!(fs::metadata(&path).unwrap().len() < 1 << 16);
-    // The texts have 700 MiB, and need twice that while they grow.
+    // The texts take 700 MiB, and twice as much while their buffer grows.
     let command = "ulimit -v 1000000; exec \"$0\" convert long.parquet a.pack --jobs 1 --codec zstd";
     let output = Command::new("bash")
         .args(["-c", command, env!("CARGO_BIN_EXE_packds")])
@@ -255,7 +255,7 @@ fn long_texts_that_few_bytes_stand_for_are_not_kept_in_memory() {
     assert_eq!(pack.schema().fields()[number].kind, FieldKind::String);
     let item = pack.item(number, 3).unwrap();
     assert!(item.len() == 1 << 20 && item.iter().all(|byte| *byte == b'a'));
-    // An Arrow batch is unpacked at once, so this fails.
+    // An Arrow batch is unpacked as a whole, so this fails.
     let ran = folder.packds(&["convert", "long.parquet.arrow", "b.pack"]);
     assert!(ran.code == 1 && ran.stderr.contains("--leave-out long"), "{ran:?}");
     let args = ["convert", "long.parquet.arrow", "b.pack", "--leave-out", "long"];

@@ -1,4 +1,4 @@
-"""Files of torch.save as people leave them: tensors.py DIR. Prints the pixels and labels."""
+"""Files of torch.save like those that people publish: tensors.py DIR. Prints the pixels and labels."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ def save(name, value):
 
 
 class Marked:
-    """A view as newer versions save it: the numbers before, and a mark."""
+    """A view as newer versions save it: the original numbers, and a flag."""
 
     def __init__(self, mark):
         self.mark = mark

@@ -1,4 +1,5 @@
-//! Files of `torch.save` as people leave them: lists of samples, splits, class names, and views that are not their numbers.
+//! Files of `torch.save` like those that people publish: lists of samples, splits, class names, and views whose stored
+//! numbers differ from their values.
 
 use serde_json::{Value, json};
 

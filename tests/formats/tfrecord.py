@@ -9,7 +9,7 @@ import types
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path = [p for p in sys.path if os.path.abspath(p or ".") != here]
-# The library's messages were generated for an older protobuf, and its loader imports torch, which is not needed here.
+# The library's messages were generated for an older protobuf. Its loader imports torch, which is not needed here.
 os.environ["PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"] = "python"
 for name in ["torch", "torch.utils", "torch.utils.data"]:
     sys.modules[name] = types.ModuleType(name)
@@ -64,7 +64,7 @@ def field(number, body):
 
 
 def serialized(array, kind):
-    """What tf.io.serialize_tensor writes: type, shape and the numbers."""
+    """What tf.io.serialize_tensor writes: the type, the shape and the numbers."""
     shape = b"".join(field(2, b"\x08" + varint(size)) for size in array.shape)
     return b"\x08" + varint(kind) + field(2, shape) + field(4, array.tobytes())
 

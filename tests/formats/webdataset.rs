@@ -60,7 +60,7 @@ fn every_kind_of_header_of_tarfile_is_read_and_no_name_leaves_the_folder() {
         assert_records(&pack, 0..N);
         assert_eq!(labels(&pack), ids());
     }
-    // The last sample is an image without a label, with a name that leads out of the folder.
+    // The last sample is an image without a label. Its name leads out of the folder.
     let said = refused(&folder, "PAX.tar", &[]);
     assert!(said.contains("escaped.png: sample 20: expected a member for the field 'cls'"), "{said}");
 }

@@ -8,7 +8,7 @@ use super::items::{assert_same, client, convert, hex, ids, items, refused, sampl
 use super::python;
 use crate::support::{Folder, fixture};
 
-/// What zarr-python writes: a codec each, and the version.
+/// The groups that zarr-python writes, each named after its codec and Zarr version.
 const SOURCES: [&str; 25] = [
     "plain3",
     "gzip3",
@@ -61,7 +61,7 @@ fn what_zarr_python_writes_comes_in_and_is_the_same_to_it_when_exported() {
         let wide = items(&pack, "wide");
         let row = |numbers: [i32; 3]| numbers.map(i32::to_le_bytes).concat();
         assert_eq!(wide[3], row([9, 10, 11]), "{name}");
-        // It was never written, so it has the fill value.
+        // This chunk was never written, so it has the fill value.
         assert_eq!(wide[4], row([7; 3]), "{name}");
     }
     for args in [
@@ -163,7 +163,7 @@ fn damage_and_what_is_not_for_us_is_refused() {
     edit("gzip2.zarr/labels/.zarray", "11", "10");
     let shard = "sharded3.zarr/images/c/0/0/0/0";
     let bytes = fs::read(folder.path(shard)).unwrap();
-    // A byte of the index, before its checksum.
+    // Change a byte of the index, just before its checksum.
     folder.flip(shard, u64::try_from(bytes.len()).unwrap() - 5);
     let chunk = fs::read(folder.path("zstd3.zarr/images/c/0/0/0/0")).unwrap();
     fs::write(folder.path("zstd3.zarr/images/c/0/0/0/0"), &chunk[..chunk.len() / 2]).unwrap();
@@ -218,11 +218,11 @@ fn sizes_in_metadata_are_refused_before_memory_is_taken() {
         fs::write(folder.path(name), text.replacen(from, to, 1)).unwrap();
     };
     let huge = "4611686018427387904";
-    // Shuffling of no bytes into elements of a huge size.
+    // A shuffle filter with elements of a huge size, applied to no data.
     edit("shuffled2.zarr/images/.zarray", "\"elementsize\": 2", &format!("\"elementsize\": {huge}"));
     let nothing = [0x78, 0x9c, 3, 0, 0, 0, 0, 1];
     fs::write(folder.path("shuffled2.zarr/images/0.0.0.0"), nothing).unwrap();
-    // An index for more chunks than any file has.
+    // An index for more chunks than a file can have.
     edit("sharded3.zarr/images/zarr.json", "        4,", &format!("        {huge},"));
     let text = format!("{{\"name\": \"fixed_length_utf32\", \"configuration\": {{\"length_bytes\": {huge}}}}}");
     edit("plain3.zarr/images/zarr.json", "\"uint8\"", &text);

@@ -79,7 +79,7 @@ def write(folder):
 
 
 def bombs(folder):
-    """Replaces a chunk of each codec by far more zeros than a chunk has."""
+    """Replaces a chunk of each codec by far more zeros than a chunk holds."""
     import numcodecs
 
     zeros = np.zeros(1 << 23, "u1")

@@ -1,6 +1,6 @@
-"""Writes images of every odd kind, so that the decoders can be compared with Pillow's.
+"""Writes images of many unusual kinds, so that the decoders can be compared with Pillow's.
 
-Everything is computed: no photograph, no random state beyond a fixed seed.
+Everything is computed from fixed seeds, without photographs.
 """
 
 import io
@@ -13,7 +13,7 @@ from PIL import Image, ImageOps
 
 
 def picture(width: int, height: int, seed: int = 1) -> np.ndarray:
-    """Smooth colours with edges and some noise: neither trivial nor incompressible for codecs."""
+    """Smooth colours with edges and some noise, so that compression is neither trivial nor impossible."""
     rng = np.random.default_rng(seed)
     y, x = np.mgrid[0:height, 0:width].astype(np.float64)
     red = 127 + 120 * np.sin(x / 9.0) * np.cos(y / 13.0)
@@ -47,7 +47,7 @@ ADAM7 = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (
 
 
 def write_png(samples: np.ndarray, depth: int, color_type: int, interlaced: bool, extra: bytes = b"") -> bytes:
-    """A PNG of any colour type and depth. Pillow cannot write all of them."""
+    """A PNG of any colour type and depth. Pillow cannot write every combination."""
     height, width = samples.shape[:2]
     if interlaced:
         parts = [samples[y::dy, x::dx] for x, y, dx, dy in ADAM7]
@@ -92,7 +92,7 @@ def jpeg_images(folder: Path) -> None:
             image.save(folder / f"jpeg-{plain}-{size}.jpg", quality=85, subsampling=name)
             image.save(folder / f"jpeg-{plain}-{size}-progressive.jpg", quality=85, subsampling=name, progressive=True)
             image.save(folder / f"jpeg-{plain}-{size}-restart.jpg", quality=85, subsampling=name, restart_marker_blocks=3)
-        # 4:4:0 is a 4:2:2 turned on its side: Pillow cannot write it, so the header is patched.
+        # 4:4:0 is 4:2:2 with the axes swapped. Pillow cannot write it, so the header is patched.
         for factors in (0x12, 0x24, 0x42, 0x14, 0x22):
             (folder / f"jpeg-factors{factors:02x}-{size}.jpg").write_bytes(with_factors(width, height, factors))
         image.convert("L").save(folder / f"jpeg-gray-{size}.jpg", quality=90)
@@ -111,7 +111,7 @@ def jpeg_images(folder: Path) -> None:
 
 
 def as_ycck(image: Image.Image) -> bytes:
-    """A CMYK JPEG with YCCK in its Adobe marker: the same data, read as luma and chroma."""
+    """A CMYK JPEG whose Adobe marker says YCCK. Its data is unchanged, but is decoded as luma and chroma."""
     out = io.BytesIO()
     image.convert("CMYK").save(out, "JPEG", quality=90)
     data = bytearray(out.getvalue())
@@ -137,7 +137,7 @@ def with_factors(width: int, height: int, factors: int) -> bytes:
     data[at + 5 : at + 9] = struct.pack(">HH", height, width)
     if h * v in (2, 4):
         data[at + 11] = factors
-    else:  # eight blocks of luma cannot be had from Pillow: chroma is subsampled instead
+    else:  # Pillow cannot write eight blocks of luma, so chroma is subsampled instead
         data[at + 11] = 0x22
         data[at + 14] = 0x12
         data[at + 17] = 0x21
@@ -210,8 +210,8 @@ def bmp_images(folder: Path) -> None:
 
 
 def odd_bmps(palette: bytes) -> dict[str, bytes]:
-    """BMP whose start of the pixels is that of the palette, or missing; without the last padding; with odd run lengths. Pillow
-    refuses those that are broken."""
+    """BMP files whose pixel offset points to the palette or is 0, that lack the last padding, or that have unusual run
+    lengths. Pillow rejects the broken ones."""
 
     def starting_at(start: int, data: bytes = palette) -> bytes:
         return data[:10] + struct.pack("<I", start) + data[14:]
@@ -267,7 +267,7 @@ def write_tiff(
     samples: np.ndarray, photometric: int, bits: int = 8, order: str = "<", more: tuple = (), deflated: bool = False,
     reversed_bits: bool = False,
 ) -> bytes:
-    """A TIFF of one strip, with tags that Pillow does not write. Samples of fewer than 8 bits are packed."""
+    """A TIFF with one strip and tags that Pillow does not write. Samples of fewer than 8 bits are packed."""
     height, width = samples.shape[:2]
     n_channels = samples.shape[2] if samples.ndim == 3 else 1
     if bits < 8:
@@ -301,13 +301,13 @@ def write_tiff(
 
 
 def odd_tiffs() -> dict[str, bytes]:
-    """TIFF whose bytes start with their lowest bit, and TIFF whose colours are multiplied by alpha."""
+    """TIFF files with the lowest bit first in each byte, and TIFF files with colours multiplied by alpha."""
     color = picture(37, 23)
     gray = color[..., 1]
     alpha = picture(37, 23, seed=4)[..., 0]
     alpha[:5, :9], alpha[5:9, :9] = 0, 255
     rgba = np.dstack([(color.astype(int) * alpha[..., None] // 255).astype(np.uint8), alpha])
-    rgba[10:14, 10:14, :3] = 250  # brighter than alpha allows
+    rgba[10:14, 10:14, :3] = 250  # brighter than possible with this alpha
     colors = [int(value) * 257 for value in np.random.default_rng(3).integers(0, 256, 48)]
     low = {"reversed_bits": True}
     tiffs = {
@@ -330,7 +330,7 @@ def odd_tiffs() -> dict[str, bytes]:
 
 
 def pnm_images(folder: Path) -> None:
-    """PNM as Pillow writes it, and plain, deep, commented, cut and lying ones."""
+    """PNM files as Pillow writes them, and files with plain text, deep samples, comments, missing data or wrong headers."""
     color, gray = picture(37, 23), picture(37, 23)[..., 1]
     for name, image in (("bits", Image.fromarray(color).convert("1")), ("gray", Image.fromarray(gray)), ("rgb", Image.fromarray(color))):
         image.save(folder / f"pnm-{name}.pnm")
@@ -371,7 +371,7 @@ def pnm_images(folder: Path) -> None:
 
 
 def tga_images(folder: Path) -> None:
-    """TGA as Pillow writes it, and turned, mapped and cut ones."""
+    """TGA files as Pillow writes them, and files that are flipped, have a colour map, or are truncated."""
     image = Image.fromarray(picture(37, 23))
     rgba = image.copy()
     rgba.putalpha(Image.fromarray(picture(37, 23, seed=4)[..., 0]))
@@ -403,7 +403,7 @@ def tga_images(folder: Path) -> None:
 
 
 def qoi_images(folder: Path) -> None:
-    """QOI as Pillow writes it: noise, runs, and alpha."""
+    """QOI files as Pillow writes them: with noise, runs and alpha."""
     image = Image.fromarray(picture(37, 23))
     rgba = image.copy()
     rgba.putalpha(Image.fromarray(picture(37, 23, seed=4)[..., 0]))
@@ -416,7 +416,7 @@ def qoi_images(folder: Path) -> None:
 
 
 def large_images(folder: Path) -> None:
-    """Sizes for which the order of the two passes matters."""
+    """Sizes for which the order of the two resize passes matters."""
     for width, height in ((300, 1100), (1100, 300), (640, 480), (479, 641)):
         Image.fromarray(picture(width, height)).save(folder / f"size-{width}x{height}.jpg", quality=80)
 

@@ -54,7 +54,7 @@ def pictures() -> list[Image.Image]:
         rows, columns = np.mgrid[0:height, 0:width]
         smooth = np.stack([rows * 5 + columns, rows + columns * 3, 255 - rows * 2], axis=-1) % 256
         images += [Image.fromarray(noise), Image.fromarray(smooth.astype(np.uint8)), Image.fromarray(noise[..., 0])]
-    # Few values, for stretching and equalizing histograms: some in most pixels, some in none.
+    # Images with few values, for stretching and equalizing histograms: some values are in most pixels, others in none.
     for width, height in ((31, 29), (64, 48)):
         narrow = random.normal(90, 12, (height, width, 3)).clip(40, 130)
         narrow[..., 1] = 77

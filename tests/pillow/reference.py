@@ -124,7 +124,7 @@ def render(path: Path, wanted: dict[str, str]) -> np.ndarray | None:
 
 
 def views_of(path: Path, number: int) -> list[tuple[dict, np.ndarray]]:
-    """Random crops of the upright picture, resized and flipped, and their pixels."""
+    """Random crops of the upright picture, resized and flipped, with their pixels."""
     random = np.random.RandomState(number)
     found = []
     with Image.open(path) as image:
@@ -150,14 +150,14 @@ def views_of(path: Path, number: int) -> list[tuple[dict, np.ndarray]]:
 
 
 def draw_side(random: np.random.RandomState, side: int) -> tuple[int, int]:
-    """A first position and a length: single pixels, the whole side, its ends, and random ones."""
+    """A start and a length along a side: single pixels, the whole side, its ends, and random parts."""
     length = [1, side, int(random.randint(1, side + 1)), int(random.randint(1, side + 1))][random.randint(4)]
     first = [0, side - length, int(random.randint(0, side - length + 1))][random.randint(3)]
     return first, length
 
 
 def paddings() -> list[tuple[dict, np.ndarray, np.ndarray]]:
-    """CIFAR's random crop with each kind of padding: the picture, and its window."""
+    """CIFAR's random crop with each kind of padding: the picture, and the cropped part."""
     random = np.random.RandomState(7)
     found = []
     for index in range(240):
@@ -185,7 +185,7 @@ def write_views(output: Path, paths: list[Path]) -> None:
         for number, path in enumerate(paths):
             try:
                 views = views_of(path, number)
-            except Exception:  # the file is bad: the other cases tell
+            except Exception:  # the file is bad, which the other cases report
                 continue
             for view, pixels in views:
                 listed.append({"image": str(path), "offset": out.tell(), **view})
@@ -212,7 +212,7 @@ def main() -> None:
             for wanted in cases:
                 try:
                     pixels = render(path, wanted)
-                except Exception as error:  # the file is bad: so it must be for the Rust side
+                except Exception as error:  # the file is bad, so the Rust decoder must reject it too
                     listed.append({"image": str(path), "raw": None, "error": repr(error), **wanted})
                     continue
                 if pixels is None:

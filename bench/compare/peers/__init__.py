@@ -1,4 +1,4 @@
-"""Peers that augment, one module each, with an `open` as in python.peers, which has the other peers."""
+"""Peers that augment, one module each, with an `open` as in python.peers, which holds the other peers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class Job:
     """The input of a peer, and how to load it."""
 
     module: str
-    variant: str  # what tells it from others of the same module
+    variant: str  # distinguishes inputs of the same module
     order: str
     input: str  # the file or folder it reads
     n_images: int
     batch: int
     threads: int
     seed: int
-    whole: bool  # also the last batch, if it is smaller: only to check what is delivered
+    whole: bool  # also delivers a smaller last batch; only used to check the samples
 
     @property
     def request(self) -> Request:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# First, because it determines FFCV's imports.
+# Must be imported before ffcv, because it sets variables that ffcv reads when imported.
 from python.peers.ffcv import Batches, ToTensor  # isort: skip
 
 from ffcv.fields.decoders import RandomResizedCropRGBImageDecoder

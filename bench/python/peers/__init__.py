@@ -3,9 +3,9 @@
     write(images, labels, folder, chunk)   its files, in an empty folder, by its own writer
     open(request) -> Loading               a loader of them
 
-`images` are u8 [n, h, w, 3] in a mapped file, `labels` are i64 [n]; `chunk` is the number of samples stored together. `COMPILES
-= True` means that the first batch compiles. Cold runs exclude that batch. Modules with random access also have `rows(folder,
-threads) -> Rows`, for torch_loader.
+`images` are u8 [n, h, w, 3] in a mapped file, `labels` are i64 [n]; `chunk` is the number of samples stored together.
+`COMPILES = True` means that the loader compiles code during the first batch. Cold runs exclude this batch. Modules with
+random access also have `rows(folder, threads) -> Rows`, for torch_loader.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class Request:
     """What to load, and how."""
 
     folder: Path
-    variant: str  # what tells a peer from others of the same module
-    batch: int  # samples of a batch, and of a chunk where the format has chunks
+    variant: str  # distinguishes peers of the same module
+    batch: int  # samples per batch, and per chunk if the format has chunks
     threads: int
     order: str
     seed: int = 0
-    ahead: bool = False  # load while the caller computes, also with one thread
+    ahead: bool = False  # load while the caller computes, even with one thread
     drop_last: bool = False
 
 
@@ -43,7 +43,7 @@ class Loading(Protocol):
 
 
 class Rows(Protocol):
-    """Files with random access from several threads. Images are returned in `out`, or elsewhere."""
+    """Files with random access from several threads. Images are returned in `out` or in other memory."""
 
     labels: np.ndarray
 

@@ -12,7 +12,7 @@ from python.peers import Request
 
 
 def binary(images: np.ndarray) -> pa.Array:
-    """The images as a column, in their own memory."""
+    """The images as a column that shares their memory."""
     images = np.ascontiguousarray(images)
     return pa.FixedSizeBinaryArray.from_buffers(pa.binary(images[0].nbytes), len(images), [None, pa.py_buffer(images)])
 

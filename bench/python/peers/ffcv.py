@@ -1,4 +1,4 @@
-"""FFCV: a raw .beton file, kept in the page cache. Its own shuffle, QUASI_RANDOM, goes by pages of 8 MiB."""
+"""FFCV: a raw .beton file, kept in the page cache. Its own shuffle, QUASI_RANDOM, works on pages of 8 MiB."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-# FFCV resizes with OpenCV in FFCV's own threads. Without this, OpenCV could start more threads.
+# FFCV already calls OpenCV from several threads, so OpenCV must not start more threads.
 os.environ.setdefault("OPENCV_FOR_THREADS_NUM", "1")
-# FFCV shows a progress bar, which is not useful here.
+# Hide FFCV's progress bar.
 os.environ.setdefault("TQDM_DISABLE", "1")
 
 import numpy as np

@@ -23,7 +23,7 @@ def write(images: np.ndarray, labels: np.ndarray, folder: Path, chunk: int) -> N
 
 class Loader:
     def __init__(self, request: Request) -> None:
-        # Leftovers of an earlier process would keep this one from starting.
+        # Leftovers of an earlier process would prevent this process from starting.
         clean_stale_shared_memory()
         data = StreamingDataset(
             local=str(request.folder / "shards"),

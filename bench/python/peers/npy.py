@@ -20,12 +20,12 @@ class NpyRows:
         self.images = np.load(folder / "images.npy", mmap_mode="r")
         self.labels = np.load(folder / "labels.npy")
         self.shape = self.images.shape[1:]
-        # A plain array, because every slice of a memmap is a new memmap, which takes longer than small
-        # copies.
+        # A slice of a memmap is a new memmap, which takes longer to create than a small copy. A plain array avoids
+        # this.
         self.flat = np.asarray(self.images).reshape(len(self.images), -1)
 
     def take(self, indices: np.ndarray, out: np.ndarray) -> np.ndarray:
-        # mode="clip", because with "raise" NumPy first takes into its own memory, and then copies.
+        # With mode="raise", NumPy gathers into a temporary array first. mode="clip" writes directly to `out`.
         return np.take(self.flat, indices, axis=0, out=out.reshape(len(indices), -1), mode="clip")
 
     def block(self, start: int, stop: int, out: np.ndarray) -> np.ndarray:

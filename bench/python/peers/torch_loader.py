@@ -20,7 +20,7 @@ from python.peers import Request, Rows
 
 
 class OpenedRows(Dataset):  # type: ignore[type-arg]
-    """Rows, opened again in each process, because neither HDF5 nor LMDB may cross a fork."""
+    """Rows, opened again in each process, because open HDF5 and LMDB files must not be used across a fork."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -75,7 +75,7 @@ def image_folder(request: Request) -> Any:
     from torchvision.datasets import ImageFolder
 
     folder = ImageFolder(str(request.folder), lambda image: torch.from_numpy(np.array(image)))
-    # ImageFolder numbers the classes that it finds. Here their names are their numbers.
+    # ImageFolder numbers the classes by sorted name. The folder names here are the labels.
     folder.target_transform = lambda target: int(folder.classes[target])
     return folder
 

@@ -122,7 +122,7 @@ pub(crate) fn command() -> clap::Command {
     Cli::command().long_version(version.as_str())
 }
 
-/// The value of `--color` for help and usage errors, where the parser has no result.
+/// The value of `--color` for help and usage errors, for which the parser returns no arguments.
 pub(crate) fn color(args: &[OsString]) -> ColorChoice {
     let mut args = args.iter().filter_map(|arg| arg.to_str()).take_while(|arg| *arg != "--");
     let mut value = None;

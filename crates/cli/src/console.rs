@@ -25,7 +25,7 @@ pub(crate) struct Console<'a> {
     pub(crate) is_colored: bool,
 }
 
-/// How much to print about a success.
+/// How much to print on success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Detail {
     /// Results, warnings and errors only.
@@ -88,7 +88,7 @@ impl Console<'_> {
         }
     }
 
-    /// Says what a command is doing.
+    /// Prints what the command is doing.
     pub(crate) fn doing(&mut self, what: &str) {
         if self.detail > Detail::Quiet {
             self.note(what);
@@ -97,7 +97,7 @@ impl Console<'_> {
 
     /// Writes a line that is not part of the result.
     pub(crate) fn note(&mut self, line: &str) {
-        // stderr may be closed; then the line is lost.
+        // If stderr is closed, the line is lost.
         let _ = writeln!(self.err, "packds: {line}");
     }
 }

@@ -191,7 +191,7 @@ fn run_splits(
     Ok(exit_of(&all))
 }
 
-/// Adds the packs already written to a split's error.
+/// Converts a split's error. If the user stopped the command, the message names the packs that were already written.
 fn stopped_at(error: ConvertError, output: &Path, before: &[(String, Report)]) -> Failure {
     match (error, before) {
         (ConvertError::Interrupted, [_, ..]) => {
@@ -288,7 +288,7 @@ fn show_report(report: &Report, console: &mut Console) -> Result<(), Failure> {
     show_pack(report, console)
 }
 
-/// Shows a pack without the warnings.
+/// Prints the report of a pack, without its warnings.
 fn show_pack(report: &Report, console: &mut Console) -> Result<(), Failure> {
     let Report { n_samples, n_chunks, chunk_samples, n_classes, .. } = report;
     let path = escape_path(&report.output);
@@ -304,7 +304,7 @@ fn show_pack(report: &Report, console: &mut Console) -> Result<(), Failure> {
     writeln!(console.out, "{path}: {samples}{classes} in {chunks} of {chunk_samples}, {bytes}")?;
     writeln!(console.out, "images   {}", report.images)?;
     writeln!(console.out, "time     {}", time_line(report.stages.total.as_secs_f64(), *n_samples, "images"))?;
-    // Decisions are never hidden.
+    // Show the decisions even without `--verbose`.
     for note in &report.notes {
         writeln!(console.out, "note     {note}")?;
     }
@@ -395,7 +395,7 @@ fn show_forecast(
     Ok(())
 }
 
-/// Shows what a sample is, so that a source that is read wrongly is noticed.
+/// Shows what a sample is, so that the user notices if the source is read wrongly.
 fn show_reading(source: &Reading, console: &mut Console) -> Result<(), Failure> {
     let kind = source.kind.replace('_', " ");
     writeln!(

@@ -38,7 +38,7 @@ pub(crate) fn escape_path(path: &Path) -> String {
     escape_bytes(path.as_os_str().as_bytes())
 }
 
-/// The first names of a list, and how many there are.
+/// The first names of a list, and the number of the others.
 pub(crate) fn first_few(names: &[String]) -> String {
     const SHOWN: usize = 8;
     let shown: Vec<String> = names.iter().take(SHOWN).map(|name| escape(name)).collect();

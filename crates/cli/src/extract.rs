@@ -243,7 +243,8 @@ impl<'a> Extraction<'a> {
         Ok(())
     }
 
-    /// The files of a sample, each with the text before its extension. Seek indexes can be rebuilt from the images.
+    /// The files of a sample, each with the text before its extension. Seek indexes are left out, because they can be
+    /// rebuilt from the images.
     fn files(&self, sample: u64) -> Result<Vec<(&str, ItemFile<'a>)>, String> {
         let items = self.pack.body_items(sample).map_err(|e| e.to_string())?;
         let fields = self.pack.schema().body().map(|(_, field)| field);

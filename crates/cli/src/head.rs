@@ -136,7 +136,7 @@ impl Row {
                 Cell::Damaged
             }));
         }
-        // Several fields of one sample are damaged together.
+        // Fields in the same damaged part have the same message.
         bad.dedup();
         Ok(Self { sample, label, class, path: lossy(&path), cells })
     }

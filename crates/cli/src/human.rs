@@ -1,4 +1,4 @@
-//! Numbers for people.
+//! Formats numbers for display, and parses sizes.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ pub(crate) fn human_time(time: Duration) -> String {
     }
 }
 
-/// A duration, and the rate at which things were done in it.
+/// A duration, and the number of items processed per second.
 pub(crate) fn time_line(seconds: f64, n: u64, things: &str) -> String {
     format!("{seconds:.2} s, {:.0} {things}/s", to_f64(n) / seconds.max(1e-9))
 }

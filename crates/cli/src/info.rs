@@ -32,9 +32,8 @@ const SHOWN_SKIPPED: usize = 3;
 
 /// Show what a pack contains: samples, fields, classes, statistics, provenance
 ///
-/// Reads only the header and footer, which takes milliseconds whatever the size of the pack. Fails if the pack is
-/// truncated or extended, or if these parts are damaged; `packds verify` checks the rest. Only `--plot` reads more,
-/// namely the labels.
+/// Reads only the header and footer, which takes milliseconds for a pack of any size. Fails if the pack is truncated or
+/// extended, or if these parts are damaged; `packds verify` checks the rest. Only `--plot` reads more: the labels.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InfoArgs {

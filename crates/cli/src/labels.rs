@@ -128,7 +128,7 @@ fn document(chosen: &Chosen<'_>, labels: &Labels, out: &mut dyn Write) -> Result
 }
 
 fn for_each_path(chosen: &Chosen<'_>, mut each: impl FnMut(u64, &[u8]) -> io::Result<()>) -> Result<(), Failure> {
-    /// The error that stopped the iteration, either of the pack or of the console.
+    /// The error that stopped the iteration: an error of the pack or of the console.
     enum Stop {
         Read(FormatError),
         Write(io::Error),

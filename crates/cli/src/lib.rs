@@ -60,7 +60,7 @@ pub use verify::verify_document;
 
 /// Runs the command. `args` starts with the program's name. Results go to stdout, everything else to stderr.
 pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit {
-    // Do not hold the locks, because other threads draw and warn in the meantime.
+    // Do not hold the locks of stdout and stderr, because other threads draw progress and print warnings.
     let (stdout, mut err) = (io::stdout(), io::stderr());
     let out_is_terminal = stdout.is_terminal();
     let mut out = BufWriter::with_capacity(1 << 16, stdout);
@@ -116,7 +116,7 @@ fn usage(error: &clap::Error, color: ColorChoice) -> Exit {
     }
     let mut err = io::stderr();
     let program = if error.render().to_string().starts_with("error:") { "packds: " } else { "" };
-    // stderr may be closed; then the message is lost.
+    // If stderr is closed, the message is lost.
     let _ = write!(err, "{program}{}", text(console::is_colored(color, &err)));
     Exit::NotRun
 }

@@ -51,7 +51,7 @@ fn memmap(pack: &Pack, field: &Field, path: &str) -> String {
     format!("np.memmap({path}, dtype='{dtype}', mode='r', offset={offset}, shape={shape})")
 }
 
-/// Several fields: each has the same offset in every chunk. The last chunk has full length.
+/// With several fields, each field has the same offset in every chunk. The last chunk is padded to full length.
 fn strided(pack: &Pack, field: &Field, part: u64, path: &str) -> String {
     let header = pack.header();
     let mut shape = vec![pack.n_chunks(), u64::from(header.chunk_samples)];

@@ -21,8 +21,8 @@ pub(crate) fn with_pack<T>(path: &Path, work: impl FnOnce(&Pack) -> Result<T, Fa
     }
 }
 
-/// Runs `work` on every pack. The exit code is the worst. Several packs are one JSON document, a list. A pack that fails does not
-/// stop the others. `heading` says whether each pack needs a line with its name.
+/// Runs `work` on every pack. The exit code is that of the worst pack. With several packs, the JSON document is a list.
+/// A pack that fails does not stop the others. `heading` says whether each pack needs a line with its name.
 pub(crate) fn each_pack(
     paths: &[PathBuf],
     heading: bool,

@@ -47,11 +47,11 @@ pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     name.push(path.file_name().unwrap_or_default());
     name.push(".writing");
     let working = path.with_file_name(name);
-    // A killed run may have left such a file behind.
+    // A killed run may have left its temporary file behind.
     let _ = fs::remove_file(&working);
     let written = write_new(&working, bytes).and_then(|()| fs::rename(&working, path));
     written.map_err(|error| {
-        // If this fails too, the write error is reported.
+        // If removing it fails too, the write error is reported.
         let _ = fs::remove_file(&working);
         Failure::write(path, &error)
     })

@@ -51,7 +51,7 @@ enum Place {
 struct Now {
     task: Option<Task>,
     phase: Option<Phase>,
-    /// The name of the whole to which the task belongs, such as a split. May be empty.
+    /// What the task is a part of, such as a split. May be empty.
     about: String,
     /// The source being read, for the warning about a stall.
     source: String,
@@ -61,7 +61,7 @@ struct Now {
 }
 
 impl Place {
-    /// Frees a terminal for other text.
+    /// Clears the progress line, so that other text can be printed.
     fn clear(&mut self) {
         if let Self::Terminal(line) = self {
             line.clear();
@@ -98,8 +98,8 @@ impl Shown {
     }
 
     /// Runs work that checks [`cancelled`](Observer::cancelled) and cleans up by itself. From now on, stopping never
-    /// ends the process, so completed work is still reported. `about` is the name of the whole to which the work
-    /// belongs. It may be empty.
+    /// ends the process, so completed work is still reported. `about` names what the work is a part of, such as a
+    /// split. It may be empty.
     pub(crate) fn stoppable<T>(&self, what: &str, about: &str, work: impl FnOnce() -> T) -> T {
         {
             let mut now = lock(&self.shared.now);
@@ -142,7 +142,7 @@ impl Drop for Shown {
         lock(&self.shared.now).is_over = true;
         self.shared.over.notify_all();
         if let Some(thread) = self.thread.take() {
-            // The thread returns nothing.
+            // Ignore a panic of the thread, because only progress is lost.
             let _ = thread.join();
         }
         self.shared.idle();
@@ -227,7 +227,7 @@ impl Shared {
 }
 
 fn note(text: &str) {
-    // stderr may be closed; then the line is lost.
+    // If stderr is closed, the line is lost.
     let _ = writeln!(io::stderr(), "packds: {text}");
 }
 
@@ -293,7 +293,7 @@ impl Watcher for Benchmarking {
         }
     }
 
-    // Draw only between cells, because drawing would disturb the timing.
+    // A cell is one measurement. Draw only between cells, because drawing would disturb the timing.
     fn cell(&self, what: &str, done: u64, total: u64) {
         if let Some(line) = &self.line {
             let elapsed = self.started.elapsed();
@@ -306,7 +306,7 @@ impl Watcher for Benchmarking {
     }
 }
 
-/// The number of complete cells, the time elapsed, the estimated time left, and the current cell.
+/// The number of completed measurements, the time elapsed, the estimated time left, and the current measurement.
 fn cell_line(what: &str, done: u64, total: u64, elapsed: Duration) -> String {
     let so_far = format!("{done} of {total}, {}", human_time(elapsed));
     match time_left(done, total, elapsed) {

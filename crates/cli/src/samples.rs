@@ -54,7 +54,7 @@ impl SampleList {
     }
 }
 
-/// Reports bad samples on stderr. Each message includes its sample. Samples of a damaged chunk may share a message.
+/// Reports bad samples on stderr. Each message names its sample. Samples of a damaged chunk may share a message.
 pub(crate) fn note_bad(bad: &[(u64, String)], pack: &Path, console: &mut Console) {
     for same in bad.chunk_by(|(_, one), (_, other)| one == other) {
         let Some((_, message)) = same.first() else { continue };
@@ -62,7 +62,7 @@ pub(crate) fn note_bad(bad: &[(u64, String)], pack: &Path, console: &mut Console
     }
 }
 
-/// Bad samples in a document: their numbers and errors.
+/// Bad samples in the JSON document: their numbers and errors.
 pub(crate) fn bad_samples(bad: &[(u64, String)]) -> Value {
     bad.iter().map(|(sample, error)| json!({ "sample": sample, "error": error })).collect()
 }

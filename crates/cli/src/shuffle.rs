@@ -20,7 +20,7 @@ use crate::shuffle_plot::Evidence;
 /// The order to assess.
 #[derive(Debug, Args)]
 pub(crate) struct ShuffleArgs {
-    /// Report how random its batches are, and what that costs
+    /// Report how random batches from the pack are, and what that costs
     #[arg(long)]
     shuffle: bool,
     /// Samples per batch, over all ranks

@@ -1,6 +1,6 @@
 //! The plot of `packds info --shuffle --plot`: where batches come from, what they contain, and how larger windows help.
 //!
-//! [`Evidence`] reads and counts. Drawing is pure arithmetic.
+//! [`Evidence`] reads the pack and counts. Drawing uses only these counts.
 
 use packds_reader::Pack;
 use packds_reader::plan::{
@@ -73,7 +73,7 @@ pub(crate) struct Evidence {
     uniform: Batches,
     classes: Option<Classes>,
     windows: Vec<WindowQuality>,
-    /// Window, design effect and repetition of this order, and its name.
+    /// This order: its window, design effect and repetition, and its name.
     chosen: (f64, Option<f64>, f64, String),
 }
 
@@ -317,7 +317,7 @@ fn order_name(report: &ShuffleReport) -> String {
     }
 }
 
-/// A number without meaningless digits.
+/// A number without insignificant digits.
 fn tidy(number: f64) -> String {
     if number < 10.0 { format!("{number:.2}") } else { format!("{number:.0}") }
 }

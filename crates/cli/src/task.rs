@@ -59,7 +59,7 @@ impl Task {
         Some(format!("{}: no progress for {}", self.what, human_time(stood)))
     }
 
-    /// All parts, for a line of a log.
+    /// All parts, for a log line.
     pub(crate) fn line(&self) -> String {
         let parts = self.amount.parts(self.since.elapsed());
         let said: Vec<String> = parts.into_iter().map(|part| part.text).collect();
@@ -79,7 +79,7 @@ struct Part {
 }
 
 impl Amount {
-    /// The parts after this time, in display order.
+    /// The parts to show after this elapsed time, in display order.
     fn parts(self, elapsed: Duration) -> Vec<Part> {
         let part = |matters, text| Part { text, matters };
         let mut parts = match self {
@@ -128,7 +128,7 @@ fn bar(what: &str, amount: Amount, elapsed: Duration, columns: usize) -> String 
         let Some((done, total)) = amount.share() else {
             return cut(&format!("{what}, {said}"), columns).to_owned();
         };
-        // The bar's brackets and the space after it.
+        // 3 columns are for the bar's brackets and the space after it.
         let free = columns.saturating_sub(used + 3).min(BAR.0);
         if free >= BAR.1 {
             return format!("{what} [{}] {said}", filled(done, total, free));

@@ -20,7 +20,7 @@ impl TerminalLine {
     /// Replaces the line's text, cut to the width of the terminal.
     pub(crate) fn draw(&mut self, text: &str) {
         self.is_drawn = true;
-        // A single write, which clears the rest of the line last, so that nothing flickers.
+        // A single write that clears the rest of the line at the end, so that nothing flickers.
         put(&format!("\r{}\x1b[K", cut(text, columns())));
     }
 
@@ -32,7 +32,7 @@ impl TerminalLine {
 }
 
 fn put(text: &str) {
-    // stderr may be closed; then the text is lost.
+    // If stderr is closed, the text is lost.
     let _ = io::stderr().write_all(text.as_bytes());
 }
 

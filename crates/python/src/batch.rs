@@ -49,7 +49,7 @@ impl Held {
         item.unwrap_or_default()
     }
 
-    /// Whether its arrays are read-only because they show the pack's own memory.
+    /// Whether the batch's arrays are read-only because they show the pack's own memory.
     pub(crate) fn is_lent(&self) -> bool {
         self.batch.is_lent()
     }
@@ -61,7 +61,7 @@ impl Drop for Held {
     }
 }
 
-/// One rank's samples of one step. Its arrays outlive it.
+/// One rank's samples of one step. The arrays may outlive the batch.
 #[pyclass(frozen, module = "packds._packds")]
 #[derive(Debug)]
 pub(crate) struct Batch {
@@ -185,7 +185,7 @@ impl Batch {
     }
 }
 
-/// The geometry of a batch's images. It holds no slot.
+/// The geometry of a batch's images. It does not keep the batch's slot in use.
 #[pyclass(frozen, module = "packds._packds")]
 #[derive(Debug)]
 pub(crate) struct Geometry(BatchGeometry);

@@ -17,9 +17,9 @@ const SIMULATED: &str = "simulated";
 pub(crate) struct OnGpu {
     /// Where images are.
     pub(crate) tier: &'static str,
-    /// How chunks or batches are copied there, if registering the file was requested.
+    /// How chunks or batches are copied to the GPU, if registering the file was requested.
     pub(crate) copies: Option<String>,
-    /// Why images are there, if no tier was requested.
+    /// Why this place was chosen, if no tier was requested.
     pub(crate) why: Option<String>,
 }
 
@@ -28,9 +28,9 @@ pub(crate) struct OnGpu {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Register {
     Staging,
-    /// The mapped file as well.
+    /// Staging memory and the mapped file.
     File,
-    /// The file, with cuFile.
+    /// Staging memory, and the file with cuFile.
     Gds,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct GpuOptions {
 }
 
 impl GpuOptions {
-    /// Reads them from a dict with a loader's options.
+    /// Reads the GPU options from a dict with a loader's options.
     #[cfg(feature = "cuda")]
     pub(crate) fn read(given: &Bound<'_, PyDict>) -> PyResult<Self> {
         let tier: String = must(given, "tier")?;
@@ -153,7 +153,7 @@ fn no_cuda() -> Failure {
     Failure::Option(text.to_owned())
 }
 
-/// Queues writing a batch's fields on a PyTorch stream, to the addresses of tensors that PyTorch allocated on it.
+/// Queues writes of a batch's fields on a PyTorch stream, to the addresses of tensors that PyTorch allocated on it.
 /// Without a stream (a simulated GPU), writes them and waits.
 #[cfg(feature = "cuda")]
 pub(crate) fn write(batch: &Batch, stream: Option<u64>, addresses: &[Option<u64>]) -> Result<(), Failure> {

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::loader_options::{get, must};
 use crate::watch::{AfterInterrupt, watched};
 
-/// The time, the fastest time and the slowest time in milliseconds, and whether there were too few batches.
+/// The typical time, the fastest time and the slowest time in milliseconds, and whether there were too few batches.
 type Millis = (f64, f64, f64, bool);
 
 /// The doctor's report.
@@ -46,7 +46,7 @@ impl Diagnosis {
     }
 }
 
-/// Examines a builder's loader with a step that was measured elsewhere.
+/// Examines a builder's loader with a training step that Python measured.
 pub(crate) fn examined(
     py: Python<'_>,
     builder: LoaderBuilder,
@@ -154,7 +154,7 @@ impl Clock {
         self.clock.time().map(millis)
     }
 
-    /// The same in the middle of an epoch.
+    /// The time per batch in the middle of an epoch.
     fn steady_time(&self) -> Option<Millis> {
         self.clock.steady_time().map(millis)
     }

@@ -20,11 +20,11 @@ pub(crate) enum Failure {
     Load(LoadError),
     /// A conversion or an export failed.
     Convert(ConvertError),
-    /// The system cannot start a thread.
+    /// The system could not start a thread.
     Thread(std::io::Error),
     /// The request is not possible.
     Option(String),
-    /// Bytes are wrong. The message says where.
+    /// The data is invalid. The message says where.
     Damaged(String),
 }
 

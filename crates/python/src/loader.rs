@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::loader_options::LoaderOptions;
 use crate::pack::Pack;
 
-/// Packs, with all decisions about an epoch made.
+/// Packs, and all decisions about their epochs.
 #[pyclass(frozen, module = "packds._packds")]
 #[derive(Debug)]
 pub(crate) struct Loader {
@@ -53,7 +53,7 @@ impl Loader {
         })?)
     }
 
-    /// The same loader, resumed from a state. Also its epoch.
+    /// The same loader, resumed from a state. Also returns its epoch.
     fn resumed(&self, py: Python<'_>, state: &str) -> PyResult<Self> {
         if self.loader.mixture().is_some() {
             // The state of a mixture does not determine any options.
@@ -158,7 +158,7 @@ impl Loader {
         Ok(report.to_json())
     }
 
-    /// Finds the training bottleneck, with a step that was measured elsewhere.
+    /// Finds the training bottleneck, with a training step that Python measured.
     fn examine(&self, py: Python<'_>, step: &Bound<'_, PyDict>, seconds: f64, check: bool) -> PyResult<Diagnosis> {
         let step = measured_step(step)?;
         examined(py, self.builder.clone(), step, seconds, check)

@@ -36,12 +36,12 @@ pub(crate) fn fixed_orders() -> Vec<&'static str> {
 pub(crate) struct LoaderOptions {
     builder: LoaderBuilder,
     chosen: Chosen,
-    /// The number of the GPU that batches go to, and where its images are.
+    /// The number of the GPU that receives batches, and where its images are.
     gpu: Option<(String, GpuOptions)>,
 }
 
 impl LoaderOptions {
-    /// Reads the options from a dict. There is at least one pack.
+    /// Reads the options from a dict. Fails if there is no pack.
     pub(crate) fn read(packs: &[Arc<Pack>], given: &Bound<'_, PyDict>) -> PyResult<Self> {
         let Some((first, others)) = packs.split_first() else {
             return Err(Failure::Option("there is no pack to load".to_owned()).into());
@@ -165,7 +165,7 @@ fn mix(mut builder: LoaderBuilder, others: &[Arc<Pack>], proportions: &[f64]) ->
     Ok(builder)
 }
 
-/// An entry. `None` if it is missing or None.
+/// An entry of a dict. `None` if it is missing or None.
 pub(crate) fn get<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<T>> {
     match dict.get_item(name)? {
         Some(value) if !value.is_none() => value.extract::<T>().map(Some).map_err(|error| {
@@ -176,12 +176,12 @@ pub(crate) fn get<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, nam
     }
 }
 
-/// A required entry.
+/// A required entry of a dict.
 pub(crate) fn must<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<T> {
     get(dict, name)?.ok_or_else(|| Failure::Option(format!("{name} is missing")).into())
 }
 
-/// A required entry that is one of a few names.
+/// A required entry of a dict, which must be one of a few names.
 pub(crate) fn named<T: Named>(dict: &Bound<'_, PyDict>, name: &str) -> PyResult<T> {
     let text: String = must(dict, name)?;
     Ok(text.parse().map_err(|error| Failure::Option(format!("{name}: {error}")))?)

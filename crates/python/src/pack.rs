@@ -44,17 +44,17 @@ impl Pack {
         Ok((number, field.ok_or_else(missing)?))
     }
 
-    /// A stored item. Do not trust it before `still_good` has succeeded.
+    /// A stored item. Its bytes are valid only if `still_good` succeeds afterwards.
     fn stored(&self, number: usize, sample: u64) -> Result<Cow<'_, [u8]>, FormatError> {
         if self.checks { self.pack.item(number, sample) } else { self.pack.item_unchecked(number, sample) }
     }
 
-    /// A copy of an item. Errors in the bytes get the path.
+    /// A copy of an item. Errors in its bytes name the pack's path.
     fn bytes(&self, number: usize, sample: u64) -> Result<Vec<u8>, Failure> {
         Ok(self.pack()?.whole(self.stored(number, sample))?.into_owned())
     }
 
-    /// Items of equal size, contiguously.
+    /// Items of equal size, one after another in one buffer.
     fn stacked(&self, number: usize, field: &Field, samples: &[u64]) -> Result<Memory, Failure> {
         let Some(item_bytes) = field.item_bytes() else {
             let name = &field.name;

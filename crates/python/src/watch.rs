@@ -121,7 +121,7 @@ pub(crate) fn watched<T: Send + 'static>(
             failed = Some(error);
         }
     }
-    // The work is done, and only its thread still has to end.
+    // The work is done, so this waits only for the thread to end.
     let result = thread.join();
     if let Some(error) = failed {
         return Err(error);

@@ -67,7 +67,7 @@ impl Value {
 }
 
 fn known(dtype: &str) -> Result<DType, Failure> {
-    dtype.parse().map_err(|_| Failure::Option(format!("packs have no elements of type {dtype}")))
+    dtype.parse().map_err(|_| Failure::Option(format!("packs do not support the element type {dtype}")))
 }
 
 fn kind((name, kind, dtype, shape): FieldTuple) -> Result<(String, GivenKind), Failure> {

@@ -11,7 +11,7 @@ import pytest
 
 import packds
 
-# A background process may ignore SIGINT, and the programs that the tests start would inherit that.
+# A background process may ignore SIGINT, and the programs that the tests start would inherit this setting.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[3]

@@ -66,7 +66,7 @@ def test_a_batch_with_names_is_used_as_a_dict(numbered):
     assert isinstance(batch, collections.abc.Mapping) and len(batch) == 2 and "image" in batch and "mask" not in batch
     assert list(batch.keys()) == [name for name, _ in batch.items()] == ["image", "label"]
     assert dict(batch)["label"] is {**batch}["label"] is batch.get("label") is list(batch.values())[1]
-    # Libraries create a new batch from a batch in this way.
+    # Some libraries create a new batch from a batch in this way.
     doubled = type(batch)({name: value * 2 for name, value in batch.items()})
     np.testing.assert_array_equal(doubled["label"], batch["label"] * 2)
     clone = copy.copy(batch)

@@ -92,7 +92,7 @@ def test_loaders_that_do_not_end_fail(conformance, data):
     failed = conformance.failures(broken(conformance, epoch=endless), data)
     assert failed == dict.fromkeys(failed, "an epoch of 101 samples has more than 1010 batches") and len(failed) == 4
     failed = conformance.failures(broken(conformance, go_on=waiting), data, 5)
-    assert failed == {"resume_twice": "no end after 5 s", "elastic_ranks": "not run, because resume_twice did not end"}
+    assert failed == {"resume_twice": "did not end within 5 s", "elastic_ranks": "not run, because resume_twice did not end"}
 
 
 def script(folder, *arguments, options=(), **environment):
@@ -116,7 +116,7 @@ def test_the_script_ends_where_a_loader_waits_for_ever(tmp_path):
         "class Mine(Loader):\n    def epoch(self): threading.Event().wait()\n"
     )
     done = script(tmp_path, "mine:Mine", "--seconds", "1")
-    assert done.returncode == 1 and "exact_cover     FAILED: no end after 1 s" in done.stdout, done.stderr
+    assert done.returncode == 1 and "exact_cover     FAILED: did not end within 1 s" in done.stdout, done.stderr
 
 
 def test_without_packds_other_loaders_are_checked(tmp_path):

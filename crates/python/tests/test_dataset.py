@@ -67,7 +67,7 @@ def test_other_libraries_numbers_are_indices_too(numbered, index):
 
 @pytest.mark.parametrize("index", [1000, -1001])
 def test_a_sample_that_is_not_there_is_an_index_error(numbered, index):
-    with pytest.raises(IndexError, match="of 1000"):
+    with pytest.raises(IndexError, match="the pack has 1000"):
         packds.open(numbered)[index]
 
 
@@ -242,7 +242,7 @@ def test_ctrl_c_ends_a_verification(tmp_path):
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         ds.verify(jobs=1)
-    # The call did not end because it was finished.
+    # The call was interrupted before its work was finished.
     assert works_in_the_background()
     timer.join()
     while works_in_the_background():

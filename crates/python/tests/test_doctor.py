@@ -133,7 +133,7 @@ def test_short_epochs_of_workers_are_no_faster_than_their_samples(torch, workers
     loader = torch.utils.data.DataLoader(Slow(read=0.03), batch_size=4, num_workers=workers, multiprocessing_context=start)
     report = packds.doctor(loader, lambda batch: None, seconds=3)
     assert report.binds == "read", report
-    # Samples wait for 30 ms each, even if some were already finished.
+    # Each sample takes 30 ms, so no rate may exceed this, even if some samples were ready when a batch was requested.
     most = workers / 0.03
     assert all(rate <= most * 1.05 for rate in (report.images_per_s, report.ladder["source"], report.ladder["page_cache"])), report
     if start == "spawn":

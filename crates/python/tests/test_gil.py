@@ -31,7 +31,7 @@ def test_a_conversion_lets_other_threads_run(photos, tmp_path):
         started = time.monotonic()
         packds.convert(photos, tmp_path / "a.pack", resize="1500x1500", jobs=1, progress=False)
         seconds = time.monotonic() - started
-    # If the GIL were held, it would run only at the beginning and end.
+    # If the conversion held the GIL, the other thread would run only at the beginning and end.
     assert ticks.n > seconds * 20
 
 
@@ -61,5 +61,5 @@ def test_asking_where_a_loader_is_lets_other_threads_run(file_pack):
         seconds = time.monotonic() - started
     loader.close()
     waiting.join()
-    # Otherwise it would hold the GIL each time until the other thread's switch interval of 50 ms.
+    # If `state_dict` blocked with the GIL held, the other thread would get the GIL only every 50 ms (the switch interval).
     assert ticks.n > seconds * 60

@@ -145,7 +145,7 @@ def test_what_is_left_of_an_epoch_is_told_apart_from_its_length(numbered):
         state = loader.state_dict()
         if number == 7:
             break
-    # The next iteration is the next epoch.
+    # The next iteration yields the next epoch.
     assert loader.batches_left == 20
     loader.load_state_dict(state)
     assert (len(loader), loader.batches_left) == (20, 13)
@@ -485,7 +485,7 @@ def test_a_run_goes_on_after_a_loop_that_was_left(numbered):
     again = packds.Loader(numbered, batch_size=50)
     again.load_state_dict(state)
     assert labels_of(again) == whole[5:]
-    # Without the state, the next iteration is the next epoch.
+    # Without the state, the next iteration yields the next epoch.
     assert loader.epoch == 1
 
 

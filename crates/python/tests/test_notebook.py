@@ -15,7 +15,7 @@ def test_the_quick_start_notebook_runs():
     path = REPOSITORY / "examples" / "quickstart.ipynb"
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
-    # The kernel is this Python, which has the wheel.
+    # The kernel is this Python interpreter, which has the wheel.
     nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(path.parent)}}).execute()
     printed = "".join(
         output.get("text", "") + str(output.get("data", ""))

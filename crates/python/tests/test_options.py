@@ -9,7 +9,7 @@ import pytest
 import packds
 from conftest import image_of
 
-# Values that are wrong for most options. The exceptions follow.
+# Values that are wrong for most options. The exceptions are listed below.
 WRONG = [object(), True, 1.5, float("nan"), -2, 3, 10**30, "xyz", "", b"x", [1, "a"], (1, 2), {}, {"a": 1}, len, None, "a\0b"]
 WRONG += [np.zeros(3), np.float32(1.5), ["\0"]]
 IMAGE = image_of(1)
@@ -82,7 +82,7 @@ def test_what_no_option_takes_is_an_error_of_packds(does, name, folder, monkeypa
             assert str(error), repr(value)
 
 
-# Each value has a word of its error.
+# Options, and a part of the error that each causes.
 REFUSED = [
     ({"normalize": True}, r"normalize: expected dataset, imagenet or \(mean, std\), found True"),
     ({"normalize": "imagnet"}, "normalize: expected dataset, imagenet"),
@@ -162,11 +162,11 @@ def test_paths_of_images_that_are_missing_are_named(folder, tmp_path):
         ("suffle", "for shuffle, order="),
         ("num_worker", "for num_workers, pass threads="),
         ("mean", "normalize="),
-        ("epochs", "iterating again is the next epoch"),
+        ("epochs", "iterating again starts the next epoch"),
         ("n_samples", "samples="),
         ("resize", "augment="),
         # No known name is similar.
-        *((name, "; there are batch_size, order, ") for name in ("xyzzy", "mode", "train", "classes", "verbose", "stride")),
+        *((name, "; the options are batch_size, order, ") for name in ("xyzzy", "mode", "train", "classes", "verbose", "stride")),
     ],
 )
 def test_options_of_other_loaders_are_told_what_they_are_called_here(folder, option, instead):
@@ -181,12 +181,12 @@ def test_options_of_other_loaders_are_told_what_they_are_called_here(folder, opt
         (packds.convert, "overwrite", "pass force=True"),
         (packds.convert, "qualty", "is it quality"),
         (packds.convert, "from", "pass from_format="),
-        (packds.convert, "xyzzy", "; there are mode, raw_fraction, "),
+        (packds.convert, "xyzzy", "; the options are mode, raw_fraction, "),
         (packds.export, "format", "pass to="),
         (packds.from_dataset, "shuffle", "keep_order=True"),
         (packds.from_dataset, "class_names", "is it classes"),
-        (packds.from_dataset, "velocity", "; there are fields, classes, progress, mode, "),
-        (packds.write, "velocity", "; there are schema, classes, progress, mode, "),
+        (packds.from_dataset, "velocity", "; the options are fields, classes, progress, mode, "),
+        (packds.write, "velocity", "; the options are schema, classes, progress, mode, "),
         (packds.Writer, "keeporder", "is it keep_order"),
     ],
 )

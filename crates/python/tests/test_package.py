@@ -19,7 +19,7 @@ import packds
 from conftest import REPOSITORY, module_or_skip
 from docstrings import check_docstrings, check_examples
 
-# The modules that need no other package than NumPy.
+# The modules that need only NumPy.
 MODULES = ["packds", *(module.name for module in pkgutil.iter_modules(packds.__path__, "packds.") if module.name[7] == "_")]
 
 
@@ -123,7 +123,7 @@ def test_every_argument_is_described(name):
     module, _, attribute = f"packds.{name}".rpartition(".")
     thing = getattr(module_or_skip(module, "scripts/setup installs what it needs"), attribute)
     arguments = set(inspect.signature(thing).parameters)
-    # They pass their options to another function.
+    # `IterableDataset` passes `rank` and `epoch` on, and describes them as part of `options`.
     assert described(thing) | {"rank", "epoch"} >= arguments
     assert described(thing) <= arguments
 

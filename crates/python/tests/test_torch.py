@@ -305,7 +305,7 @@ def test_an_iterable_data_set_gives_as_many_batches_as_the_guide_says_and_no_len
     loader = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=workers)
     with pytest.raises(TypeError, match="has no len"):
         len(loader)
-    # As described in docs/how-to/pytorch.md.
+    # The number of batches, as described in docs/how-to/pytorch.md.
     n, world, workers = 1000, 2, max(workers, 1)
     assert sum(1 for _ in loader) == workers * (n // (world * workers * 110))
 
@@ -341,7 +341,8 @@ SHARES = {"samples": range(100), "seed": 3}
 def test_each_pass_over_an_iterable_data_set_is_the_next_epoch(numbered, torch, workers, context, lives_on):
     from packds.torch import IterableDataset
 
-    # Each epoch drops the samples that do not fill a batch. They differ, which distinguishes epochs.
+    # Each epoch drops the samples that do not fill a batch. These samples differ from epoch to epoch, which tells
+    # epochs apart.
     dataset = IterableDataset(numbered, 30, **SHARES)
     options = {"multiprocessing_context": context, "persistent_workers": lives_on} if workers else {}
     expected = epochs_of(numbered, 4, max(workers, 1))
@@ -555,7 +556,7 @@ def test_a_stateful_dataloader_goes_on_in_any_epoch(numbered, torch, stateful, e
     from packds.torch import IterableDataset
 
     def loader():
-        # With the same seed, like a restarted training.
+        # A new dataset with the same seed, as in a restarted training run.
         torch.manual_seed(7)
         dataset = IterableDataset(numbered, 50, seed=3)
         return stateful(dataset, batch_size=None, num_workers=workers, persistent_workers=lives_on and workers > 0)

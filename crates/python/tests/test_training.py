@@ -66,7 +66,7 @@ YOURS = (
     "import torch; model = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(3, 10)); "
     "criterion = torch.nn.CrossEntropyLoss(); optimizer = torch.optim.SGD(model.parameters(), 0.01)"
 )
-# Like torchrun with a single process.
+# The variables that torchrun sets for a single process.
 ALONE = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0", "RANK": "0", "WORLD_SIZE": "1"}
 
 

@@ -119,7 +119,7 @@ def test_arrays_that_are_no_pictures_are_kept(tmp_path):
         ({"image": image_of(1), "label": 1, "more": 2}, "found image, label, more"),
         ({"image": image_of(1), "label": "cat", "x": 1}, "expected"),
         ({"image": np.zeros((0, 3, 3), np.uint8), "label": 1}, "with elements"),
-        ({"image": object(), "label": 1}, "no elements of type"),
+        ({"image": object(), "label": 1}, "do not support the element type"),
     ],
 )
 def test_a_wrong_sample_is_refused_and_others_may_come(tmp_path, sample, said):
@@ -491,7 +491,7 @@ def test_labels_that_are_no_class_ids_are_a_pair_with_the_image(tmp_path):
             assert np.array_equal(found[0], images[0]) or np.array_equal(found[0], images[4])
             first = 0 if np.array_equal(found[0], images[0]) else 4
             assert np.array_equal(numbers, labels[first : first + 4])
-    # Fields with other names keep them.
+    # Fields with unusual names keep their names.
     packds.from_dataset({"image": images, "angle": np.arange(8) / 2}, tmp_path / "angle.pack", progress=False)
     assert set(next(iter(packds.Loader(tmp_path / "angle.pack", batch_size=4))).keys()) == {"image", "angle"}
 

@@ -56,7 +56,7 @@ pub(crate) fn write_all(report: &Report, dir: &Path) -> Result<Vec<PathBuf>, Fai
     Ok(written)
 }
 
-/// Removes charts left by an earlier run, which would look like new ones. Other files stay.
+/// Removes charts that an earlier run left and that would look like new ones. Other files stay.
 fn remove_stale(folder: &Path, written: &[PathBuf]) -> Result<(), Failure> {
     for name in NAMES {
         for kind in ["svg", "png"] {
@@ -125,13 +125,13 @@ struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// The runs on the most threads.
+    /// The runs with the most threads.
     fn new(report: &'a Report) -> Self {
         let threads = report.runs.iter().map(|run| run.threads).max();
         Self { report, threads: threads.unwrap_or(1) }
     }
 
-    /// The runs on the fewest threads, which show the time of a batch. With several threads, batches arrive in groups.
+    /// The runs with the fewest threads. They show the time per batch: with several threads, batches arrive in groups.
     fn of_batches(report: &'a Report) -> Self {
         let threads = report.options.threads.iter().copied().min();
         Self { report, threads: threads.unwrap_or(1) }
@@ -193,7 +193,7 @@ impl<'a> View<'a> {
     }
 
     fn batch_times(&self, orders: &[&str]) -> DotChart {
-        // The median can be the time to take a batch that was ready before.
+        // The median can be the time to take a batch that was already ready.
         let panels = self.panels(orders, false, false, None, |run| {
             let value = run.mean_batch_ms()?;
             let slow = run.batch_ms.map(|ms| ms.p95).filter(|slow| *slow > value);

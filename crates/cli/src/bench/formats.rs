@@ -229,7 +229,7 @@ type Column = (&'static str, fn(&RunRow, &FormatRow) -> Option<f64>, fn(f64) -> 
 const COLUMNS: [Column; 9] = [
     // Negated, because the largest value is the best.
     ("images/s", |run, _| run.images_per_s.map(|rate| -rate), |rate| format!("{:.0}", -rate)),
-    // There is no median: with several threads it can be the time to take a batch that was ready.
+    // The table has no median, because with several threads the median can be the time to take a batch that was already ready.
     ("mean ms", |run, _| run.mean_batch_ms(), |ms| format!("{ms:.2}")),
     ("p95 ms", |run, _| run.batch_ms.map(|ms| ms.p95), |ms| format!("{ms:.2}")),
     ("first ms", |run, _| run.first_batch_ms, |ms| format!("{ms:.1}")),

@@ -131,7 +131,7 @@ fn show_figures(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {
     for first in &bench.first_batches {
         writeln!(
             out,
-            "first    cold first batch, {}: {:.1} ms, {:.2} of reading its samples directly ({:.1} ms), {:.2} to {:.2}",
+            "first    cold first batch, {}: {:.1} ms, {:.2} times a direct read of its samples ({:.1} ms), {:.2} to {:.2}",
             first.access, first.ms, first.ratio, first.limit_ms, first.ratio_range.0, first.ratio_range.1
         )?;
     }

@@ -23,7 +23,7 @@ struct Scale<'a> {
     bench: &'a TuneBench,
     prefetches: Vec<Ahead>,
     threads: Vec<usize>,
-    /// From the lowest to the highest wait. The lower edge of a panel is 0.
+    /// The vertical axis, from the lowest to the highest wait. 0 is the lower edge of a panel.
     up: Axis,
 }
 

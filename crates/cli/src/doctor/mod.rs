@@ -118,7 +118,7 @@ pub(crate) fn run(args: &DoctorArgs, console: &mut Console) -> Result<Exit, Fail
 /// dataset.
 ///
 /// # Errors
-/// Returns the command's error message.
+/// If the plot cannot be written, with the command's error message.
 pub fn doctor_plot(report: &Report, name: &str, path: &Path) -> Result<(), String> {
     let file = PlotFile::parse(&path.to_string_lossy())?;
     let written = write_plot(&file, &picture(report, name), true);

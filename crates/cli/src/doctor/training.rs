@@ -106,7 +106,7 @@ impl Training {
         Some(format!("the command ended after {batches} with {status}{few}"))
     }
 
-    /// The timing of this pack's loader with the most time in steps and waits.
+    /// The timing of the loader of this pack that spent the most time in steps and waits.
     fn of(lines: &[Line], uuid: &str) -> Result<Self, Failure> {
         let mut loaders = of_loaders(lines, uuid);
         let Some(lines) = loaders.pop() else {
@@ -215,8 +215,8 @@ impl Line {
     }
 }
 
-/// The journal lines of each loader of this pack, in order. The loader with the most time in steps and waits is last.
-/// Loaders with equal process, batch size and kind are merged, because a program may create one per epoch.
+/// The journal lines of each loader of this pack, in order. The loader that spent the most time in steps and waits is
+/// last. Loaders with equal process, batch size and kind are merged, because a program may create one per epoch.
 fn of_loaders(lines: &[Line], uuid: &str) -> Vec<Vec<Line>> {
     let mut loaders: BTreeMap<(&str, u32, u64), Vec<&Line>> = BTreeMap::new();
     for line in lines.iter().filter(|line| line.pack == uuid) {
@@ -298,7 +298,7 @@ struct Journal(PathBuf);
 impl Journal {
     fn new() -> Result<Self, Failure> {
         let path = std::env::temp_dir().join(format!("packds-doctor-{}", std::process::id()));
-        // A process that had this id and was killed may have left a journal behind.
+        // An earlier process with the same id may have been killed and left a journal behind.
         let _ = std::fs::remove_file(&path);
         let made = OpenOptions::new().write(true).create_new(true).open(&path);
         made.map_err(|error| Failure::write(&path, &error))?;
@@ -345,7 +345,7 @@ impl Running {
 
     /// Waits until the journal has enough data, the command exits, or time is up.
     fn watch(mut self, journal: &Journal, uuid: &str) -> Result<(Vec<Line>, Option<ExitStatus>), Failure> {
-        // Ctrl-C does not reach the command, because it has its own process group. It is stopped here.
+        // Ctrl-C does not reach the command, because it has its own process group. The command is stopped here.
         let _catching = interrupt::catch();
         let started = Instant::now();
         while started.elapsed() < LONGEST {
@@ -403,7 +403,7 @@ mod tests {
     #[test]
     fn a_step_is_what_lies_between_lines_of_the_loader_that_took_longest() {
         let lines = [
-            // The first steps are slow: compilation.
+            // The first steps are slow, as with compilation.
             line("1-0", "a", 2, 900),
             line("2-0", "a", 1, 5),
             line("1-0", "a", 12, 1000),
@@ -421,7 +421,7 @@ mod tests {
         let training = Training::of(&lines, "a").unwrap();
         assert_eq!(training.batches, 200);
         assert!((training.busy.ms - 10.0).abs() < 1e-9 && training.notes.is_empty());
-        // The training's rate: 10 ms of step, 0.5 ms of waiting.
+        // Per batch: 10 ms of step and 0.5 ms of waiting.
         let trained = training.step().trained.unwrap();
         assert!((trained.ms - 10.5).abs() < 1e-9);
     }

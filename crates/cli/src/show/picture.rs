@@ -35,7 +35,7 @@ pub(super) fn thumbnail(pack: &Pack, field: &Field, sample: u64, item: &[u8], si
     let image = pixels(pack, field, sample, item)?;
     let long = image.width.max(image.height).max(1);
     let (width, height, filter) = if long <= side {
-        // Whole factors keep the pixels of small images visible.
+        // Small images are enlarged by a whole factor, so that all their pixels have the same size.
         let factor = side / long;
         (image.width * factor, image.height * factor, Filter::Nearest)
     } else {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use packds_pixels::{PixelError, encode_jpeg, encode_png};
 use packds_report::Canvas;
 
-/// Quality of a sheet as JPEG: text stays sharp.
+/// JPEG quality of a sheet. It is high enough to keep text sharp.
 const QUALITY: u8 = 92;
 
 /// The path and format of a sheet.

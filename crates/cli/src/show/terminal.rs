@@ -15,7 +15,7 @@ impl Protocol {
     /// Detects the protocol from environment variables.
     pub(super) fn detect(variable: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
         let of = |name| variable(name).and_then(|v| v.into_string().ok()).unwrap_or_default();
-        // Multiplexers do not pass on images.
+        // Terminal multiplexers do not forward images.
         if !of("TMUX").is_empty() || of("TERM").starts_with("screen") {
             return None;
         }

@@ -246,7 +246,7 @@ fn number(query: &Query, key: &str) -> Result<Option<u64>, Refused> {
     text.parse().map(Some).map_err(|_| Refused(format!("{key}: expected a whole number, found `{text}`")))
 }
 
-/// The range of a column, and the number of samples in each of equal parts of it.
+/// The range of a column, and the number of samples in each bar of its histogram.
 fn histogram(n_samples: u64, column: &Column<'_>) -> (f64, f64, Vec<u64>) {
     let numbers = || (0..n_samples).filter_map(|sample| column.number(sample));
     let min = numbers().fold(f64::INFINITY, f64::min);

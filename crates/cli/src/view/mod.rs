@@ -58,7 +58,7 @@ fn view(args: &ViewArgs, pack: &Pack, console: &mut Console) -> Result<Exit, Fai
     Ok(server.serve(&catalogue))
 }
 
-/// Asks the desktop to show the page. Without a desktop, nothing happens; the address was printed anyway.
+/// Asks the desktop to show the page. Without a desktop, nothing happens; the address has already been printed.
 fn open_browser(url: &str) {
     let has_desktop = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
     if has_desktop {

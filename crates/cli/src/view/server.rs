@@ -23,7 +23,7 @@ const MAX_CONNECTIONS: usize = 32;
 const PAUSE: Duration = Duration::from_millis(5);
 /// How long a client may take to send its request, or to receive a part of the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Maximum length of a line of a request, in bytes, and maximum number of its lines.
+/// Maximum length of a line of a request in bytes, and maximum number of lines.
 const MAX_HEAD: usize = 16 << 10;
 const MAX_HEADERS: usize = 64;
 
@@ -55,7 +55,7 @@ impl Server {
         format!("http://{}/{}/", self.address, self.key)
     }
 
-    /// Answers until a signal stops the command.
+    /// Answers requests until a signal stops the command.
     pub(super) fn serve(&self, catalogue: &Catalogue<'_>) -> Exit {
         let _catching = interrupt::catch();
         let open = AtomicUsize::new(0);
@@ -81,7 +81,7 @@ impl Server {
     }
 
     fn answer(&self, mut stream: TcpStream, catalogue: &Catalogue<'_>) -> io::Result<()> {
-        // An accepted connection may inherit the listener's mode.
+        // An accepted connection may inherit the listener's non-blocking mode.
         stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;

@@ -45,7 +45,7 @@ def dtype_name(dtype: Any) -> str:
         return _PACK_NAMES[text]
     except KeyError:
         known = ", ".join(NUMPY_NAMES)
-        raise OptionError(f"packs have no elements of type {dtype!r}; they have {known}") from None
+        raise OptionError(f"packs do not support the element type {dtype!r}; supported: {known}") from None
 
 
 @functools.cache
@@ -65,7 +65,7 @@ def json_dict(text: str) -> dict[str, Any]:
 
 
 def as_numpy(memory: _packds.Memory) -> np.ndarray[Any, Any]:
-    """An array on this memory, which it keeps alive. Without ml_dtypes, bfloat16 values are returned as their bits (`uint16`)."""
+    """An array that shares this memory and keeps it alive. Without ml_dtypes, bfloat16 values are returned as their bits (`uint16`)."""
     array = np.asarray(memory)
     if memory.dtype == "bf16" and (dtype := bfloat16()) is not None:
         return array.view(dtype)
@@ -82,18 +82,18 @@ def multi_hot(bits: np.ndarray[Any, Any], n_classes: int) -> np.ndarray[Any, Any
 
 
 def widened_bfloat16(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Converts bfloat16 to float32. NumPy may only have the bits."""
+    """Converts bfloat16 to float32. Without ml_dtypes, `array` holds the bits."""
     return (array.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
 def as_torch(memory: _packds.Memory) -> Any:
-    """A tensor on this memory, which it keeps alive. Read-only memory is copied, because every tensor is writable."""
+    """A tensor that shares this memory and keeps it alive. Read-only memory is copied, because every tensor is writable."""
     array = np.asarray(memory)
     return tensor_of(array if array.flags.writeable else array.copy(), memory.dtype)
 
 
 def tensor_of(array: np.ndarray[Any, Any], dtype: str) -> Any:
-    """Converts an array to a tensor, on the same memory if PyTorch has its type. A bfloat16 array may consist of bits."""
+    """Converts an array to a tensor, without a copy if PyTorch has its type. A bfloat16 array may hold the bits."""
     import torch
 
     if dtype == "bf16":

@@ -22,7 +22,7 @@ _GEOMETRY = np.dtype(
 
 
 def _not_taken_apart(names: Sequence[str]) -> NoReturn:
-    """Raises an error that explains how to get the values. With a dict, `images, labels = batch` would assign the names."""
+    """Raises an error that explains how to get the values. Otherwise `images, labels = batch` would assign the names."""
     taken = ", ".join(f"batch[{name!r}]" for name in names)
     raise TypeError(
         f"a batch with names cannot be unpacked: use {taken}, pass as_tuple=True for tuples of these, "
@@ -33,9 +33,9 @@ def _not_taken_apart(names: Sequence[str]) -> NoReturn:
 class NamedBatch(MutableMapping[str, Any]):
     """The fields of a batch by name: `batch["image"]`.
 
-    It works like a dict, except that iterating over it is an error: `images, labels = batch` would assign the names.
-    `dict(batch)`, `**batch`, `keys()`, `values()` and `items()` work as usual, and PyTorch, JAX, Accelerate and Lightning treat
-    it as a mapping.
+    It works like a dict, except that iterating over it is an error, because `images, labels = batch` would assign the
+    names. `dict(batch)`, `**batch`, `keys()`, `values()` and `items()` work as usual, and PyTorch, JAX, Accelerate and
+    Lightning treat it as a mapping.
 
     >>> loader = packds.Loader("train.pack", batch_size=4, fields=["image", "label"])
     >>> for batch in loader:
@@ -70,7 +70,7 @@ class NamedBatch(MutableMapping[str, Any]):
     def __contains__(self, name: object) -> bool:
         return name in self._values
 
-    # The inherited methods of a mapping use `__iter__`.
+    # These methods replace inherited ones that use `__iter__`.
 
     def keys(self) -> KeysView[str]:
         """The names of the fields.
@@ -162,7 +162,7 @@ class Batch:
         padding: Number of samples at the end that were added only to fill the epoch's last batch.
         bad_samples: `(pack, sample, error)` for each sample that was skipped or replaced.
         packs: The index of each sample's pack in the list of packs, `[n]` int64; 0 if there is only one pack.
-        mix: `(partner, share)` if images were mixed: each image consists of `share` of itself, and the rest of its partner. In
+        mix: `(partner, share)` if images were mixed: each image consists of `share` of itself and `1 - share` of its partner. In
             a shortened batch, a partner may be a row that was cut off.
         is_lent: Whether arrays are the pack's own memory, which is read-only.
         is_copied: Whether arrays are copies, because the program holds too many batches.
@@ -181,7 +181,7 @@ class Batch:
         self.packs = np.asarray(native.packs()[:n_samples], np.int64)
         mix = native.mix()
         self.mix = None if mix is None else (as_numpy(mix[0])[:n_samples], as_numpy(mix[1])[:n_samples])
-        # Memory that the host borrowed was copied to the GPU.
+        # On a GPU, the arrays are copies of the borrowed memory.
         self.is_lent = native.is_lent and not on_gpu
         self.is_copied = native.is_copied
         self._geometry = native.geometry()
@@ -266,13 +266,13 @@ class Batch:
         return f"<packds.Batch: epoch {self.epoch}, step {self.step}, {len(self)} samples: {', '.join(self._values)}>"
 
 
-#: The libraries in which `NamedBatch` is registered as a tree.
+#: The libraries in which `NamedBatch` is registered as a pytree.
 _known_to: set[str] = set()
 
 
 def make_known() -> None:
-    """Registers `NamedBatch` as a tree, like a dict, in JAX and PyTorch if the program uses them. Both libraries check the exact
-    type, so being a mapping is not enough."""
+    """Registers `NamedBatch` as a pytree, like a dict, in JAX and PyTorch if the program uses them. Both libraries
+    check the exact type, so being a mapping is not enough."""
     for name in ("jax.tree_util", "torch.utils._pytree"):
         if (module := sys.modules.get(name)) is None or name in _known_to:
             continue

@@ -1,4 +1,4 @@
-"""Finds out who iterates over a dataset, by inspecting stack frames, because PyTorch and accelerate do not pass this on."""
+"""Finds out who iterates over a dataset, by inspecting stack frames, because PyTorch and accelerate do not provide this information."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from types import FrameType
 
 from ._errors import OptionError
 
-# The module that iterates over a prepared DataLoader. accelerate's launchers call all training code,
-# prepared or not.
+# The module of accelerate that iterates over a prepared DataLoader. Other modules of accelerate may call any training
+# code, prepared or not.
 _PREPARED = "accelerate.data_loader"
 
 

@@ -35,7 +35,7 @@ def text(name: str, value: Any) -> str:
 
 
 def truth(name: str, value: Any) -> bool:
-    """True or False, Python's or NumPy's."""
+    """A Python or NumPy bool."""
     if not isinstance(value, bool) and not (type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_")):
         raise OptionError(f"{name}: expected True or False, found {_short(value)}")
     return bool(value)

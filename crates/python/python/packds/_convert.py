@@ -230,7 +230,7 @@ def _given(command: str, values: Mapping[str, Any]) -> list[tuple[str, str]]:
             continue
         value = _TEXTS[name](value) if name in _TEXTS else value
         for one in value if name == "leave_out" else [value]:
-            # `str` writes NumPy's numbers differently.
+            # `item()` makes a NumPy number a Python number, whose `str` is what the native module parses.
             one = one.item() if isinstance(one, np.generic) else one
             given.append((name, os.fspath(one) if isinstance(one, os.PathLike) else str(one)))
     return given

@@ -16,12 +16,12 @@ from ._errors import OptionError
 #: A device for tests: the native module simulates a slow GPU, and tensors are on the CPU.
 SIMULATED = "simulated"
 
-# PyTorch's types with the same bits. Types that older versions lack become signed types,
+# PyTorch's types with the same bits. Older versions lack u16, u32 and u64, so signed types stand for them.
 _BITS = {
     "bool": "bool", "u8": "uint8", "i8": "int8", "u16": "int16", "i16": "int16", "u32": "int32", "i32": "int32",
     "u64": "int64", "i64": "int64", "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64",
 }  # fmt: skip
-# and then the next type that holds all values.
+# For each unsigned type, the next larger type that holds all its values, and the mask of its bits.
 _WIDER = {"u16": ("int32", 0xFFFF), "u32": ("int64", 0xFFFF_FFFF)}
 
 
@@ -31,13 +31,13 @@ def device_name(device: Any, output: str) -> str:
     Raises:
         OptionError: The device does not exist, or batches cannot be copied to it.
     """
-    known = "expected cpu, or with output='torch' cuda, cuda:0, ... or another device that this PyTorch has"
+    known = "expected cpu, or with output='torch' cuda, cuda:0, ... or another device that this PyTorch supports"
     if not isinstance(device, str) and type(device).__module__ != "torch":
         hint = f"pass 'cuda:{device}'" if isinstance(device, int) and not isinstance(device, bool) else None
         raise OptionError(f"device: {known}, found {device!r}", hint)
     name = str(device)
     kind = name.partition(":")[0]
-    # For GPUs, the native module reports what is missing. Without PyTorch's tensors, "cpu" is the only choice, which is
+    # For GPUs, the native module reports what is missing. Without PyTorch's tensors, only "cpu" is valid, which is
     # checked elsewhere.
     if name in ("cpu", SIMULATED) or kind == "cuda" or output != "torch":
         if kind == "cuda" and not re.fullmatch(r"cuda(:(0|[1-9][0-9]*))?", name):

@@ -103,7 +103,7 @@ class Columns(Mapping[str, np.ndarray[Any, Any]]):
 
     def __getitem__(self, name: str) -> np.ndarray[Any, Any]:
         if name not in self._names:
-            raise KeyError(f"{name!r} is not a column; there are {', '.join(self._names)}")
+            raise KeyError(f"{name!r} is not a column; the columns are {', '.join(self._names)}")
         if name in self._arrays:
             self._pack.still_good()
         else:
@@ -395,14 +395,14 @@ class Dataset(Sealed):
         names = _checks.names("fields", fields)
         missing = [name for name in names if name not in self._fields]
         if missing:
-            raise OptionError(f"there is no field {missing[0]!r}; there are {', '.join(self._fields)}")
+            raise OptionError(f"there is no field {missing[0]!r}; the fields are {', '.join(self._fields)}")
         return [self._fields[name] for name in names]
 
     def _sample(self, index: int) -> int:
         n = len(self)
         index = operator.index(index)
         if not -n <= index < n:
-            raise IndexError(f"{self.path}: sample {index} of {n}")
+            raise IndexError(f"{self.path}: no sample {index}: the pack has {n}")
         return index % n
 
     def _samples(self, index: Any) -> list[int]:
@@ -442,7 +442,7 @@ class Dataset(Sealed):
         shapes = {item.shape for item in items if isinstance(item, np.ndarray)}
         return np.stack(items) if field.kind == "image" and len(shapes) == 1 else items
 
-    # A pickled dataset consists of the path. Unpickling fails if the path has another pack.
+    # A pickled dataset holds the path and identifies the pack. Unpickling fails if another pack is at this path.
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopened, (self._absolute, self._pack.uuid, self._pack.file_len, self._checksums)

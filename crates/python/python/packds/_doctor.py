@@ -21,13 +21,13 @@ from ._dataset import PathLike
 from ._errors import Error, OptionError
 from ._loader import Loader
 
-#: The time, the fastest and the slowest batch in milliseconds, and whether there were too few batches.
+#: The typical, the fastest and the slowest batch in milliseconds, and whether there were too few batches.
 _Times = tuple[float, float, float, bool]
 _Step = Callable[[Any], Any]
 
 #: Shares of the duration: for steps alone, for unchanged training, and for everything else.
 _STEP, _TRAINED, _REST = 0.15, 0.25, 0.6
-#: The minimum number of batches of a run, if they arrive within this multiple of the run's time.
+#: Minimum number of batches in a run. To reach it, a run may take up to this multiple of its time.
 _LEAST_BATCHES, _PATIENCE = 10, 2
 #: Maximum number of samples that are timed one by one and kept for packing.
 _MOST_SAMPLES, _KEPT_SAMPLES = 256, 64
@@ -124,7 +124,7 @@ def doctor(
     True
 
     Args:
-        loader: A `packds.Loader`, or a PyTorch `DataLoader`. For a DataLoader, it also estimates the speed with a pack.
+        loader: A `packds.Loader`, or a PyTorch `DataLoader`. For a DataLoader, the report also estimates the speed with a pack.
         train_step: A function that is called with each batch of the loader.
         seconds: Approximate duration. Slow sources take up to twice as long.
         device: The device to which `train_step` moves batches by itself; by default the loader's device, or the first GPU if there
@@ -341,7 +341,8 @@ def _of_torch(loader: Any, train_step: _Step, seconds: float, device: Any) -> Do
     if not samples.comes_again:
         notes.append("the dataset is iterable: all waiting counts as `read`, and it is unknown what would shorten it")
     stages = samples.stages(n, loader.num_workers, cores)
-    # The combined rate of all workers counts. If batches took longer, the rest is the time to transfer them.
+    # If a batch took less time than its stages together, they are scaled down. If it took longer, the rest is the time
+    # to transfer it.
     alone = sum(stages)
     collate, transform, decode, warm, cold = (ms * min(1.0, source[0] / max(alone, 1e-9)) for ms in stages)
     collate += max(source[0] - alone, 0.0)
@@ -375,8 +376,8 @@ def _starts(loader: Any, loaded: _packds.Clock) -> list[str]:
     if loader.persistent_workers or not loader.num_workers or whole < steady * 1.1:
         return []
     return [
-        f"a batch takes {whole:.0f} ms of a whole epoch and {steady:.0f} ms in the middle of one: each epoch begins by starting workers, "
-        "which persistent_workers=True avoids"
+        f"a batch takes {whole:.0f} ms of a whole epoch and {steady:.0f} ms in the middle of one: each epoch begins by starting workers; "
+        "persistent_workers=True avoids this"
     ]
 
 
@@ -442,11 +443,11 @@ class _Samples:
         self._warm = waits
         self._cold = max(cold - wall, 0.0) if self.comes_again else 0.0
         self._collate = self._collated()
-        #: The causes of randomness. Cached samples do not have it.
+        #: Names of the random steps, which cached samples leave out.
         self.left_out = ", ".join(random_steps) or ("what makes samples differ each time" if self._differ else None)
 
     def _pass(self, get: Callable[[int], Any], within: float, again: bool = False) -> list[tuple[float, float]]:
-        """Wall and CPU seconds of samples, in order, until time is up. The second pass also finds out whether samples change."""
+        """Wall and CPU seconds of samples, in order, until time is up. The second pass also determines whether samples change."""
         started = time.perf_counter()
         times: list[tuple[float, float]] = []
         for index in self._indices:
@@ -486,7 +487,7 @@ def _worked() -> float:
         with open("/proc/thread-self/schedstat", encoding="ascii") as file:
             queued = int(file.read().split()[1]) / 1e9
     except (OSError, ValueError, IndexError):
-        # The kernel does not report it.
+        # The kernel does not report the waiting time.
         queued = 0.0
     return time.thread_time() + queued
 
@@ -588,7 +589,7 @@ def _converted(samples: list[Any], n: int, within: float) -> float | None:
         path = os.path.join(folder, "samples.pack")
         try:
             with warnings.catch_warnings():
-                # Warnings about a temporary pack are of no use to the user.
+                # Warnings about a temporary pack do not help the user.
                 warnings.simplefilter("ignore")
                 from_dataset(samples, path, keep_order=True, progress=False)
             with Loader(path, batch_size=max(1, len(samples)), rank=None) as loader:

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def warn(text: str, kind: type[Warning] = UserWarning, source: Any = None) -> None:
-    """Warns. The warning's location is the line of the program that called the package."""
+    """Issues a warning. Its location is the line of the program that called the package."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == os.path.dirname(__file__):
         level, frame = level + 1, frame.f_back
@@ -26,7 +26,7 @@ class Error(Exception):
     force=True replaces it
 
     Attributes:
-        hint: What to do about it, or None. The message includes it.
+        hint: What to do about the error, or None. The message includes it.
     """
 
     __module__ = "packds"

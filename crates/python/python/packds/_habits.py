@@ -11,11 +11,11 @@ from typing import ParamSpec, TypeVar
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-#: Minimum similarity of two names. Below this, a suggestion would be absurd.
+#: Minimum similarity of an unknown name and the name that is suggested instead.
 _ALIKE = 0.8
 
 _NO_WORKERS = "leave it out: there are no worker processes"
-_THREADS = "pass threads=, or leave it out: threads load as fast as training needs"
+_THREADS = "pass threads=, or leave it out: the default adapts to the training"
 _COPIES = "leave it out; device='cuda' copies batches to the GPU ahead of training"
 _PREFETCH = "pass prefetch=, or leave it out"
 _AUGMENT = "pass augment=, normalize= and dtype=; packds.torch.MapDataset takes functions"
@@ -28,7 +28,7 @@ _OUTPUT = "pass output='numpy', 'torch' or 'jax'"
 _LAYOUT = "pass layout='hwc', 'chw' or 'channels_last'"
 _WINDOW = "pass order='window', and window= as a number of chunks"
 
-#: Names of options in other loaders. Ours has these options under other names, or does not need them.
+#: Names of options in other loaders. packds has these options under other names, or does not need them.
 OF_LOADERS = {
     "shuffle": "order='random' or 'window' shuffles, and so does the default; order='sequential' does not",
     "shuffle_buffer": _WINDOW,
@@ -51,7 +51,7 @@ OF_LOADERS = {
     "batch": "pass batch_size=",
     "bs": "pass batch_size=",
     "drop_remainder": "pass drop_last=",
-    "epochs": "leave it out: iterating again is the next epoch; epoch= is the first one",
+    "epochs": "leave it out: iterating again starts the next epoch; epoch= sets the first one",
     "pin_memory": _COPIES,
     "pin_memory_device": _COPIES,
     "non_blocking": _COPIES,
@@ -147,8 +147,8 @@ OF_EXPORTS = {**_OF_FILES, "format": "pass to=", "shards": "pass shard=, the num
 def with_habits(
     owner: str, habits: Mapping[str, str], more: Iterable[str] = ()
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """A decorator that turns unknown options into errors. They list the known options: the function's own, and those that it
-    passes on."""
+    """A decorator that rejects unknown options. The error lists the known options: the function's own, and those that
+    it passes on."""
 
     def decorated(function: Callable[_P, _R]) -> Callable[_P, _R]:
         own = inspect.signature(function).parameters.values()
@@ -171,11 +171,11 @@ def with_habits(
 def _instead(name: str, known: list[str], habits: Mapping[str, str]) -> str:
     if name in habits:
         return f": {habits[name]}"
-    # `batchSize` is `batch_size`. Our own options take precedence.
+    # `batchSize` is treated like `batch_size`. Options of packds take precedence.
     meant = {_plain(one): one for one in [*habits, *known]}
     alike = difflib.get_close_matches(_plain(name), meant, 1, _ALIKE)
     if not alike:
-        return f"; there are {', '.join(known)}"
+        return f"; the options are {', '.join(known)}"
     one = meant[alike[0]]
     return f": is it {one}?" if one in known else f": for {one}, {habits[one]}"
 

@@ -1,4 +1,4 @@
-"""Batches for training, which threads of the native module load ahead."""
+"""Batches for training. Threads of the native module load them ahead."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class _Iteration:
         self.close()
 
 
-# Options for GPUs, and their values without a GPU.
+# Options for GPUs, and the values that they must have without a GPU.
 _HOST_VALUES = {"tier": "auto", "register": "staging", "jpeg": "host"}
 
 
@@ -112,7 +112,7 @@ def _cut(value: Any, n: int) -> Any:
 
 
 def _gpu_of(device: str, output: str, lend: bool, **asked: str) -> str | None:
-    """The number in the native module of the GPU for batches. None if they stay on the host."""
+    """The native module's number for the GPU that receives the batches. None if they stay on the host."""
     if output != "torch" or (number := number_of(device)) is None:
         for name, value in asked.items():
             if value != _HOST_VALUES[name]:
@@ -145,14 +145,14 @@ def _drops_last(drop_last: bool | None, order: str, n_packs: int) -> bool:
 
 
 def _left(epoch: _packds.Epoch) -> int:
-    """Number of batches that remain in an epoch, which is closed without taking any."""
+    """Closes an epoch without taking a batch. Returns the number of batches that remained."""
     left = epoch.left
     epoch.close()
     return left or 0
 
 
 def _number_of(epoch: _packds.Epoch) -> int:
-    """The number of an epoch that has just begun, and was not closed yet."""
+    """The number of an epoch that has just begun and is still open."""
     number = epoch.number
     assert number is not None
     return number
@@ -180,7 +180,7 @@ class Loader(Sealed):
         window: Number of chunks that are shuffled together in the order `window`.
         lanes: Number of parts of the epoch that are read in parallel: docs/reference/sampling.md, "Lanes".
         seed: The same seed, epoch and options give the same batches on any number of threads. With the default of 0, every run
-            has the same order and augmentation. None draws a seed from PyTorch's generator if it is imported, else from NumPy's;
+            has the same order and augmentation. None draws a seed from PyTorch's generator if PyTorch is imported, else from NumPy's;
             `torch.manual_seed` and `numpy.random.seed` seed these generators, and `loader.seed` is the result. All ranks need the
             same seed, so with several ranks None is an error.
         epoch: The epoch of the first iteration.
@@ -190,7 +190,7 @@ class Loader(Sealed):
         dtype: Element type of images: `u8`, `f16`, `bf16`, `f32`, or a type of NumPy or PyTorch.
         layout: `hwc`, `chw`, or with torch `channels_last`: the shape of `chw`, but the memory order of `hwc`.
         normalize: `dataset` (the pack's own mean and std), `imagenet`, or `(mean, std)` for values in 0..1.
-        augment: Words of docs/reference/augmentation.md, in a list or separated by commas: `"rrc224,flip,trivialaugment"`. That
+        augment: Operations of docs/reference/augmentation.md, in a list or separated by commas: `"rrc224,flip,trivialaugment"`. That
             page lists the corresponding torchvision transforms.
         rank: `env` (from torch.distributed or torchrun, else a single process), None, or `(rank, world)`.
         drop_last: Whether to drop samples that do not fill the last batch. By default they are dropped, except in the order
@@ -219,7 +219,7 @@ class Loader(Sealed):
             `file` also registers the mapped file, so that chunks, or batches stored in order, are copied from the page cache.
             With `tier="gpu-window"` and `checksums="off"`, `gds` registers the file with cuFile, so that chunks are read from
             disk directly into the GPU's memory (docs/reference/cuda.md). `stats()["copies"]` shows whether this worked.
-        jpeg: Where JPEG files are decoded, with a GPU: `host`, or `gpu` (by NVIDIA's nvJPEG, if `augment` has `rrc`), whose
+        jpeg: Where JPEG files are decoded, with a GPU: `host`, or `gpu` (by NVIDIA's nvJPEG, if `augment` has `rrc`). The GPU's
             pixels differ slightly from the host's (docs/reference/cuda.md). The host decodes files that the GPU cannot;
             `stats()["host_decoded"]` counts them, and `notices()` lists them.
         lend: Whether batches may be the pack's own memory if that saves a copy. Such arrays are read-only.
@@ -326,12 +326,13 @@ class Loader(Sealed):
         self._output = (output, layout, device, fields, as_tuple)
         self._plan = self._planned(self._native, self._options)
         self._number = whole("epoch", epoch, 32)
-        # An epoch without batches is an error here, not in the loop.
+        # An epoch without batches is reported here, not in the loop.
         self._native.steps(self._number)
         self._resume: str | None = None
         # Number of batches that remain after the saved state.
         self._resume_left = 0
-        # The running epoch and its number. The iteration itself is not kept, because it ends when its loop drops it.
+        # The running epoch and its number. The iteration itself is not stored here, because it must end when its loop
+        # drops it.
         self._open: tuple[_packds.Epoch, int] | None = None
         # The position and epoch of an iteration that ended early.
         self._last_state: tuple[int, str] | None = None
@@ -353,7 +354,7 @@ class Loader(Sealed):
         return Plan(self.datasets, native, *self._output, mixes=mixes(options["augment"]))
 
     def _warn(self) -> None:
-        """Warns of options that cost accuracy."""
+        """Warns about options that cost accuracy."""
         for doubt in [*self._native.doubts(), *self._unmixed()]:
             warn(doubt)
 
@@ -422,8 +423,8 @@ class Loader(Sealed):
         else:
             epoch = self._native.epoch_at(self._resume)
         number, self._resume = _number_of(epoch), None
-        # An iteration that ended early is resumed only from a saved state: the next iteration is the next
-        # epoch.
+        # An iteration that ended early is resumed only from a saved state. Otherwise the next
+        # iteration yields the next epoch.
         self._number = number + 1
         self._open = (epoch, number)
         self._last_state = None
@@ -607,11 +608,12 @@ class Loader(Sealed):
         self.close()
         options, native = self._options, self._native
         if self._is_drawn and (seed := seed_of(saved)) is not None:
-            # If the seed was drawn, the resumed run's seed is used.
+            # If this loader's seed was drawn at random, use the saved seed instead.
             options = options | {"seed": seed}
             native = self._make(options)
         native = native.resumed(saved)
-        # Rejected here, not when iterating. After an epoch's last batch comes the next epoch.
+        # Fails now, rather than when iterating, if no epoch remains. A state after the last batch of an epoch belongs
+        # to the next epoch.
         epoch = native.epoch_at(saved)
         self._native, self._options = native, options
         self._number, self._resume, self._last_state = _number_of(epoch), saved, None

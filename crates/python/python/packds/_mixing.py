@@ -30,7 +30,7 @@ def _mixer(datasets: Sequence[Dataset], field: Field) -> Mixer:
     if field.role == "labels":
         return lambda bits, partner, share: _mixed(multi_hot(as_numpy(bits), max(one.n_label_classes for one in datasets)), partner, share)
     if field.kind != "tensor":
-        text = f"images are mixed, and their label `{field.name}` is {field}, which cannot be mixed"
+        text = f"images are mixed, but their label `{field.name}` is {field}, which cannot be mixed"
         raise OptionError(text, "leave mixup and cutmix out, or leave the field out with fields=")
     if field.dtype in FLOATS:
         return lambda numbers, partner, share: _mixed(_floats(numbers), partner, share)
@@ -54,7 +54,7 @@ def _floats(memory: _packds.Memory) -> _Array:
 def _bits(name: str, rows: _Array) -> _Array:
     """Rows that mark each class as present or absent."""
     if ((rows != 0) & (rows != 1)).any():
-        text = f"images are mixed, and their label `{name}` has rows of whole numbers other than 0 and 1, which cannot be mixed"
+        text = f"images are mixed, but their label `{name}` has rows of whole numbers other than 0 and 1, which cannot be mixed"
         raise OptionError(text, "pack lists of class ids as 'labels', and numbers to predict as floats; or leave mixup and cutmix out")
     return rows
 

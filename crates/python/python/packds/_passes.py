@@ -8,17 +8,16 @@ import secrets
 import struct
 from collections.abc import Callable
 
-# A record: the process, the beginner of its pass (twice 64 bits), and the epoch, or a mark that it is not
-# set.
+# A record: the process, who began the pass (two numbers of 64 bits), and the epoch, or `_NOT_SET`.
 _RECORD = struct.Struct("<qqqq")
 _NOT_SET = -1
-# In place of the beginner: no pass begins, and the epoch is that of the next pass.
+# Takes the place of who began the pass. Such a record begins no pass, but sets the epoch of the next one.
 _NEXT = (0, -(1 << 63))
 _NAME = "packds-passes"
 
 
 class Passes:
-    """The epochs of the consecutive passes of a process, which makes batches itself or has workers that do.
+    """The epochs of consecutive passes of a process that makes batches itself or has workers that do.
 
     The process that holds a DataLoader is not notified when a pass begins, and its workers are often recreated for each pass.
     So all of them share a list in memory. Each process appends a record with a single write, and the kernel keeps such records
@@ -63,7 +62,7 @@ class Passes:
     def resume(self, holder: int, seed: int, epoch: int) -> None:
         """Sets the epoch of the pass that workers begin now, and the following epoch for the next pass."""
         # Resumed workers have the seed of the previous run, and a later pass of this run may have the same seed. The
-        # sign keeps the numbers different.
+        # inverted number distinguishes them.
         self._append(holder, (seed, ~self._begun), epoch)
 
     @property
@@ -79,7 +78,7 @@ class Passes:
             os.write(self._fd, _RECORD.pack(holder, *who, epoch))
 
     def _read(self, holder: int) -> tuple[int, dict[tuple[int, int], int]]:
-        """The next epoch, and the epoch of each pass so far by its beginner."""
+        """The next epoch, and the epoch of each pass so far, by who began it."""
         records = _RECORD.iter_unpack(os.pread(self._fd, os.fstat(self._fd).st_size, 0))
         # The initial epoch applies to every process.
         epoch, passes = next(records)[3], {}
@@ -93,7 +92,7 @@ class Passes:
                 epoch = passes[seed, begun] + 1
         return epoch, passes
 
-    # Bound here, because at exit Python clears modules before it destroys the last objects.
+    # `close` is bound as a default, because at exit Python clears modules before it destroys the last objects.
     def __del__(self, close: Callable[[int], None] = os.close) -> None:
         try:
             close(self._fd)

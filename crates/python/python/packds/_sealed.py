@@ -18,7 +18,7 @@ class Sealed:
     _sealed: frozenset[str] | None = None
 
     def _seal(self) -> None:
-        """Call it at the end of `__init__`."""
+        """Must be called at the end of `__init__`."""
         self._sealed = frozenset(name for name in self.__dict__ if not name.startswith("_"))
 
     if not TYPE_CHECKING:

@@ -23,7 +23,7 @@ _Channels = Union[float, Sequence[float]]
 Normalize = Union[str, None, "tuple[_Channels, _Channels]"]
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
-# A word that crops: its name, its size, and the rest.
+# An operation that crops: its name, its size, and the rest.
 _CROP = re.compile(r"\s*(rrc|crop|center)(\d+)(?:x(\d+))?(.*)", re.DOTALL)
 _RESIZE = re.compile(r"resize(\d+)(?:x(\d+))?")
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
@@ -77,7 +77,7 @@ def seed_of(state: str) -> int | None:
         seed = json.loads(state).get("seed")
         return None if seed is None else int(seed, 16)
     except (AttributeError, TypeError, ValueError):
-        # The function that reads the whole state reports what is wrong.
+        # An invalid state is reported later, when the whole state is read.
         return None
 
 
@@ -106,7 +106,7 @@ def subset(dataset: Dataset, samples: Any, order: str) -> list[int]:
 
 def weights_of(weights: Any, n_samples: int, least: int) -> list[float]:
     """A weight per sample: an array, a tensor or a list. An epoch must have `least` samples."""
-    # There may be millions, so only invalid input is checked item by item.
+    # There may be millions of weights, so they are checked item by item only if something is invalid.
     if hasattr(weights, "__array__") and (array := np.asarray(weights)).ndim == 1 and array.dtype.kind in "fiub":
         floats: list[float] = array.astype(np.float64).tolist()
     else:
@@ -202,7 +202,7 @@ def crop_of(augment: str | Sequence[str] | None) -> tuple[int, int] | None:
 
 
 def cropped_to(augment: str | Sequence[str] | None, size: Any) -> str:
-    """The words with another crop size. A `resize` before it is scaled, so that the crop shows the same part.
+    """The words with another crop size. A `resize` before the crop is scaled, so that the crop shows the same part.
 
     >>> cropped_to("rrc224:0.35-1,flip", 160), cropped_to(["crop32+4"], (24, 16)), cropped_to("resize72,center64", 96)
     ('rrc160:0.35-1,flip', 'crop24x16+4', 'resize108,center96')
@@ -223,8 +223,8 @@ def cropped_to(augment: str | Sequence[str] | None, size: Any) -> str:
 
 
 def _resized(width: str, height: str | None, before: tuple[int, int], after: tuple[int, int]) -> str:
-    """`resize` for another crop size, rounded to pixels. The short side is scaled by the larger factor of the two sides, so an
-    image that covered its crop still does."""
+    """`resize` for another crop size, rounded to pixels. The short side is scaled by the larger factor of the two
+    sides, so an image that covered its crop still covers it."""
     factors = [Fraction(new, max(old, 1)) for new, old in zip(after, before)]
     if height is None:
         return f"resize{_nearest(int(width) * max(factors))}"
@@ -259,7 +259,7 @@ def _check_once(augment: Sequence[str], normalize: Normalize, dtype: str | None,
         repeats.update(dtype=dtype is not None and word in PIXEL_TYPES, layout=layout is not None and word in ("hwc", "chw"))
         for name, is_repeated in repeats.items():
             if is_repeated:
-                raise OptionError(f"{name}: augment has {word!r}, which sets the same thing", "leave one of them out")
+                raise OptionError(f"{name}: {word!r} in augment already sets this", "leave one of them out")
 
 
 def _normalization(dataset: Dataset, image: Field | None, normalize: str | tuple[Any, Any]) -> str:

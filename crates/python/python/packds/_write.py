@@ -40,7 +40,7 @@ class _Field:
         if isinstance(kind, str) and kind in _KINDS:
             self.kind = kind
         elif isinstance(kind, str):
-            # A single number of this type.
+            # The field is a single number of this type.
             self.kind, self.dtype, self.shape = "array", dtype_name(kind), ()
         elif kind is None:
             raise OptionError(f"field {name!r}: its kind is unknown")
@@ -100,7 +100,7 @@ def _class_id(value: Any) -> int:
     return number
 
 
-#: The bits of bfloat16 if NumPy does not support it, in a type that nothing else uses.
+#: The type for the bits of bfloat16 if NumPy does not support bfloat16. No other array has this type.
 _BITS = np.dtype([("bf16", "<u2")])
 
 
@@ -183,7 +183,7 @@ def _as_bfloat16(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     with np.errstate(over="ignore"):
         bits = np.asarray(array, np.float32).view(np.uint32)
     rounded = (bits + np.uint32(0x7FFF) + ((bits >> 16) & np.uint32(1))) >> 16
-    # Rounding could turn NaN into infinity.
+    # Handle NaN separately, because rounding could turn it into infinity.
     quiet = (bits >> 16) | np.uint32(0x40)
     nearest = np.where(np.isnan(bits.view(np.float32)), quiet, rounded).astype(np.uint16)
     _check_finite(array, (nearest & 0x7FFF) == 0x7F80, "bfloat16")
@@ -281,7 +281,7 @@ class Writer:
         **options: Any,
     ) -> None:
         self.report: dict[str, Any] | None = None
-        # A writer without samples has nothing to lose, so it counts as closed.
+        # Without samples, closing would write nothing, so the writer counts as closed.
         self._is_over = True
         self._dst = _checks.path("dst", dst)
         self._classes = [] if classes is None else _checks.names("classes", classes)
@@ -533,7 +533,7 @@ def _samples(dataset: Any) -> Iterator[Any]:
         # A PyArrow table.
         return (row for batch in dataset.to_batches() for row in batch.to_pylist())
     if hasattr(dataset, "read_next_batch"):
-        # A PyArrow table that is read in pieces.
+        # A PyArrow table that is read in batches.
         return (row for batch in dataset for row in batch.to_pylist())
     if hasattr(dataset, "to_pylist") and hasattr(dataset, "schema"):
         # A part of a PyArrow table.

@@ -328,7 +328,7 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
         if loader.epoch == epoch and not (resume is not None and resume["is_over"]):
             with loader:
                 for batch in loader:
-                    # A DataLoader iterates over it.
+                    # A plain dict, because a DataLoader iterates over the batch.
                     yield dict(batch) if isinstance(batch, NamedBatch) else batch
         begun.loader = None
 
@@ -428,7 +428,7 @@ class _Share(Loader):
     """The batches of one process or worker."""
 
     def _warn(self) -> None:
-        # The dataset has saved it.
+        # The dataset has already issued the loader's warnings.
         pass
 
 
@@ -438,7 +438,7 @@ class _Begun:
     def __init__(self, epoch: int, loader: Loader) -> None:
         self.process = os.getpid()
         self.epoch = epoch
-        #: None after its last batch.
+        #: None after the last batch of the pass.
         self.loader: Loader | None = loader
 
 

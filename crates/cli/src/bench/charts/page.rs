@@ -15,7 +15,7 @@ const METHOD: [&str; 5] = [
     "The limits are minimal loops on the same machine in the same run: copying the pixels of a batch, decoding PNG files of the same pixels from memory, and reading the same bytes from disk.",
 ];
 
-/// A column: heading, whether it is numeric, and the cell of a run.
+/// A column: its heading, whether it is numeric, and a function that returns the cell of a run.
 type Column = (&'static str, bool, fn(&FormatRow, &RunRow) -> Cell);
 
 /// The text of a cell and its sort key.
