@@ -3,9 +3,10 @@
 use crate::area::Area;
 use crate::format::ImageFormat;
 
-/// The variants show who caused the error: the file (`UnknownFormat`, `OtherFormat`, `Empty`, `Malformed`,
+/// The variants show what caused the error: the file (`UnknownFormat`, `OtherFormat`, `Empty`, `Malformed`,
 /// `Truncated`), a limit (`TooManyPixels`, `OutOfMemory`), this library (`Unsupported`), or the caller (`WrongBuffer`,
-/// `NotSingleChannel`, `EmptyArea`, `AreaOutside`, `InvalidArgument`). No variant contains a path. The caller adds it.
+/// `NotSingleChannel`, `EmptyArea`, `AreaOutside`, `InvalidArgument`). No variant contains a path. The caller can add
+/// it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PixelError {

@@ -63,7 +63,7 @@ fn bmp() -> Vec<u8> {
     bytes
 }
 
-/// One digit for each sample, so that no cut leaves a shorter number.
+/// One digit for each sample, so that truncation never leaves a shorter number.
 fn plain() -> Vec<u8> {
     let samples: Vec<String> = pixels(1).iter().map(|value| (value % 10).to_string()).collect();
     format!("P2 {WIDTH} {HEIGHT} 9\n{}", samples.join(" ")).into_bytes()

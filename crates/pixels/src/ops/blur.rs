@@ -189,7 +189,8 @@ fn sum_row(row: &[f32], channels: usize, weights: &[f32], out: &mut [u8]) {
     }
 }
 
-/// The sums around `N` values, starting at `x`, in a row that is padded by all weights except the first.
+/// The sums around `N` values, starting at `x`, in a row that is padded on each side for all weights except the middle
+/// one.
 #[inline(always)]
 fn values_around<const N: usize>(row: &[f32], channels: usize, x: usize, weights: &[f32]) -> [f32; N] {
     let middle = x + weights.len().saturating_sub(1) * channels;

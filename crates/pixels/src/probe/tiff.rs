@@ -283,7 +283,7 @@ pub(crate) fn tiff_colors(bytes: &[u8]) -> TiffColors {
 pub(super) fn check_end(bytes: &[u8]) -> Result<(), PixelError> {
     let entries = Entries::open(bytes).ok_or_else(|| missing("directory"))?;
     if entries.end().is_none() {
-        return Err(PixelError::truncated(ImageFormat::Tiff, "the directory refers beyond the end"));
+        return Err(PixelError::truncated(ImageFormat::Tiff, "the directory refers to data beyond the end"));
     }
     let Some(strips) = entries.strips() else { return Err(missing("strips or tiles")) };
     for index in 0..strips.0.count.min(MAX_VALUES) {
