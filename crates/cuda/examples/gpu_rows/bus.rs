@@ -6,7 +6,7 @@ use packds_reader::arena::Arena;
 use super::{Bench, Ended, KIB, bytes, name_of, rate};
 
 impl Bench {
-    /// Part d, row 1.
+    /// Prints the speeds of copies.
     pub(super) fn bus(&self) -> Ended {
         let arena = Arena::new(1, self.largest)?;
         let mut slot = arena.try_take().ok_or("the arena has no slot")?;

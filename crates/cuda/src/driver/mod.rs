@@ -53,7 +53,7 @@ pub struct Memory {
 /// One device with its driver. Calls may come from any thread. They do not change the thread's current context.
 ///
 /// Any call that can fail may return [`CudaError::Call`], also because of work that was queued earlier. Other errors
-/// are named at each call.
+/// are documented for each call.
 #[expect(clippy::missing_errors_doc, reason = "the error that all calls share is described above")]
 pub trait Driver: fmt::Debug + Send + Sync {
     /// The name of the device, for messages.
@@ -116,7 +116,8 @@ pub trait Driver: fmt::Debug + Send + Sync {
     /// The event is from [`event`](Self::event) and is not used again.
     unsafe fn drop_event(&self, event: Event);
 
-    /// Makes `event` happen when all work queued on `stream` so far is complete. This replaces its previous record.
+    /// Records `event` on `stream`: it happens when all work queued so far is complete. This replaces its previous
+    /// record.
     ///
     /// # Safety
     /// The event and the stream exist.

@@ -62,7 +62,7 @@ impl Copies {
         }
     }
 
-    /// What the user should know about how `what` is copied. `None` if nothing special was requested.
+    /// A message for the user about how `what` are copied. `None` if nothing special was requested.
     pub(crate) fn told(&self, what: &str) -> Option<String> {
         match self {
             Self::Staged => None,
@@ -81,8 +81,8 @@ pub(crate) struct RegisteredFile {
 }
 
 impl RegisteredFile {
-    /// Tests the map of a pack and registers it. `dirtied` counts the pages that the system was asked to write. The
-    /// error says why registering is not possible.
+    /// Tests the map of a pack and registers it. `dirtied` returns the number of pages that became dirty since the
+    /// system started. The error says why registering is not possible.
     fn new(
         driver: &Arc<dyn Driver>,
         pack: &Arc<Pack>,
@@ -141,7 +141,7 @@ pub(super) fn middle(pack: &Pack) -> Range<usize> {
     start..len.min(start.saturating_add(COMPARED_BYTES))
 }
 
-/// Whether pages stay clean after they are registered and unregistered. Otherwise the whole dataset would be written
+/// Checks that pages stay clean when they are registered and unregistered. Otherwise the whole dataset would be written
 /// back.
 fn keeps_clean(driver: &dyn Driver, map: &[u8], dirtied: &mut dyn FnMut() -> Option<u64>) -> Result<(), String> {
     let pages = to_u64(map.len()) / PAGE_BYTES;
@@ -158,7 +158,7 @@ fn keeps_clean(driver: &dyn Driver, map: &[u8], dirtied: &mut dyn FnMut() -> Opt
             return Ok(());
         }
     }
-    let text = "this driver marks all of a registered file as dirty when it is released, or other processes write too much to be sure";
+    let text = "this driver marks the whole registered file as dirty when it is released, or other processes write too much to tell";
     Err(text.to_owned())
 }
 
@@ -227,7 +227,7 @@ mod tests {
         tried(&driver, &[PAGES / 2 - 1]).unwrap();
         tried(&driver, &[5 * PAGES, PAGES, 0]).unwrap();
         let dirty = tried(&driver, &[PAGES, PAGES / 2, PAGES, PAGES]).unwrap_err();
-        assert!(dirty.contains("marks all of a registered file as dirty"), "{dirty}");
+        assert!(dirty.contains("marks the whole registered file as dirty"), "{dirty}");
         let untold = tried(&driver, &[]).unwrap_err();
         assert!(untold.contains("does not report"), "{untold}");
         assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));

@@ -12,8 +12,8 @@
 //! - Another loader may have owned the memory. It released the memory after all of this was complete.
 //!
 //! The wait does not need memory, and it does not make the GPU idle longer: the stream would wait equally long, and the
-//! batches in the other slots come first. Separate space for each batch in flight would be as large as the ring again,
-//! and its reuse would raise the same question.
+//! batches in the other slots come first. Separate space for each batch in flight would be as large as the ring itself,
+//! and reusing it would raise the same question.
 //!
 //! Files do not change from the call until `uploaded`, because the reaper keeps their slot. A decoder may wait for
 //! earlier batches.

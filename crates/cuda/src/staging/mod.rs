@@ -18,7 +18,7 @@
 //! - The user's memory is written on the user's own stream, so later work on that stream is ordered after it.
 //!
 //! Neither the loader's threads nor the user's threads wait for the GPU in any of this. The exceptions are windows of
-//! chunks, and files, as described there.
+//! chunks and JPEG files: see the modules `window` and `files`.
 //!
 //! After a driver failure, copying and writing stop. Every batch returns the error, and slots are released, so no
 //! thread waits for them.
@@ -329,8 +329,7 @@ impl Receiver for Ring {
     }
 }
 
-/// A ring, with what batches need besides its slots: the registered file, the window of chunks, or the decoder of
-/// files.
+/// A ring, and what batches need besides its slots: the registered file, the window of chunks, or the decoder of files.
 #[derive(Debug)]
 pub(crate) struct RingWith<T> {
     /// Declared first, because the other fields must outlive it.

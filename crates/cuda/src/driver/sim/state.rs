@@ -21,14 +21,14 @@ pub(super) struct State {
     pub(super) registered: BTreeMap<u64, u64>,
     /// Registered memory that is read-only: maps of files.
     pub(super) maps: BTreeSet<u64>,
-    /// How maps fail.
+    /// How handling files fails, if it should fail.
     pub(super) map_failure: Option<MapFailure>,
     pub(super) copied_from_maps: u64,
     /// Number of open files for reads into device memory.
     pub(super) files: usize,
     /// Decoders reject JPEG files that contain this text.
     pub(super) refused_jpeg: Option<Vec<u8>>,
-    /// Number of batches with rejected files.
+    /// Number of batches that contained rejected files.
     pub(super) refusals: u64,
     /// Decoders write pixels as soon as they are called, before their stream gets there.
     pub(super) decodes_early: bool,
