@@ -90,7 +90,7 @@ pub(crate) fn percentile(mut values: Vec<f64>, percent: usize) -> f64 {
 
 /// A count, for rates and shares.
 #[must_use]
-#[expect(clippy::cast_precision_loss, reason = "rates and shares have few digits")]
+#[expect(clippy::cast_precision_loss, reason = "rates and shares need few digits")]
 pub fn to_f64(n: u64) -> f64 {
     n as f64
 }

@@ -23,7 +23,7 @@ const GRAY: &str = "image files in a pack are decoded as RGB, but these images h
 
 enum Way {
     Readers(Open),
-    /// A pack, and the augmentation that gives the reference's pixels. It may be empty.
+    /// A pack, and the augmentation that gives the reference's pixels. The augmentation may be empty.
     Pack(PathBuf, String),
 }
 
@@ -157,7 +157,7 @@ impl Written {
         let files = self.files.as_ref().ok();
         FormatRow {
             format: self.entry.name.to_owned(),
-            // The title names work that other formats do not have to do.
+            // Decoding the original files is more work than other formats have, so the title says it.
             title: match (&self.entry.make, &reference.images) {
                 (Make::EncodedPack, Some(_)) => format!("{}: original files", self.entry.title),
                 _ => self.entry.title.to_owned(),
@@ -172,7 +172,7 @@ impl Written {
     }
 }
 
-/// Exports and syncs to disk. Returns what the format could not hold.
+/// Exports and syncs to disk. Returns notes about data that the format cannot store.
 fn run_export(
     how: &Export,
     reference: &Reference,
