@@ -7,7 +7,7 @@ use serde::Serialize;
 /// A result with its limit.
 #[derive(Debug, Clone, Serialize)]
 pub struct Figure {
-    /// What was measured.
+    /// The name of the result.
     pub name: &'static str,
     /// Images per run.
     pub n_images: usize,
@@ -68,7 +68,7 @@ impl Pairs {
         (ratios.iter().copied().fold(f64::MAX, f64::min), ratios.iter().copied().fold(0.0, f64::max))
     }
 
-    /// Index of the pair whose own time is closest to the median.
+    /// Index of the pair in which our time is closest to our median.
     #[must_use]
     pub fn median_run(&self) -> usize {
         let median = self.ours();

@@ -141,7 +141,7 @@ impl CudaDevice {
             return host(None);
         }
         let Some(holdable) = probe.holdable()? else {
-            let too_many = || "there are too many of them".to_owned();
+            let too_many = || "there are too many images".to_owned();
             let why = probe.against_holding()?.unwrap_or_else(too_many);
             let why = format!("the images cannot be kept on the GPU: {why}");
             return match wanted {
@@ -180,7 +180,7 @@ impl CudaDevice {
         })
     }
 
-    /// A device for a loader with these options that decodes JPEG files within the limits. The default limits include
+    /// A device that decodes JPEG files within the limits, for a loader with these options. The default limits include
     /// nearly all of the loader's files. The host decodes all other files, and the files that nvJPEG rejects. The
     /// pixels come from nvJPEG and may differ slightly from the host's.
     ///

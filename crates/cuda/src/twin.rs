@@ -58,7 +58,7 @@ pub fn emit(emission: &Emission, inputs: Inputs<'_>, out: &mut [u8]) -> Result<(
     }
 }
 
-/// Mixes each image with the previous image, in its state before mixing.
+/// Mixes each image with the previous image as it was before mixing.
 fn mix(emission: &Emission, shares: &[Share], item: usize, out: &mut [u8]) -> Result<(), CudaError> {
     let before = out.to_vec();
     let named = |float: &FloatType| type_word(Some(*float)) == emission.ty;

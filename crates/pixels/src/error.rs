@@ -71,9 +71,9 @@ pub enum PixelError {
     /// A buffer from the caller has the wrong length.
     #[error("wrong buffer: expected {expected} bytes, found {found}")]
     WrongBuffer {
-        /// Bytes needed.
+        /// The expected length in bytes.
         expected: usize,
-        /// Bytes given.
+        /// The actual length in bytes.
         found: usize,
     },
     /// A mask must have one channel: palette indices, gray values or bits.

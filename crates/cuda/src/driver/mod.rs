@@ -52,8 +52,8 @@ pub struct Memory {
 
 /// One device with its driver. Calls may come from any thread. They do not change the thread's current context.
 ///
-/// Any call that can fail may return [`CudaError::Call`], also because of work that was queued earlier. Other errors
-/// are documented for each call.
+/// Any call that can fail may return [`CudaError::Call`], even if only work that was queued earlier has failed. Other
+/// errors are documented for each call.
 #[expect(clippy::missing_errors_doc, reason = "the error that all calls share is described above")]
 pub trait Driver: fmt::Debug + Send + Sync {
     /// The name of the device, for messages.

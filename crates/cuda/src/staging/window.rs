@@ -89,7 +89,7 @@ pub(super) struct State {
     of_chunk: BTreeMap<u64, usize>,
     /// The places that each slot of the ring holds.
     held: Vec<BTreeSet<usize>>,
-    /// How many times slots took places.
+    /// A counter that increases whenever a slot takes a place.
     taken: u64,
 }
 

@@ -161,8 +161,9 @@ impl Decoder {
     /// only the rows and columns inside the crop are decoded. The pixels are still equal to those of a full decode, and
     /// a truncated file is always an error.
     ///
-    /// # Errors Any `PixelError`: an error in the file, an exceeded limit, or `WrongBuffer`. After an error, the
-    /// contents of `out` are unspecified.
+    /// # Errors
+    /// Any `PixelError`: an error in the file, an exceeded limit, or `WrongBuffer`. After an error, the contents of
+    /// `out` are unspecified.
     pub fn render_into(&mut self, bytes: &[u8], geometry: &Geometry, out: &mut [u8]) -> Result<Rendered, PixelError> {
         let info = self.admit(bytes)?;
         self.render_probed(bytes, &info, geometry, out)
@@ -170,7 +171,8 @@ impl Decoder {
 
     /// Like `render_into`, with a new buffer.
     ///
-    /// # Errors Any `PixelError` except `WrongBuffer`.
+    /// # Errors
+    /// Any `PixelError` except `WrongBuffer`.
     pub fn render(&mut self, bytes: &[u8], geometry: &Geometry) -> Result<Image, PixelError> {
         let info = self.admit(bytes)?;
         let (width, height) = geometry.output_size(info.width, info.height, info.orientation);

@@ -150,8 +150,8 @@ impl Affine {
         }
     }
 
-    /// Pillow's nearest filter for maps that map rows to rows, or whose positions do not fit in 16.16 bits. It
-    /// accumulates positions.
+    /// Pillow's nearest filter for maps that map rows to rows, or whose positions do not fit in 16.16 bits. It computes
+    /// positions by repeated addition.
     fn step<const N: usize>(&self, picture: &Picture<'_, N>, fill: [u8; N], out: &mut [[u8; N]]) {
         let [a, b, c, d, e, f] = self.matrix;
         let (mut first_x, mut first_y) = (c + b * 0.5 + a * 0.5, f + e * 0.5 + d * 0.5);

@@ -13,7 +13,7 @@ const LANES: usize = 32;
 /// Maximum kernel size, in pixels.
 const MAX_KERNEL: u32 = 4095;
 
-/// Blurs images. Its memory is reused.
+/// Blurs images, reusing its memory.
 #[derive(Debug, Default)]
 pub struct Blur {
     kernel: Kernel,

@@ -5,7 +5,7 @@ use super::fastest;
 use crate::decode::{byte_count, usize_of};
 use crate::error::PixelError;
 
-/// Sharpens images. Its memory is reused.
+/// Sharpens images, reusing its memory.
 #[derive(Debug, Default)]
 pub struct Sharpen {
     /// Copies of the row above and the current row.

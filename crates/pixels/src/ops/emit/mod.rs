@@ -35,8 +35,9 @@ impl Emit {
     /// deviations in 0 to 1. Without `normalize`, every value becomes `value / 255`. Without a float type, bytes are
     /// only rearranged to `layout`.
     ///
-    /// # Errors `InvalidArgument` if there are no channels, if a channel does not have a finite mean and a positive
-    /// finite deviation, or if `normalize` is given without a float type.
+    /// # Errors
+    /// `InvalidArgument` if there are no channels, if a channel does not have a finite mean and a positive finite
+    /// deviation, or if `normalize` is given without a float type.
     pub fn new(
         channels: usize,
         normalize: Option<(&[f32], &[f32])>,
