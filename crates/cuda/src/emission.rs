@@ -9,7 +9,7 @@ pub(crate) const BLOCK: (u32, u32) = (32, 8);
 /// Number of image rows that each row of threads writes. It is more than 1, so that loading the table costs little per
 /// row.
 const LINES_EACH: u32 = 4;
-/// Maximum number of images in a grid. More images are processed in turns.
+/// Maximum number of images in a grid. With more images, each block processes several of them.
 const MOST_IMAGES: u32 = 65_535;
 
 /// A launch for `n` images of one size.

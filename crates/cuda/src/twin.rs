@@ -35,7 +35,7 @@ pub struct Inputs<'a> {
 /// Writes all images of `emission` to `out`. It ignores the addresses and uses the data in `inputs`.
 ///
 /// # Errors
-/// [`CudaError::Use`] if the slices do not match the numbers.
+/// [`CudaError::Use`] if the slices do not match the sizes in `emission`.
 pub fn emit(emission: &Emission, inputs: Inputs<'_>, out: &mut [u8]) -> Result<(), CudaError> {
     show(emission, inputs, out)?;
     let item = index(emission.width) * index(emission.height) * index(emission.channels);

@@ -1,4 +1,5 @@
-//! Damaged, truncated and lying files give errors. They never cause a panic or an allocation of a declared size.
+//! Damaged and truncated files, and files with false headers, give errors. They never cause a panic or an allocation of
+//! a declared size.
 //!
 //! The files are generated here. They are the smallest valid image of each format, with some bytes changed.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]

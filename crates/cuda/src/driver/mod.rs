@@ -52,7 +52,7 @@ pub struct Memory {
 
 /// One device with its driver. Calls may come from any thread. They do not change the thread's current context.
 ///
-/// Any call that can fail may return [`CudaError::Call`], even if only work that was queued earlier has failed. Other
+/// Any call that can fail may return [`CudaError::Call`], even if the failed work was queued by an earlier call. Other
 /// errors are documented for each call.
 #[expect(clippy::missing_errors_doc, reason = "the error that all calls share is described above")]
 pub trait Driver: fmt::Debug + Send + Sync {
@@ -212,8 +212,8 @@ pub struct JpegFile<'a> {
 pub trait JpegDecoder: fmt::Debug + Send + Sync {
     /// Queues the decoding of files to interleaved pixels of 1 or 3 `channels`, as stored: EXIF orientation is ignored.
     /// It may wait for earlier work. The pixels are complete when the stream has executed the work. But they may be
-    /// written as soon as this is called, before the stream gets there. Returns the files that it rejects because they
-    /// are damaged or unsupported. In this case, no work is queued, and the pixels are unspecified.
+    /// written as soon as this is called, before the stream reaches this work. Returns the files that it rejects
+    /// because they are damaged or unsupported. In this case, no work is queued, and the pixels are unspecified.
     ///
     /// # Safety
     /// From the call until the work is done, the files do not change, and no other code uses the device memory of their

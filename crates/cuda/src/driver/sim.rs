@@ -135,7 +135,7 @@ impl SimDriver {
     }
 
     /// Makes JPEG decoders write pixels as soon as they are called, even for batches that they reject, and again when
-    /// their stream gets there.
+    /// their stream reaches the batch.
     pub fn decode_early(&self) {
         self.shared.lock().decodes_early = true;
     }

@@ -2,12 +2,12 @@
 //!
 //! Each slot's part of the mirror is followed by space for the pixels of all its files. They are decoded on the copy
 //! stream, so they are complete at `uploaded`. But the stream does not order the start of decoding: a hardware decoder
-//! may write pixels as soon as it is called, before the stream gets there. Therefore no queued work may use the slot's
-//! space when the decoder is called. The space has these users:
+//! may write pixels as soon as it is called, before the stream reaches the batch. Therefore no queued work may use the
+//! slot's space when the decoder is called. The space has these users:
 //!
 //! - The kernel reads the pixels of the slot's previous batch. The loader's thread waits for `emitted`.
-//! - The decoder wrote these pixels. This was complete before the slot became free, because the reaper keeps the slot
-//!   until `uploaded` has happened.
+//! - The decoder wrote these pixels. It was done before the slot became free, because the reaper keeps the slot until
+//!   `uploaded` has happened.
 //! - A decoder that rejected files of the same batch may have written pixels. It has finished doing so.
 //! - Another loader may have owned the memory. It released the memory after all of this was complete.
 //!

@@ -30,7 +30,7 @@ pub(super) struct State {
     pub(super) refused_jpeg: Option<Vec<u8>>,
     /// Number of batches that contained rejected files.
     pub(super) refusals: u64,
-    /// Decoders write pixels as soon as they are called, before their stream gets there.
+    /// Decoders write pixels as soon as they are called, before their stream reaches the batch.
     pub(super) decodes_early: bool,
     /// Decoders fail in the middle of a batch.
     pub(super) fails_decoding: bool,
