@@ -40,7 +40,7 @@ pub struct ConvertBench {
     pub runs: usize,
     /// Number of the user's images.
     pub n_files: usize,
-    /// State of the page cache: all files were read before.
+    /// State of the page cache. It is warm, because all files were read before.
     pub cache: &'static str,
     /// Seed of the order.
     pub seed: u64,

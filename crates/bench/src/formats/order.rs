@@ -1,4 +1,4 @@
-//! Assigns samples to batches in three orders. Every format uses the same ones.
+//! Assigns samples to batches in three orders. Every format uses the same orders.
 
 use packds_system::{to_u64, to_usize};
 use std::ops::Range;

@@ -194,7 +194,8 @@ fn run_export(
         ..ExportOptions::default()
     };
     let report = export(&reference.pack, path, &options, progress)?;
-    // The export syncs what it wrote. Folders of many files are synced here, so that nothing is written back later.
+    // An export to one file syncs the file. The files of an export to a folder are synced here, so that nothing is
+    // written back later.
     for file in files_of(path)? {
         let synced = File::open(&file).and_then(|file| file.sync_all());
         synced.map_err(BenchError::io(&file))?;

@@ -77,7 +77,7 @@ pub struct LoadBench {
     pub first_batches: Vec<FirstBatch>,
     /// Milliseconds to resume from a saved state, until the loader's threads are running.
     pub resume_ms: f64,
-    /// Images per second of the first epoch, which verifies checksums, including opening the pack.
+    /// Images per second of the first epoch, which verifies checksums. The time includes opening the pack.
     pub first_epoch_images_per_s: f64,
     /// Number of images of the first epoch that were timed.
     pub first_epoch_images: u64,

@@ -88,7 +88,8 @@ fn ours(loader: &Loader, epoch: u32, n_batches: u64) -> Result<(Duration, Vec<Du
     Ok((time, gaps))
 }
 
-/// Images per second if the consumer reads every byte once. `None` if batches are copied, which reads them too.
+/// Images per second if the consumer reads every byte once. `None` if batches are copied, because copying already reads
+/// every byte.
 pub(crate) fn read_once(loader: &Loader, options: &LoadBenchOptions) -> Result<Option<f64>, BenchError> {
     let most = Duration::from_secs_f64(options.seconds / 2.0);
     let started = Instant::now();

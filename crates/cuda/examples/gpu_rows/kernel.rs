@@ -139,7 +139,7 @@ impl Bench {
         Ok(to)
     }
 
-    /// Bytes read and written per second if `half` bytes are copied.
+    /// Bytes read plus bytes written per second, for a copy of `half` bytes.
     fn copy_rate(&self, memory: DevicePtr, half: usize, stream: Stream) -> Result<f64, Box<dyn std::error::Error>> {
         let copied = self.time(&[stream], || {
             for _ in 0..LAUNCHES {

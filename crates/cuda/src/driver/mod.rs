@@ -92,7 +92,7 @@ pub trait Driver: fmt::Debug + Send + Sync {
     /// [`CudaError::Use`] if the driver does not support it.
     unsafe fn register_read_only(&self, host: *const u8, bytes: usize) -> Result<(), CudaError>;
 
-    /// Ends [`register`](Self::register) or [`register_read_only`](Self::register_read_only).
+    /// Undoes [`register`](Self::register) or [`register_read_only`](Self::register_read_only).
     ///
     /// # Safety
     /// The memory is registered, and no queued work reads it.
@@ -161,7 +161,7 @@ pub trait Driver: fmt::Debug + Send + Sync {
     unsafe fn copy_within(&self, from: DevicePtr, to: DevicePtr, bytes: usize, stream: Stream)
     -> Result<(), CudaError>;
 
-    /// Opens a file for reads from the disk into device memory that bypass the CPU.
+    /// Opens a file for reads from the disk into device memory, bypassing the CPU.
     ///
     /// # Errors
     /// [`CudaError::Use`] if such reads are not supported here.

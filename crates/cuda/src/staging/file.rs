@@ -35,7 +35,8 @@ const COMPARED_BYTES: usize = 1 << 20;
 pub(crate) enum Copies {
     /// Through staging memory.
     Staged,
-    /// Through staging memory, although registering the file or reading from the disk was requested. Has the reason.
+    /// Through staging memory, although registering the file or reading from the disk was requested. Contains the
+    /// reason.
     Refused(String),
     /// From the registered file.
     File(Arc<RegisteredFile>),
@@ -90,7 +91,7 @@ impl RegisteredFile {
     ) -> Result<Self, String> {
         let told = |error: CudaError| error.to_string();
         if let Some(trial) = pack.bytes_unchecked().get(..TRIAL_BYTES) {
-            // Write back dirty pages now, because they are not counted again.
+            // Write back dirty pages first, because pages that are already dirty would not be counted.
             let synced = pack.file().and_then(File::sync_data);
             synced.map_err(|error| format!("the file cannot be synced: {error}"))?;
             keeps_clean(driver.as_ref(), trial, dirtied)?;

@@ -32,7 +32,7 @@ pub(super) struct Kernel {
     weights: Vec<f32>,
 }
 
-/// The inputs of the row loop besides the kernel.
+/// The inputs of the row loop, except the kernel.
 #[derive(Debug)]
 pub(super) struct Rows<'a> {
     source: &'a [u8],

@@ -34,7 +34,7 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// The grid for an index to be built.
+    /// The grid of an index that is about to be built.
     pub(super) fn new(headers: &Headers<'_>) -> Self {
         let step = (ENTRY_PIXELS / headers.mcu_size().0).max(1);
         Self::with_step(headers, step)

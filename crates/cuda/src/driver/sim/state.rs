@@ -77,7 +77,7 @@ impl State {
         (z ^ (z >> 31)) % below.max(1)
     }
 
-    /// A stream with a first step that can run now.
+    /// A stream whose first step can run now.
     pub(super) fn ready(&mut self) -> Option<u64> {
         let can = |op: &Op| match op.kind {
             Kind::Wait { event, record } => {

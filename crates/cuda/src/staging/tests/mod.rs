@@ -415,7 +415,7 @@ fn assert_resident_equals_host(pack: &Arc<Pack>, words: &str, seed: u64) {
 
 #[test]
 fn a_resident_set_gives_the_hosts_batches() {
-    // The number is not a multiple of the chunk size or the batch size.
+    // The number of samples is not a multiple of the chunk size or the batch size.
     let (_folder, pack) = pack(173);
     let all = [
         "",

@@ -131,7 +131,7 @@ fn chunks_are_staged_where_the_file_cannot_be_registered() {
         assert!(told.contains("through staging memory, because") && told.contains(why), "{told}");
         assert_eq!(driver.mapped_bytes(), 0);
     }
-    // A second loader has the same map.
+    // A second loader uses the same map.
     let driver = sim(3);
     let (first, _) = registering(&mapped, &driver).unwrap();
     assert_eq!(driver.mapped_bytes(), pack.file_len());
