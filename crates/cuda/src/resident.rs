@@ -83,7 +83,7 @@ impl Tables {
         let tables = Self { taps, driver: Arc::clone(driver), resampling };
         // SAFETY: the arena outlives the registration, which ends below.
         unsafe { driver.register(slot.as_ptr(), slot.len())? };
-        // SAFETY: both have this many bytes, and the code waits until the copy is done.
+        // SAFETY: source and destination have this many bytes, and the code waits until the copy is done.
         let copied = unsafe { driver.copy_in(slot.as_ptr(), tables.taps, len, end.stream) };
         let waited = end.wait();
         // SAFETY: the copy is done, or the driver has failed and does nothing any more.

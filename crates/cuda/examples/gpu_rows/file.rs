@@ -124,7 +124,7 @@ impl Bench {
         let stream = self.driver.stream()?;
         let time = self.time(&[stream], || {
             for piece in map.chunks(self.largest) {
-                // SAFETY: both have this many bytes, and `time` waits until the copies are done.
+                // SAFETY: source and destination have this many bytes, and `time` waits until the copies are done.
                 unsafe {
                     self.driver.copy_in(piece.as_ptr(), device, piece.len(), stream)?;
                 }

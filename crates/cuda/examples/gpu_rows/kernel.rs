@@ -129,7 +129,7 @@ impl Bench {
         let to = self.driver.allocate(bytes(all.len()), "the inputs of launches")?;
         // SAFETY: the arena outlives the registration, which ends below.
         unsafe { self.driver.register(slot.as_ptr(), slot.len())? };
-        // SAFETY: both have this many bytes, and the code waits until the copy is done.
+        // SAFETY: source and destination have this many bytes, and the code waits until the copy is done.
         unsafe {
             self.driver.copy_in(slot.as_ptr(), to, all.len(), stream)?;
         }

@@ -109,7 +109,7 @@ impl Bench {
             unsafe { self.driver.free(*memory) };
         }
         for stream in streams {
-            // SAFETY: it is not used again.
+            // SAFETY: the stream is not used again.
             unsafe { self.driver.drop_stream(*stream) };
         }
     }
@@ -117,7 +117,7 @@ impl Bench {
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        // SAFETY: it is not used again.
+        // SAFETY: the event is not used again.
         unsafe { self.driver.drop_event(self.done) };
     }
 }

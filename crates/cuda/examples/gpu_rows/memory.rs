@@ -136,7 +136,7 @@ impl Bench {
         let device = self.driver.allocate(bytes(len), "copies")?;
         let copied = |stream: Stream| {
             self.time(&[stream], || {
-                // SAFETY: both have this many bytes, and `time` waits until the copies are done.
+                // SAFETY: source and destination have this many bytes, and `time` waits until the copies are done.
                 unsafe { self.driver.copy_in(memory.as_ptr(), device, len, stream) }
             })
         };
