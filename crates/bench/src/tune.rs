@@ -490,7 +490,7 @@ fn why(run: &TuneRun, tried: &[&TuneRun], least: f64, step_ms: f64) -> String {
     format!("training waits {wait:.2} ms per batch, {share:.1} % of its time: {cheap}; {help}; {more}")
 }
 
-/// Whether more threads or prefetch would help. If they were tried, they would not, because otherwise they would be
+/// Whether more threads or prefetch would help. Values that were tried would not help, or they would have been
 /// recommended.
 fn more_of(run: &TuneRun, tried: &[&TuneRun]) -> String {
     let effect = |seen: bool| {

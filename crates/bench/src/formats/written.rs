@@ -157,7 +157,8 @@ impl Written {
         let files = self.files.as_ref().ok();
         FormatRow {
             format: self.entry.name.to_owned(),
-            // Decoding the original files is more work than other formats have, so the title says it.
+            // The title says that these are the original files, because decoding them can be more work than in other
+            // formats.
             title: match (&self.entry.make, &reference.images) {
                 (Make::EncodedPack, Some(_)) => format!("{}: original files", self.entry.title),
                 _ => self.entry.title.to_owned(),
