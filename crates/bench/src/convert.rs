@@ -40,7 +40,7 @@ pub struct ConvertBench {
     pub runs: usize,
     /// Number of the user's images.
     pub n_files: usize,
-    /// State of the page cache: all files were read before.
+    /// State of the page cache. It is warm, because all files were read before.
     pub cache: &'static str,
     /// Seed of the order.
     pub seed: u64,
@@ -55,7 +55,7 @@ pub struct ConvertBench {
 }
 
 impl ConvertBench {
-    /// As JSON: the raw conversion at the top level, and all results below.
+    /// The JSON form. The raw conversion's values are also at the top level.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut all = match serde_json::to_value(&self.raw) {
@@ -107,10 +107,10 @@ pub fn bench_convert(
     })
 }
 
-/// Number of images that makes a decoding run long enough.
+/// Number of images for a decoding run that is long enough to time.
 const ENOUGH_TO_DECODE: usize = 1000;
-/// Number of images that makes a copying run long enough. With fewer, starting threads and filling buffers would
-/// dominate.
+/// Number of images for a copying run that is long enough to time. With fewer, starting threads and filling buffers
+/// would dominate.
 const ENOUGH_TO_COPY: usize = 10_000;
 
 struct Bench {
@@ -157,7 +157,7 @@ impl Bench {
         let mut peak = 0;
         for run in 0..=self.runs {
             progress.begin(&self.run_name(name, run))?;
-            // Flush the output of earlier runs to disk and remove it, so that the next run does not pay for it.
+            // Flush the output of earlier runs to disk and remove it, so that it does not slow down the next run.
             rustix::fs::sync();
             let limit_time = limit()?;
             match std::fs::remove_file(&output) {
@@ -230,7 +230,7 @@ impl Bench {
         peak_rss_bytes: u64,
         stages: Map<String, Value>,
     ) -> Figure {
-        #[expect(clippy::cast_precision_loss, reason = "a rate has few digits")]
+        #[expect(clippy::cast_precision_loss, reason = "a rate needs few digits")]
         let (images, bytes) = (self.workload.listing.len() as f64, bytes as f64);
         Figure {
             name,

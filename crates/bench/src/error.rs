@@ -45,7 +45,7 @@ pub enum BenchError {
     Disagree {
         /// The format.
         format: String,
-        /// The order in which it was read.
+        /// The order in which the samples were read.
         order: String,
         /// The checksum of the images.
         expected: String,

@@ -1,4 +1,4 @@
-//! The machine that runs a benchmark, and memory used.
+//! Properties of the machine that runs a benchmark, and memory and CPU time of the process.
 
 use std::time::Duration;
 
@@ -45,8 +45,8 @@ impl Machine {
     }
 }
 
-/// Whether the virtual machine's memory balloon has negotiated free page reporting (bit 5 of its
-/// features, VIRTIO 1.2 section 5.5.3), and the kernel has blocks of the size from which it reports.
+/// Whether the virtual machine's memory balloon has negotiated free page reporting (bit 5 of its features, VIRTIO 1.2
+/// section 5.5.3), and the kernel has memory blocks large enough to be reported.
 fn reports_free_pages() -> bool {
     const BIT: usize = 5;
     const LARGEST_ORDER: i64 = 10;

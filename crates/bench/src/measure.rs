@@ -7,7 +7,7 @@ use serde::Serialize;
 /// A result with its limit.
 #[derive(Debug, Clone, Serialize)]
 pub struct Figure {
-    /// What was measured.
+    /// The name of the result.
     pub name: &'static str,
     /// Images per run.
     pub n_images: usize,
@@ -68,7 +68,7 @@ impl Pairs {
         (ratios.iter().copied().fold(f64::MAX, f64::min), ratios.iter().copied().fold(0.0, f64::max))
     }
 
-    /// Index of the pair whose own time is closest to the median.
+    /// Index of the pair in which our time is closest to our median.
     #[must_use]
     pub fn median_run(&self) -> usize {
         let median = self.ours();
@@ -90,7 +90,7 @@ pub(crate) fn percentile(mut values: Vec<f64>, percent: usize) -> f64 {
 
 /// A count, for rates and shares.
 #[must_use]
-#[expect(clippy::cast_precision_loss, reason = "rates and shares have few digits")]
+#[expect(clippy::cast_precision_loss, reason = "rates and shares need few digits")]
 pub fn to_f64(n: u64) -> f64 {
     n as f64
 }

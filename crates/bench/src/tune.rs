@@ -20,8 +20,8 @@ use crate::load::{augment_words, cache, parse_augment};
 use crate::machine::{Machine, processor_time};
 use crate::measure::{percentile, to_f64};
 
-/// Waits that differ by less than this share of a step count as equal, because runs of the same configuration vary as
-/// much.
+/// Waits that differ by less than this share of a step count as equal, because runs of the same configuration vary by
+/// as much.
 const ALIKE: f64 = 0.01;
 /// If waiting for batches is less than this share of all waiting, most waiting is at the start and end of epochs.
 const MOSTLY: f64 = 0.5;
@@ -31,7 +31,8 @@ const LEAST_BATCHES: usize = 10;
 const SLEEP_SLACK: Duration = Duration::from_micros(500);
 /// Minimum number of batches per epoch to measure a wait, because the first batch also waits for the epoch to start.
 const LEAST_STEPS: u64 = 2;
-/// Number of slots besides those for prefetched batches: one for the batch in use, and one for the requested batch.
+/// Number of slots in addition to those for prefetched batches: one for the batch in use, and one for the requested
+/// batch.
 const IN_USE: usize = 2;
 
 /// Prefetch depth.
@@ -111,7 +112,7 @@ pub struct TuneBench {
     pub batch_cut_to: Option<u32>,
     /// The results, one per configuration.
     pub runs: Vec<TuneRun>,
-    /// Time that an epoch takes besides its batches, at its start and end, in the recommended configuration.
+    /// Time that an epoch takes in addition to its batches, at its start and end, in the recommended configuration.
     pub fixed_cost_ms: Option<f64>,
     /// Recommended settings; `None` if the pack is too small for every batch size.
     pub recommended: Option<Recommended>,
@@ -130,7 +131,8 @@ pub struct TuneRun {
     pub batch: u32,
     /// Number of measured waits.
     pub batches: usize,
-    /// Wait per batch, without the first of an epoch. `None` if the pack is so small that epochs have only one batch.
+    /// Wait per batch, not counting the first batch of each epoch. `None` if the pack is so small that epochs have only
+    /// one batch.
     pub wait_ms: Option<Wait>,
     /// Share of time spent waiting, including the start and end of epochs. The criterion for recommendations.
     pub wait_share: f64,
@@ -181,7 +183,7 @@ impl TuneBench {
         largest_batch(self.n_samples)
     }
 
-    /// Batch sizes that are too large for the pack.
+    /// The batch sizes whose wait cannot be measured, because the pack is too small.
     #[must_use]
     pub fn too_large(&self) -> Vec<u32> {
         let unmeasured = self.runs.iter().filter(|run| run.wait_ms.is_none());
@@ -414,7 +416,7 @@ impl Wait {
 }
 
 impl Recommended {
-    /// Whether this is the configuration of that run.
+    /// Whether this is the configuration of `run`.
     #[must_use]
     pub fn is(&self, run: &TuneRun) -> bool {
         (self.threads, self.prefetch, self.batch) == (run.threads, run.prefetch, run.batch)
@@ -427,9 +429,9 @@ fn wait_in_steps(run: &TuneRun) -> f64 {
     run.wait_share / (1.0 - run.wait_share).max(1e-9)
 }
 
-/// For each batch size, the cheapest configuration (fewest threads, then least memory) whose wait is about as short as
-/// the shortest. Overall, the configuration with the largest batch whose wait is about as short as any, because larger
-/// steps train more. Configurations without a measured wait are ignored.
+/// For each batch size, the cheapest configuration (fewest threads, then least memory) with about the shortest wait.
+/// Overall, the configuration with the largest batch among those with about the shortest wait, because larger steps
+/// train more. Configurations without a measured wait are ignored.
 fn recommend(runs: &[TuneRun], step_ms: f64) -> (Option<Recommended>, Vec<Recommended>) {
     let measured = runs.iter().filter(|run| run.wait_ms.is_some());
     let runs: Vec<&TuneRun> = measured.collect();
@@ -468,7 +470,7 @@ fn why(run: &TuneRun, tried: &[&TuneRun], least: f64, step_ms: f64) -> String {
     let cheap = match tried {
         [_] => "the only configuration tried for this batch size".to_owned(),
         _ => format!(
-            "the cheapest ({}, {}) whose wait is about as short as the shortest, {:.1} % of the time",
+            "the cheapest ({}, {}) with about the shortest wait, {:.1} % of the time",
             counted(run.threads, "thread"),
             counted(run.slots, "slot"),
             least / (1.0 + least) * 100.0
@@ -488,7 +490,8 @@ fn why(run: &TuneRun, tried: &[&TuneRun], least: f64, step_ms: f64) -> String {
     format!("training waits {wait:.2} ms per batch, {share:.1} % of its time: {cheap}; {help}; {more}")
 }
 
-/// Whether more threads or prefetch would help. If they had waited less, they would be recommended.
+/// Whether more threads or prefetch would help. Values that were tried would not help, or they would have been
+/// recommended.
 fn more_of(run: &TuneRun, tried: &[&TuneRun]) -> String {
     let effect = |seen: bool| {
         if seen { "would not help" } else { "were not tried" }
@@ -550,7 +553,7 @@ mod tests {
 
     #[test]
     fn what_waits_between_epochs_is_not_recommended_over_what_does_not() {
-        // Batches do not wait. But epochs of large batches are short, and each one has a start.
+        // There is almost no wait for batches. But epochs of large batches are short, and each epoch has a start.
         let waiting = |share, run| TuneRun { wait_share: share, ..run };
         let runs = [
             waiting(0.085, run(64, 2, 4, 0.03)),

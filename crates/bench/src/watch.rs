@@ -1,4 +1,4 @@
-//! Receives progress of a benchmark and can cancel it. The command displays it.
+//! Receives progress of a benchmark and can cancel it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,4 +1,5 @@
-// Turns pixels into finished images in one pass: gather, window, flip, colours, normalization, type and layout, erasing and mixing.
+// Turns pixels into finished images in one pass: gathering, windows, flips, colours, normalization, type and layout,
+// erasing and mixing.
 //
 // Each value of a channel is looked up in a table of 256 results that the host computed, so it equals the host's value bit
 // for bit in every type. Only colours and mixing compute with floats, with the same operations as the host. The file is valid
@@ -90,7 +91,7 @@ struct Emission {
     u32 reserved;
 };
 
-// The source positions of an output.
+// The source positions of an output position, and their weights.
 struct Tap {
     u32 start, n;
     const int *weights;
@@ -104,7 +105,7 @@ struct Line {
     u32 image, y;
 };
 
-// The position in a side of `side` pixels to show at `at`; -1 if the padding colour is shown.
+// The position on a side of `side` pixels that is shown at position `at`; -1 if the padding colour is shown.
 DEVICE int shown(int at, int side, u32 padding) {
     if (at >= 0 && at < side) return at;
     if (padding == CONSTANT) return -1;
@@ -135,7 +136,7 @@ DEVICE float number_of(u32 type, u32 bits) {
         if (exponent == 0x7c00) single.bits += 0x70000000;
         else if (exponent != 0) single.bits += 0x38000000;
         else {
-            // Below the smallest normal half. Exact, because both have few bits.
+            // A subnormal half. The sum is exact, because both terms have few bits.
             single.bits += 0x38800000;
             single.value = PLUS(single.value, -6.103515625e-05f);
         }
@@ -156,10 +157,10 @@ DEVICE u32 bits_of(u32 type, float value) {
     if (type == BRAINS) return (single.bits + 0x7fff + (single.bits >> 16 & 1)) >> 16;
     u32 sign = single.bits >> 16 & 0x8000;
     single.bits &= 0x7fffffff;
-    // From 65520 on, the nearest half is infinity.
+    // Values of 65520 and above round to infinity.
     if (single.bits >= 0x477ff000) return sign | 0x7c00;
     if (single.bits < 0x38800000) {
-        // Adding a half shifts the bits to their place and rounds them.
+        // Adding 0.5 moves the bits to the right place and rounds them.
         single.value = PLUS(single.value, 0.5f);
         return sign | (single.bits - 0x3f000000);
     }
@@ -207,7 +208,8 @@ DEVICE int limited(int sum) {
     return sum < 0 ? 0 : sum > 255 ? 255 : sum;
 }
 
-// The byte of channel `c` in column `x` of a line's resized area. Resizes one axis, then the other, with bytes in between.
+// The byte of channel `c` in column `x` of a line's resized area. Resizes one axis, rounds to bytes, then resizes the
+// other.
 DEVICE u32 resampled(const struct Emission *e, const struct Line *line, u32 x, u32 c) {
     struct Tap inner = tap_of(e->taps + line->frame.across, x), outer = tap_of(e->taps + line->frame.down, line->at);
     u64 inner_step = e->channels, outer_step = line->frame.row_bytes;
@@ -253,7 +255,7 @@ DEVICE u32 value(const struct Emission *e, const struct Line *line, const u32 *t
 // A line, and the line that it is mixed with.
 struct Pair {
     struct Line own, other;
-    const struct Share *share; // null: it is not mixed
+    const struct Share *share; // null if the line is not mixed
 };
 
 // Whether images are mixed, each with the image before it.
@@ -330,7 +332,7 @@ DEVICE struct Pixel shown_pixel(const struct Emission *e, const struct Line *lin
     return pixel;
 }
 
-// Pillow's luma (ITU-R 601). For one channel, its byte.
+// Pillow's luma (ITU-R 601). With one channel, its byte.
 DEVICE u32 luma(struct Pixel pixel, u32 channels) {
     if (channels != 3) return pixel.of[0];
     return (pixel.of[0] * 19595 + pixel.of[1] * 38470 + pixel.of[2] * 7471 + 0x8000) >> 16;
@@ -342,12 +344,12 @@ DEVICE u32 blended(u32 value, u32 base, float factor) {
     return !(sum > 0.0f) ? 0 : sum >= 255.0f ? 255 : (u32)sum;
 }
 
-// The value minus a share of it. Ties round up.
+// The value minus the fraction `by` of it. Ties round up.
 DEVICE u32 darkened(u32 value, double by) {
     return (u32)PLUS_64(TIMES_64((double)value, PLUS_64(1.0, -by)), 0.5);
 }
 
-// The hue of a colour as a byte; 0 for gray. Rounds like the host, and so like Pillow.
+// The hue of a colour as a byte; 0 for gray. Rounds like the host and Pillow.
 DEVICE u32 hue_of(struct Pixel pixel, u32 high, u32 range) {
     u32 to_red = high - pixel.of[0], to_green = high - pixel.of[1], to_blue = high - pixel.of[2];
     u32 plus = to_green, minus = to_red;
@@ -360,7 +362,7 @@ DEVICE u32 hue_of(struct Pixel pixel, u32 high, u32 range) {
     return (u32)TIMES_64((double)(float)(circle >= 1.0 ? PLUS_64(circle, -1.0) : circle), 255.0);
 }
 
-// Rotates the hue of a colour by a share of the circle, with hue and saturation as bytes.
+// Rotates the hue of a colour by the fraction `factor` of the circle. Hue and saturation are rounded to bytes.
 DEVICE struct Pixel turned(struct Pixel pixel, float factor) {
     u32 red = pixel.of[0], green = pixel.of[1], blue = pixel.of[2];
     u32 high = red > green ? red : green, low = red < green ? red : green;
@@ -400,7 +402,7 @@ DEVICE struct Pixel adjusted(struct Pixel pixel, u32 channels, struct ColorOp co
     return pixel;
 }
 
-// A pixel of a line after the first `n` operations of its image. Their means must be known.
+// A pixel of a line after the first `n` operations of its image. `means` must be complete for these operations.
 DEVICE struct Pixel colored(const struct Emission *e, const struct Line *line, const u8 *means, u32 x, u32 n) {
     struct Pixel pixel = shown_pixel(e, line, x);
     const struct ColorOp *colors = e->colors + (u64)line->image * e->n_colors;
@@ -458,7 +460,7 @@ DEVICE void colored_line(const struct Emission *e, const u32 *table, const u8 *m
     }
 }
 
-// For launches without patches, mixing, resizing and colours: the compiler removes their code.
+// For launches without patches, mixing, resizing and colour changes. The compiler removes the code for these.
 KERNEL emit(const struct Emission e) {
     SHARED u32 table[MOST_CHANNELS * VALUES];
     struct Emission plain = e;

@@ -112,8 +112,8 @@ impl CudaDevice {
         self.why.as_deref()
     }
 
-    /// The device for a loader with these options. It is in the requested tier, otherwise in the tier that the GPU's
-    /// memory allows. In the resident tier, the dataset is loaded before this returns.
+    /// The device for a loader with these options. It is in the requested tier, or, if none is requested, in the tier
+    /// that the GPU's memory allows. In the resident tier, the dataset is loaded before this returns.
     ///
     /// # Errors
     /// [`LoadError`] if images are requested on the GPU but cannot be there, or if a resident dataset cannot be loaded
@@ -141,7 +141,7 @@ impl CudaDevice {
             return host(None);
         }
         let Some(holdable) = probe.holdable()? else {
-            let too_many = || "there are too many of them".to_owned();
+            let too_many = || "there are too many images".to_owned();
             let why = probe.against_holding()?.unwrap_or_else(too_many);
             let why = format!("the images cannot be kept on the GPU: {why}");
             return match wanted {
@@ -180,7 +180,7 @@ impl CudaDevice {
         })
     }
 
-    /// The device for a loader with these options. It decodes JPEG files within the limits. The default limits include
+    /// A device that decodes JPEG files within the limits, for a loader with these options. The default limits include
     /// nearly all of the loader's files. The host decodes all other files, and the files that nvJPEG rejects. The
     /// pixels come from nvJPEG and may differ slightly from the host's.
     ///
@@ -262,8 +262,8 @@ fn told(survey: &FileSurvey) -> String {
     let (n, of) = (survey.n_admitted, survey.n_inspected);
     let more = if survey.lacks_memory { "; with smaller batches or fewer slots, larger files would fit" } else { "" };
     format!(
-        "the GPU decodes JPEG files of up to {file_bytes} bytes, {pixel_bytes} bytes of pixels and {side} pixels on the longer side, {n} of the {of} \
-         inspected images; the host decodes the others{more}"
+        "the GPU decodes JPEG files of up to {file_bytes} bytes, {pixel_bytes} bytes of pixels and {side} pixels on the longer side \
+         ({n} of the {of} inspected images); the host decodes the others{more}"
     )
 }
 
@@ -300,7 +300,7 @@ impl Device for CudaDevice {
     }
 }
 
-/// Makes a ring that needs nothing except slots.
+/// A ring that needs only slots.
 fn ring_with(driver: Arc<dyn Driver>, images: Images) -> Attach<dyn Receiver> {
     Box::new(move |ring| Ok(Arc::new(Ring::new(driver, Arc::clone(ring), images)?)))
 }

@@ -6,9 +6,10 @@ use crate::driver::DevicePtr;
 
 /// Size of a block: threads per row, and rows.
 pub(crate) const BLOCK: (u32, u32) = (32, 8);
-/// Number of image rows that each row of threads writes. With several, loading the table costs little.
+/// Number of image rows that each row of threads writes. It is more than 1, so that loading the table costs little per
+/// row.
 const LINES_EACH: u32 = 4;
-/// Maximum number of images in a grid. More images are processed in turns.
+/// Maximum number of images in a grid. With more images, each block processes several of them.
 const MOST_IMAGES: u32 = 65_535;
 
 /// A launch for `n` images of one size.
@@ -63,16 +64,16 @@ pub struct Emission {
 /// An entry point of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// Has no feature of the other entry points.
+    /// Without the features of the other entry points.
     Plain,
-    /// Sets values, mixes or resamples.
+    /// Also supports patches, mixing and resampling.
     Changed,
-    /// Changes colours, and has all features of `Changed`.
+    /// Also supports everything in `Changed`, and colour operations.
     Colored,
 }
 
 impl Emission {
-    /// Blocks in the grid: along the rows of an image, and along the images.
+    /// Number of blocks in the grid: along the rows of an image, and along the images.
     #[must_use]
     pub fn grid(&self) -> (u32, u32) {
         // A block that needs the mean of an image writes the whole image, so that the mean is computed only once.

@@ -43,7 +43,7 @@ packds_system::named!(Tier {
 
 impl Tier {
     /// The tier for a dataset of this size. It is resident if it takes at most 3/5 of the free memory, because a model
-    /// needs memory too.
+    /// also needs memory.
     #[must_use]
     pub const fn of(bytes: u64, free: u64) -> Self {
         if bytes <= free / 5 * 3 { Self::Resident } else { Self::Host }
@@ -83,7 +83,7 @@ impl Tables {
         let tables = Self { taps, driver: Arc::clone(driver), resampling };
         // SAFETY: the arena outlives the registration, which ends below.
         unsafe { driver.register(slot.as_ptr(), slot.len())? };
-        // SAFETY: both have this many bytes, and the code waits until the copy is done.
+        // SAFETY: source and destination have this many bytes, and the code waits until the copy is done.
         let copied = unsafe { driver.copy_in(slot.as_ptr(), tables.taps, len, end.stream) };
         let waited = end.wait();
         // SAFETY: the copy is done, or the driver has failed and does nothing any more.
@@ -144,7 +144,7 @@ impl Drop for Resident {
     }
 }
 
-/// A stream with an event that marks its end.
+/// A stream, and an event that marks the end of its work.
 pub(crate) struct End {
     driver: Arc<dyn Driver>,
     pub(crate) stream: Stream,

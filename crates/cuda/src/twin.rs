@@ -35,7 +35,7 @@ pub struct Inputs<'a> {
 /// Writes all images of `emission` to `out`. It ignores the addresses and uses the data in `inputs`.
 ///
 /// # Errors
-/// [`CudaError::Use`] if the slices do not match the numbers.
+/// [`CudaError::Use`] if the slices do not match the sizes in `emission`.
 pub fn emit(emission: &Emission, inputs: Inputs<'_>, out: &mut [u8]) -> Result<(), CudaError> {
     show(emission, inputs, out)?;
     let item = index(emission.width) * index(emission.height) * index(emission.channels);
@@ -58,7 +58,7 @@ pub fn emit(emission: &Emission, inputs: Inputs<'_>, out: &mut [u8]) -> Result<(
     }
 }
 
-/// Mixes each image with the previous one, as the previous one was before mixing.
+/// Mixes each image with the previous image as it was before mixing.
 fn mix(emission: &Emission, shares: &[Share], item: usize, out: &mut [u8]) -> Result<(), CudaError> {
     let before = out.to_vec();
     let named = |float: &FloatType| type_word(Some(*float)) == emission.ty;

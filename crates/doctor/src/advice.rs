@@ -1,5 +1,5 @@
-//! What to change, and the expected gain. Each change modifies the times of the stages, which then go through the same
-//! model.
+//! Suggests changes and predicts their gains: each change modifies the times of some stages, and the model computes the
+//! new rate.
 
 use std::num::NonZero;
 
@@ -7,7 +7,7 @@ use packds_system::Opt;
 
 use crate::model::{Case, Level, Overlap, Stages};
 
-// Options of conversions.
+// Options of `packds convert`.
 const CHUNK: Opt = Opt::new("chunk");
 const CODEC: Opt = Opt::new("codec");
 const MODE: Opt = Opt::new("mode");
@@ -156,7 +156,7 @@ fn of_batches(case: &Case, stages: &Stages) -> Vec<Candidate> {
     let mut all = Vec::new();
     if let Some(as_bytes) = facts.as_bytes {
         let (copy, transform) = (stages.copy * as_bytes.bytes, as_bytes.transform.min(stages.transform));
-        let text = "batches as u8, with normalization and floats on the device";
+        let text = "batches as u8, normalized and converted to floats on the device";
         let bytes = Candidate::stages(case, "normalization", text, Stages { copy, transform, ..*stages });
         all.push(bytes.by(LoaderOption::Bytes));
     }
@@ -181,14 +181,14 @@ fn of_reading(case: &Case, stages: &Stages) -> Vec<Candidate> {
         all.push(window.by(LoaderOption::Window));
     }
     if let Some(read) = facts.long_read {
-        let text = format!("larger chunks: `packds convert {}`; reads are too short for this disk", CHUNK.in_command());
+        let text = format!("larger chunks: `packds convert {}`; reads are too small for this disk", CHUNK.in_command());
         all.push(Candidate::stages(case, "chunk size", text, Stages { read, ..*stages }));
     }
     if !case.reads_from_disk() {
         all.extend(codec(case));
         return all;
     }
-    // Neither a disk nor memory can be faster than the page cache was.
+    // No disk and no memory can be faster than the measured page cache.
     let least = case.time(Level::PageCache).ms;
     // Twice the speed is a plausible upgrade. The ladder shows the gain of an even faster disk.
     let text = "a disk twice as fast, or the data on a local one";
@@ -207,7 +207,7 @@ fn of_reading(case: &Case, stages: &Stages) -> Vec<Candidate> {
 /// drops to zero.
 fn codec(case: &Case) -> Option<Candidate> {
     let text = format!(
-        "no compression: `packds convert {} none`; chunks come from memory, so `read` is decompression (this rate is the upper limit)",
+        "no compression: `packds convert {} none`; chunks come from memory, so `read` is decompression (this rate is an upper bound)",
         CODEC.in_command()
     );
     case.facts.is_compressed.then(|| Candidate::batch("codec", text, case.time(Level::RawSample).ms))
@@ -220,7 +220,7 @@ fn of_packs(case: &Case, stages: &Stages) -> Vec<Candidate> {
     if let Some(part) = facts.needed {
         let after = Stages { decode: stages.decode * part, read: stages.read * part, ..*stages };
         let text = format!(
-            "smaller images: `packds convert {} encoded {} max:N`; they are larger than the crops need",
+            "smaller images: `packds convert {} encoded {} max:N`; the images are larger than the crops need",
             MODE.in_command(),
             RESIZE.in_command()
         );

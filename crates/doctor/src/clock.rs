@@ -2,7 +2,7 @@
 
 use crate::model::Time;
 
-/// Number of slices per run, from which the spread is computed.
+/// Number of slices per run. The spread is computed from the slices.
 const SLICES: usize = 5;
 /// Minimum number of slices for a spread. A slice has at least two batches.
 const FEW: usize = 3;
@@ -103,7 +103,7 @@ impl Clock {
     }
 }
 
-/// The time from the spans between batches.
+/// Computes the time per batch and its spread from the times between batches.
 fn of_spans(spans: &[f64]) -> Time {
     let means = slices(spans.len() / 2).map(|(from, to)| {
         // Slices consist of pairs of batches.

@@ -166,7 +166,7 @@ fn write_advice(report: &Report, out: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
-/// A rate in whole images. A dash if unknown.
+/// A rate in whole images per second. A dash if it is unknown.
 fn whole(images_per_s: f64) -> String {
     if images_per_s > 0.0 { format!("{images_per_s:.0}") } else { "-".to_owned() }
 }

@@ -19,7 +19,7 @@ use packds_reader::plan::{Order, OrderKind};
 
 /// Number of runs that share the time limit.
 const RUNS: u32 = 12;
-/// Chunks smaller than this cannot be read one by one at the speed of a disk.
+/// Chunks smaller than this cannot be read one by one at the full speed of a disk.
 const SHORT_CHUNK: u64 = 1 << 20;
 /// Preferred number of stored pixels per output pixel, for random crops.
 const WANTED_PIXELS: f64 = 2.0;
@@ -28,7 +28,7 @@ const TOO_LARGE: f64 = 0.7;
 
 /// The training step.
 pub enum Step<'a> {
-    /// A given time in milliseconds, which is added in the model. Nothing waits for it.
+    /// A given time in milliseconds. The model adds it, but no step is run.
     Modelled(f64),
     /// Measured elsewhere.
     Measured(MeasuredStep),
@@ -272,7 +272,7 @@ impl Bench<'_> {
         let Some(augment) = alone.augmentation().and_then(|augment| augment.as_bytes()) else {
             return Ok(None);
         };
-        // If the loader does not work with bytes, skip this advice.
+        // If batches as bytes are not possible with this loader, there is no such advice.
         let Ok(bytes) = alone.clone().augment(augment).build() else { return Ok(None) };
         (self.announce)("transforming to bytes");
         let raw = Arc::new(Kept::take(&bytes)?);
@@ -343,7 +343,7 @@ impl Bench<'_> {
     }
 
     fn epochs(&self, loader: &Loader, most_steps: u64, step: &mut dyn FnMut(&Batch)) -> Result<Run, LoadError> {
-        // A limited number of steps means the same steps every time.
+        // If the number of steps is limited, every run takes the same steps.
         let number = |number| if most_steps == u64::MAX { number } else { 0 };
         run(&|epoch| loader.epoch(number(epoch)), lead(loader), Extent { most_steps, ..self.extent(loader) }, step)
     }
@@ -421,7 +421,7 @@ fn chunk_bytes(loader: &Loader) -> u64 {
     pack.file_len() / pack.n_chunks().max(1)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a ratio has few digits")]
+#[expect(clippy::cast_precision_loss, reason = "a ratio needs few digits")]
 fn ratio(a: u64, b: u64) -> f64 {
     a as f64 / b.max(1) as f64
 }

@@ -17,7 +17,7 @@ const REPEATED: (usize, usize) = (3, 200);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Run {
     pub(crate) time: Time,
-    /// Number of steps taken in the first epoch. If the epoch is complete, this is all its steps.
+    /// Number of steps taken in the first epoch, which is all of them if the epoch is complete.
     pub(crate) steps: u64,
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn run(
         let mut taken = 0;
         while !over && taken < most_steps {
             if !epoch.wait(patience.saturating_sub(started.elapsed())) {
-                // Too slow to wait for.
+                // The batch takes too long. Stop waiting for it.
                 over = true;
                 break;
             }

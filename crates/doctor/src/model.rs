@@ -1,5 +1,5 @@
 //! Interprets times: which stage limits the speed, and how fast training would be. It is pure arithmetic.
-//! docs/explanation/doctor.md has the reasons.
+//! docs/explanation/doctor.md explains the model.
 
 /// A track counts as hidden if it takes at most this fraction longer than the track with the step.
 const HIDDEN: f64 = 0.05;
@@ -186,7 +186,7 @@ impl Time {
         if self.ms > 0.0 { (self.high - self.low) / 2.0 / self.ms } else { 0.0 }
     }
 
-    /// Limits the time to `other`: more caching cannot take longer.
+    /// Limits the time to that of `other`, which has less cached and therefore cannot be faster.
     pub(crate) fn at_most(self, other: Self) -> Self {
         if self.ms > other.ms { other } else { self }
     }
@@ -274,7 +274,7 @@ pub struct Facts {
 /// The cost of batches as bytes that are normalized on the device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AsBytes {
-    /// Their size relative to the current batches.
+    /// The size of such a batch relative to the current batches.
     pub bytes: f64,
     /// Milliseconds for transforming.
     pub transform: f64,
@@ -320,7 +320,7 @@ impl Case {
         let loading = self.loading.in_order();
         let time = match level {
             Level::DeviceBatch => self.step,
-            // Without a step this would be the time of a copy at most, which is not a meaningful training speed.
+            // Without a step, this would be at most the time of a copy, which is not a meaningful training speed.
             Level::HostBatch if self.step.ms <= 0.0 => Time::default(),
             Level::HostBatch => self.onto(Time::default()),
             Level::ProcessedSample => self.onto(loading.processed),

@@ -114,7 +114,7 @@ fn advice(figure: &mut Figure, report: &Report, top: f64) {
         row(figure, y, advice.change);
         let width = advice.images_per_s / most * ROOM;
         figure.boxes(vec![[LEFT, y, width, BAR]], GRID);
-        // Backquotes are only meant for a terminal.
+        // Backquotes are only for the terminal.
         let text = advice.text.replace('`', "");
         let text = format!("{:.0}: {text}", advice.images_per_s);
         let text = fit(&text, ROOM + 100.0, SMALL.size, false);
@@ -127,7 +127,7 @@ fn heading(figure: &mut Figure, y: f64, text: &str) {
     figure.words((16.0, y), Anchor::Start, SUBHEADING, INK, text);
 }
 
-/// The name and the background of a bar.
+/// Draws the name and the background of a bar.
 fn row(figure: &mut Figure, y: f64, name: &str) {
     figure.boxes(vec![[LEFT, y, ROOM, BAR]], PANEL);
     figure.line(vec![(LEFT, y), (LEFT, y + BAR)], 1.0, GRID);

@@ -25,7 +25,7 @@ pub struct Report {
     pub images_per_s: f64,
     /// Images per second if only the step took time.
     pub possible_images_per_s: f64,
-    /// Images per second predicted from the stages alone. It shows how good the model is.
+    /// Images per second predicted from the stages alone. It shows how accurate the model is.
     pub modelled_images_per_s: f64,
     /// Milliseconds per batch that belong to no stage, beyond the spread: stages wait for each other, or the step
     /// varies. Advice does not include this time.

@@ -62,7 +62,7 @@ fn the_slowest_track_binds_and_in_it_the_slowest_stage() {
         ([10.0, 1.0, 30.0, 20.0, 5.0], Stage::Transform),
         ([10.0, 1.0, 10.0, 60.0, 5.0], Stage::Decode),
         ([10.0, 1.0, 10.0, 20.0, 90.0], Stage::Read),
-        // Each stage alone is shorter than reading, but they share the threads.
+        // Transforming and decoding are each shorter than reading, but they share the threads.
         ([10.0, 1.0, 20.0, 25.0, 40.0], Stage::Decode),
     ] {
         let report = diagnose(case(times));
@@ -96,7 +96,7 @@ fn less_goes_on_side_by_side_in_other_loaders() {
 fn the_ladder_goes_down_from_the_step_to_the_source() {
     let mut case = case([10.0, 20.0, 30.0, 40.0, 100.0]);
     case.loading.page_cache = Time::exactly(80.0);
-    // Noise: slower than with less cached.
+    // This is noise, because it is slower than a level with less cached.
     case.loading.processed = Time::exactly(35.0);
     let ladder = diagnose(case).ladder;
     let rates: Vec<f64> = ladder.iter().map(|rung| rung.images_per_s).collect();
@@ -114,7 +114,8 @@ fn advice_is_sorted_by_what_it_gives_and_never_faster_than_the_step() {
     case.facts.needed = Some(0.5);
     let report = diagnose(case);
     let found: Vec<(&str, f64)> = report.advice.iter().map(|advice| (advice.change, advice.images_per_s)).collect();
-    // 40 / 4 = 10 ms, the same as the step; pixels: 10 to transform, 25 to read; smaller images: 10 + 15.
+    // Expected ms per batch. Threads: 40 / 4 = 10, as long as the step. Image size: 10 + 15 = 25. Storage mode: 25, the
+    // time to read the pixels.
     assert_eq!(found.len(), 3, "{found:?}");
     for ((change, rate), (expected, ms)) in
         found.into_iter().zip([("threads", 10.0), ("image size", 25.0), ("storage mode", 25.0)])
@@ -133,15 +134,15 @@ fn a_training_that_the_step_binds_gets_no_advice() {
 
 #[test]
 fn what_no_stage_explains_is_told_and_no_advice_counts_on_it() {
-    // The stages explain 30 of 100 ms. Half of the 8 for reading is 4.
+    // The stages explain 30 of 100 ms. Reading takes 8 ms, so a disk twice as fast saves 4 ms.
     let mut case = case([10.0, 0.0, 5.0, 7.0, 8.0]);
     case.overlap = Overlap::Nothing;
     case.trained = Some(Time::exactly(100.0));
     case.facts = Facts::default();
     let report = diagnose(case.clone());
     near(report.unexplained_ms, 70.0);
-    assert_eq!(report.advice, [], "4 % are not worth telling");
-    // Reading is 60 of 100.
+    assert_eq!(report.advice, [], "a gain of 4 % is not reported");
+    // Reading takes 60 of 100 ms.
     case.read = Time::exactly(60.0);
     case.loading.source = Time::exactly(72.0);
     let report = diagnose(case.clone());
@@ -204,7 +205,7 @@ fn no_disk_and_no_memory_promise_more_than_the_page_cache_gave() {
     for advice in advice {
         near(advice.images_per_s, cached);
     }
-    // Workers that wait as long the second time gain nothing from either.
+    // If workers take as long with the page cache as from the source, neither a faster disk nor more memory helps.
     case.overlap = Overlap::Workers;
     case.loading.page_cache = case.loading.source;
     assert_eq!(diagnose(case).advice, []);
@@ -214,7 +215,7 @@ fn no_disk_and_no_memory_promise_more_than_the_page_cache_gave() {
 fn a_change_that_gives_less_than_the_spread_is_marked() {
     let mut case = case([10.0, 1.0, 10.0, 30.0, 5.0]);
     case.facts.needed = Some(0.5);
-    // From 40 ms to 25 ms is a gain of 60 %, to 10 ms a gain of 300 %.
+    // A change from 40 ms to 25 ms is a gain of 60 %, and a change to 10 ms is a gain of 300 %.
     case.loading.raw = Time { low: 20.0, high: 90.0, ..case.loading.raw };
     let found: Vec<(&str, bool)> =
         diagnose(case).advice.iter().map(|advice| (advice.change, advice.within_spread)).collect();
@@ -233,7 +234,7 @@ fn what_reads_compressed_chunks_from_memory_wants_no_compression() {
     assert_eq!(found, ["codec"]);
     // The limit is the rate of stored samples in memory.
     near(report.advice[0].images_per_s, report.ladder[4].images_per_s);
-    // With a disk, the disk may be the limit.
+    // If the chunks come from a disk, the disk may be the limit.
     case.loading.page_cache = Time::exactly(20.0);
     let advice = diagnose(case).advice;
     assert!(advice.iter().all(|advice| advice.change != "codec"));
@@ -249,11 +250,11 @@ fn what_binds_is_decided_by_the_rates_that_are_shown() {
     case.read = Time::exactly(70.0);
     case.loading.source = Time::exactly(45.0);
     assert_eq!(diagnose(case.clone()).binds, Stage::Step);
-    // No stage shows where the source's time is.
+    // No stage accounts for the time of the source.
     case.read = Time::default();
     case.loading = Loading { source: Time::exactly(80.0), ..Loading::default() };
     assert_eq!(diagnose(case.clone()).binds, Stage::Read);
-    // Training was as fast as the step, so loading is as well.
+    // Training was as fast as the step, so loading is fast enough.
     case.trained = Some(Time::exactly(50.0));
     assert_eq!(diagnose(case).binds, Stage::Step);
 }
@@ -294,7 +295,7 @@ fn a_process_that_does_all_in_turn_wants_workers() {
     case.facts.converted = Some(5.0);
     let advice = diagnose(case).advice;
     let found: Vec<&str> = advice.iter().map(|advice| advice.change).collect();
-    // Both are limited by the step.
+    // The step limits both.
     assert_eq!(found, ["threads", "convert"]);
     near(advice[0].images_per_s, 1e5 / 30.0);
 }

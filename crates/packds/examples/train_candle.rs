@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             seen += labels.elem_count();
         }
         let batches = seen / 32;
-        println!("epoch {number}: loss {:.3}, {right} of {seen} right", losses / batches as f32);
+        println!("epoch {number}: loss {:.3}, {right} of {seen} correct", losses / batches as f32);
     }
     let stats = loader.stats();
     println!(

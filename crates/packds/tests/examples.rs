@@ -1,4 +1,4 @@
-//! The examples run and print the expected output.
+//! Tests that the examples run and print the expected output.
 
 #![cfg(test)]
 
@@ -36,7 +36,7 @@ fn pack(n: u64) -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-/// Runs an example, which cargo has built beside this test.
+/// Runs an example. cargo has built it next to this test.
 fn run(name: &str, args: &[&str], pack: &Path) -> String {
     let test = std::env::current_exe().unwrap();
     let built = test.parent().unwrap().parent().unwrap().join("examples");

@@ -1,8 +1,8 @@
 //! Measures the speed of the operations at load time on one thread: `cargo run --release -p packds-pixels --example
 //! operations`.
 //!
-//! It uses a generated colour picture of 224x224. Jobs are timed in turns, and the fastest round of each counts. The
-//! output also shows each time as a multiple of the time that it takes to copy as many bytes as the job writes.
+//! The input is a generated 224x224 colour image. Jobs are timed in turns, and the fastest round of each counts. Each
+//! time is also printed as a multiple of the time needed to copy a buffer of the output's size.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -97,7 +97,7 @@ fn jobs() -> Result<Vec<Job>, PixelError> {
 
 #[expect(clippy::print_stdout, clippy::cast_precision_loss, reason = "an example that reports rates")]
 fn main() -> Result<(), PixelError> {
-    // The picture is smooth, with noise in the low bits, like a photograph.
+    // The image is smooth, with noise in the low bits, like a photo.
     let picture: Vec<u8> = (0..SIDE * SIDE * 3)
         .map(|index| {
             let (x, y) = (index / 3 % SIDE, index / 3 / SIDE);

@@ -1,9 +1,9 @@
 //! Measures the speed of crops with and without a seek index, on one thread: `cargo run --release -p packds-pixels
 //! --example seek_speed -- FOLDER`.
 //!
-//! It reads all JPEGs below FOLDER that can be indexed into memory. Then it decodes random crops of each (8 % to 100 %
-//! of its area, aspect ratio 3:4 to 4:3), resized to 224x224 and unresized. Runs with and without the index take turns.
-//! The fastest round of each crop counts, so that other load on the machine has little influence.
+//! It loads into memory all JPEGs below FOLDER that can be indexed. Then it decodes random crops of each (8 % to 100 %
+//! of its area, aspect ratio 3:4 to 4:3), both resized to 224x224 and at their own size. Runs with and without the
+//! index take turns. The fastest round of each crop counts, so that other load on the machine has little influence.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -30,7 +30,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
 struct Random(u64);
 
 impl Random {
-    #[expect(clippy::cast_precision_loss, reason = "53 bits fit an f64")]
+    #[expect(clippy::cast_precision_loss, reason = "53 bits fit in an f64")]
     fn unit(&mut self) -> f64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 11) as f64 / 9_007_199_254_740_992.0
@@ -76,14 +76,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let percent = 100.0 * total(&mut indexed.iter().map(|(_, index)| index.len()))
         / total(&mut indexed.iter().map(|(bytes, _)| bytes.len()));
     println!(
-        "{} of {} files have an index: {percent:.2} % of their bytes, {micros:.0} us each to make",
+        "{} of {} files have an index: {percent:.2} % of their size, {micros:.0} us each to build",
         indexed.len(),
         files.len()
     );
     let mut random = Random(1);
     let mut decoder = Decoder::new(DecodeOptions::default());
     let mut out = Vec::new();
-    // Seconds for the crop, unresized and at 224x224, each without and with the index.
+    // Seconds for the crop, at its own size and at 224x224, each without and with the index.
     let mut sums = [[0.0; 2]; 2];
     for (bytes, index) in &indexed {
         let info = probe(bytes)?;

@@ -56,7 +56,8 @@ pub struct CropResize {
 }
 
 impl CropResize {
-    /// Checks that the view fits an image of `width` x `height` with `found` bytes.
+    /// Checks that the area is inside an image of `width` x `height`, and that an output of `found` bytes has the
+    /// view's size.
     pub(crate) fn check(&self, width: u32, height: u32, channels: usize, found: usize) -> Result<(), PixelError> {
         self.area.check_inside(width, height)?;
         check_out(self.width, self.height, channels, found)

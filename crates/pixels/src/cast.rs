@@ -58,7 +58,7 @@ pub(crate) fn tables<const N: usize>(
         .collect()
 }
 
-/// Writes the tables' values for all pixels, but skips the first `n_written` pixels.
+/// Writes the tables' values for all pixels after the first `n_written`.
 pub(crate) fn write<const N: usize>(
     hwc: &[u8],
     tables: &[[[u8; N]; 256]],

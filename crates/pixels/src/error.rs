@@ -3,20 +3,21 @@
 use crate::area::Area;
 use crate::format::ImageFormat;
 
-/// The variants show who caused the error: the file (`UnknownFormat`, `OtherFormat`, `Empty`, `Malformed`,
+/// The variants show what caused the error: the file (`UnknownFormat`, `OtherFormat`, `Empty`, `Malformed`,
 /// `Truncated`), a limit (`TooManyPixels`, `OutOfMemory`), this library (`Unsupported`), or the caller (`WrongBuffer`,
-/// `NotSingleChannel`, `EmptyArea`, `AreaOutside`, `InvalidArgument`). No variant contains a path. The caller adds it.
+/// `NotSingleChannel`, `EmptyArea`, `AreaOutside`, `InvalidArgument`). No variant contains a path. The caller can add
+/// it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PixelError {
     /// The first bytes do not match any known format.
-    #[error("not an image of a known format: starts with {}", hex(first_bytes))]
+    #[error("not an image of a supported format: starts with {}", hex(first_bytes))]
     UnknownFormat {
         /// Up to eight bytes from the start of the file.
         first_bytes: Vec<u8>,
     },
     /// The first bytes are those of a format that this library does not decode.
-    #[error("not an image of a known format, but a file of type {name}")]
+    #[error("files of type {name} are not supported")]
     OtherFormat {
         /// The format.
         name: &'static str,
@@ -70,9 +71,9 @@ pub enum PixelError {
     /// A buffer from the caller has the wrong length.
     #[error("wrong buffer: expected {expected} bytes, found {found}")]
     WrongBuffer {
-        /// Bytes needed.
+        /// The expected length in bytes.
         expected: usize,
-        /// Bytes given.
+        /// The actual length in bytes.
         found: usize,
     },
     /// A mask must have one channel: palette indices, gray values or bits.
@@ -157,7 +158,7 @@ mod tests {
         let error = PixelError::WrongBuffer { expected: 12, found: 3 };
         assert_eq!(error.to_string(), "wrong buffer: expected 12 bytes, found 3");
         let error = PixelError::UnknownFormat { first_bytes: vec![0, 255] };
-        assert_eq!(error.to_string(), "not an image of a known format: starts with 00 ff");
+        assert_eq!(error.to_string(), "not an image of a supported format: starts with 00 ff");
         let error = PixelError::TooManyPixels { width: 65535, height: 65535, limit: 10 };
         assert_eq!(error.to_string(), "65535x65535 is 4294836225 pixels: the limit is 10");
         let error = PixelError::truncated(ImageFormat::Png, "no IEND");

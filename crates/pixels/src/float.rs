@@ -15,7 +15,7 @@ pub enum FloatType {
 
 packds_system::named!(FloatType { F16 = "f16", Bf16 = "bf16", F32 = "f32" });
 
-/// The names of all pixel types: bytes, and each [`FloatType`].
+/// The names of all pixel types: `u8` for bytes, and those of [`FloatType`].
 pub const PIXEL_TYPES: [&str; 4] = ["u8", "f16", "bf16", "f32"];
 
 impl FloatType {

@@ -25,8 +25,8 @@ pub enum ImageFormat {
     Qoi,
 }
 
-/// The name of a type of file that cannot be decoded, if the first bytes identify one: an image format, or something
-/// else. Extensions are not used, because they may be wrong.
+/// The name of the file's type, if the first bytes identify a type that this library cannot decode, such as HEIC or
+/// PDF. The extension is not used, because it may be wrong.
 ///
 /// ```
 /// assert_eq!(packds_pixels::other_format(b"\0\0\0\x18ftypheic\0\0\0\0"), Some("HEIC"));

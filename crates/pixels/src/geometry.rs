@@ -221,7 +221,7 @@ impl Geometry {
             && self.output_size(width, height, orientation) == (width, height)
     }
 
-    /// The orientation to apply. 1 = none.
+    /// The orientation to apply. 1 means none.
     pub(crate) fn turn(&self, orientation: u8) -> u8 {
         match self.orientation {
             Orientation::Apply if (2..=8).contains(&orientation) => orientation,

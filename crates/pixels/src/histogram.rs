@@ -1,4 +1,5 @@
-//! Exact histograms of pixel values, from which the mean, the deviation and the extremes of a dataset follow.
+//! Exact histograms of pixel values, from which the mean, the standard deviation and the extremes of a dataset are
+//! computed.
 
 /// The count of each of the 256 values in each channel.
 ///
@@ -18,7 +19,8 @@ pub struct Histogram {
     counts: Vec<[u64; 256]>,
 }
 
-/// Number of bytes that are counted in 32-bit tables before these are flushed. It is far below 2^32.
+/// Number of bytes that are counted in the 32-bit tables before their counts are moved to the 64-bit totals. It is far
+/// below 2^32.
 const FLUSH: usize = 1 << 30;
 /// Number of tables that neighbouring pixels use in turn. With a single table, runs of equal pixels would wait for each
 /// other's increments.

@@ -23,7 +23,7 @@ pub enum Padding {
 /// `RandomCrop` with padding. Copies a window of `width` x `height` pixels that starts at column `x` and row `y` of the
 /// image. The window may extend beyond the image. Flips the window if requested.
 ///
-/// Mirroring continues beyond the size of the image, like in NumPy's `pad`.
+/// Mirroring continues beyond the size of the image, as in NumPy's `pad`.
 ///
 /// # Errors
 /// `WrongBuffer` if the data does not match the image's size, or if `out` does not have `width * height * channels`

@@ -1,4 +1,5 @@
-//! Damaged, truncated and lying files give errors. They never cause a panic or an allocation of a declared size.
+//! Damaged and truncated files, and files with false headers, give errors. They never cause a panic or an allocation of
+//! a declared size.
 //!
 //! The files are generated here. They are the smallest valid image of each format, with some bytes changed.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -63,7 +64,7 @@ fn bmp() -> Vec<u8> {
     bytes
 }
 
-/// One digit for each sample, so that no cut leaves a shorter number.
+/// One digit for each sample, so that truncation never leaves a shorter number.
 fn plain() -> Vec<u8> {
     let samples: Vec<String> = pixels(1).iter().map(|value| (value % 10).to_string()).collect();
     format!("P2 {WIDTH} {HEIGHT} 9\n{}", samples.join(" ")).into_bytes()

@@ -70,7 +70,7 @@ fn mapped(operation: &str, arguments: &[f64], image: Pixels<'_>) -> Vec<u8> {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "the reference has factors of f32 and thresholds of a byte"
+    reason = "in the reference, factors fit in f32, and thresholds fit in a byte"
 )]
 fn operated(operation: &str, arguments: &[f64], image: Pixels<'_>) -> Vec<u8> {
     let mut pixels = image.data.to_vec();

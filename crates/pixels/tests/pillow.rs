@@ -20,7 +20,7 @@ use packds_pixels::{
 };
 use serde_json::Value;
 
-/// Pillow decodes lossy WebP with another library, so levels may differ by this number.
+/// Maximum difference for lossy WebP, which Pillow decodes with another library.
 const WEBP_TOLERANCE: u8 = 0;
 
 fn root() -> PathBuf {
@@ -134,7 +134,7 @@ fn check(cases: &Value, output: &Path) {
     assert!(failures.is_empty(), "{n_failures} failures\n{}", failures.join("\n"));
 }
 
-/// The numbers of an array in a case.
+/// The numbers in an array of a test case.
 fn numbers<const N: usize>(case: &Value, key: &str) -> [i64; N] {
     let list = case[key].as_array().unwrap();
     std::array::from_fn(|index| list[index].as_i64().unwrap())
@@ -246,7 +246,7 @@ fn check_crops(bytes: &[u8], what: &str) {
     }
 }
 
-/// Decodes copies that have a few changed bytes or are truncated. Nothing may panic.
+/// Decodes copies that are truncated or have a few bytes changed. Nothing may panic.
 fn check_damage(bytes: &[u8]) {
     let mut state = 12345_usize;
     let mut random = |below: usize| {

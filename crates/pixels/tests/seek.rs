@@ -1,6 +1,7 @@
 //! A view has the same bytes with and without a seek index.
 //!
-//! This test needs the Python of `tests/pillow.rs`. `PACKDS_TEST_IMAGES` names a folder with more images to compare.
+//! This test needs the same Python as `tests/pillow.rs`. `PACKDS_TEST_IMAGES` names a folder with more images to
+//! compare.
 #![expect(
     clippy::unwrap_used,
     reason = "a test: environment variables select the Python and images to use, and it fails by panicking"

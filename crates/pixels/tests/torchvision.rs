@@ -49,7 +49,7 @@ fn map(arguments: &[f64], width: u32, height: u32) -> Affine {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "the fixture has factors of f32, and sizes and thresholds of a byte"
+    reason = "in the fixture, factors fit in f32, and sizes and thresholds fit in a byte"
 )]
 fn operated(operation: &str, arguments: &[f64], image: Pixels<'_>) -> Vec<u8> {
     let (width, height, channels) = (image.width, image.height, image.channels);

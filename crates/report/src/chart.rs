@@ -1,4 +1,4 @@
-//! Charts that compare named rows. `ours` stands out.
+//! Charts that compare named rows. Rows marked `ours` are highlighted.
 
 mod dots;
 mod names;

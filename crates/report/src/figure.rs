@@ -26,7 +26,7 @@ pub enum Anchor {
 }
 
 impl Anchor {
-    /// The left edge of text of this width whose point is at `x`.
+    /// The left edge of text of this width that is aligned to `x`.
     pub(crate) fn left(self, x: f64, width: f64) -> f64 {
         match self {
             Self::Start => x,

@@ -1,4 +1,4 @@
-//! Text widths: an upper bound over common sans-serif fonts, because the font of an SVG is unknown.
+//! Upper bounds for text widths in common sans-serif fonts, because the font of an SVG is unknown.
 
 /// Widths in hundredths of the font size, from the widest of the common sans-serif fonts.
 fn hundredths(c: char) -> u32 {

@@ -12,15 +12,15 @@ pub const INK: Rgb = [28, 30, 34];
 pub const DIM: Rgb = [92, 96, 104];
 /// Grid lines.
 pub const GRID: Rgb = [217, 220, 225];
-/// The colour that stands out: packds, in comparisons.
+/// The highlight colour: packds, in comparisons.
 pub const OURS: Rgb = [0, 98, 168];
-/// The band behind rows that stand out.
+/// The band behind highlighted rows.
 pub const BAND: Rgb = [222, 236, 248];
 /// All other formats.
 pub const OTHER: Rgb = [110, 114, 122];
 /// Hardware limits.
 pub const LIMIT: Rgb = [196, 78, 0];
-/// Colours of lines, in the order of the quantities that they stand for.
+/// Colours of lines, in the order of the quantities that they show.
 pub const SERIES: [Rgb; 7] =
     [[230, 159, 0], [0, 158, 115], [0, 114, 178], [204, 121, 167], [60, 60, 66], [86, 180, 233], [150, 88, 30]];
 

@@ -1,4 +1,4 @@
-//! The file to which a plot is written. The extension selects the format. The caller writes the file.
+//! The file for a plot. The extension selects the format. The caller writes the file.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
 //! Rasterizes our own SVG with a built-in font. Therefore a PNG looks like the SVG in a browser, and is the same on
-//! every machine. Do not use this module for SVG from elsewhere.
+//! every machine. Do not use this module for SVG from other sources.
 
 use std::sync::Arc;
 

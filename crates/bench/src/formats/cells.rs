@@ -12,8 +12,8 @@ use super::{CacheName, FormatsBenchOptions, cache, checksum};
 use crate::BenchError;
 use crate::watch::Progress;
 
-/// A warm run starts no new epoch after this time. It may take several epochs, because one epoch of few images is too
-/// short to time.
+/// Time after which a warm run does not start another epoch. A run may take several epochs, because one epoch of few
+/// images is too short to time.
 const LEAST: Duration = Duration::from_secs(1);
 const LEAST_QUICK: Duration = Duration::from_millis(40);
 /// Maximum share of the files that may be missing from the page cache in a warm run.

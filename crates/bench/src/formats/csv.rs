@@ -48,7 +48,7 @@ fn optional(value: Option<impl ToString>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
-/// Quoted according to RFC 4180.
+/// A value, quoted according to RFC 4180.
 fn quoted(field: &str) -> String {
     if field.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", field.replace('"', "\"\""))

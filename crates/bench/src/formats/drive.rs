@@ -17,8 +17,8 @@ pub(crate) struct Pace {
     pub(crate) step: Duration,
     /// No new epoch starts after this time.
     pub(crate) least: Duration,
-    /// No batch is requested later than this after the first batch. The time starts with the first batch, so that
-    /// formats that open slowly are measured too.
+    /// No batch is requested later than this. The time starts with the first batch, so that formats that open slowly
+    /// are measured too.
     pub(crate) most: Duration,
 }
 
@@ -66,11 +66,11 @@ pub(crate) fn measure(
         enough |= opened.elapsed() >= pace.least;
         epoch += 1;
     }
-    // Include the opening time, because some readers read most of an uncached file then.
+    // Include the opening time, because some readers read most of an uncached file while they open it.
     let time = last.duration_since(opened).as_secs_f64().max(1e-9);
     let cpu = processor_time().saturating_sub(cpu).as_secs_f64();
     let peak_rss_bytes = rss.bytes();
-    #[expect(clippy::cast_precision_loss, reason = "a rate has few digits")]
+    #[expect(clippy::cast_precision_loss, reason = "a rate needs few digits")]
     let images = images.max(1) as f64;
     if gaps.is_empty() {
         gaps.clone_from(&waits);
@@ -157,7 +157,8 @@ mod tests {
         let found = run(Pace { step: Duration::from_millis(4), least: Duration::ZERO, most: Duration::from_secs(5) });
         assert!(found.batch_ms.median >= 6.0, "{found:?}");
         assert!(found.wait_ms.median >= 2.0, "{found:?}");
-        // At least nine steps lie between ten batches. They are not part of the wait, however slow the machine is.
+        // There are at least nine steps between ten batches. They are not part of the wait, however slow the machine
+        // is.
         let seconds = 20.0 / found.images_per_s;
         assert!((1.0 - found.wait_share) * seconds >= 0.036, "{found:?}");
     }

@@ -14,7 +14,7 @@ use crate::threads::start;
 
 /// Maximum number of finished batches per thread.
 const DEPTH: usize = 2;
-/// The same number, plus one batch that is being filled and one that the consumer holds.
+/// Number of buffers per thread: finished batches, one that is being filled, and one that the consumer holds.
 const BUFFERS: usize = DEPTH + 2;
 
 /// Receives each batch's pixels and labels. Returns whether to continue.
@@ -76,7 +76,7 @@ impl Feed for Lanes {
             for _ in 0..BUFFERS {
                 let rows = to_usize(self.schedule.batch);
                 if let Some(batch) = Batch::take(&self.arena, self.sample_bytes, rows) {
-                    // `work` owns the receiver.
+                    // This cannot fail, because the receiver still exists.
                     let _ = to_free.send(batch);
                 }
             }

@@ -67,7 +67,7 @@ fn run(reference: &Reference, threads: usize, cold: bool, seed: u64, epochs: u64
 }
 
 fn copied(reference: &Reference, threads: usize, seed: u64) -> Result<f64, BenchError> {
-    // About 8 GB: long enough for a shared processor.
+    // About 8 GB. This takes long enough for a stable rate on a shared processor.
     let bytes = reference.n_samples() * to_u64(reference.sample_bytes());
     run(reference, threads, false, seed, ((8 << 30) / bytes.max(1)).clamp(1, 10_000))
 }
@@ -102,7 +102,7 @@ fn decoded(files: &[Vec<u8>], reference: &Reference, threads: usize) -> Result<f
         while started.elapsed() < LEAST {
             let number = next.fetch_add(1, Ordering::Relaxed) % files.len().max(1);
             if let Some(file) = files.get(number) {
-                // These files come from our own encoder.
+                // Decoding does not fail, because these files come from our own encoder.
                 n += u64::from(pictures.decode(file, &mut out).unwrap_or(false));
             }
             std::hint::black_box(out.first());

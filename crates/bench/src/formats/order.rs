@@ -1,4 +1,4 @@
-//! Assigns samples to batches in three orders. Every format uses the same ones.
+//! Assigns samples to batches in three orders. Every format uses the same orders.
 
 use packds_system::{to_u64, to_usize};
 use std::ops::Range;
@@ -197,7 +197,7 @@ mod tests {
                 assert_eq!(shard[0] % 8, 0);
             }
         }
-        // Three shards for two threads: the first has two, and its batches come last.
+        // There are three shards for two threads. The first thread has two of them, so its remaining batches come last.
         assert!(plan.iter().map(|p| p.lane).eq([0, 1, 0, 1, 0, 0]));
     }
 }

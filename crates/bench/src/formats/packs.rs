@@ -1,4 +1,4 @@
-//! Packs, read through the public loader.
+//! Reads packs through the public loader.
 
 use std::num::NonZero;
 use std::path::Path;

@@ -1,5 +1,5 @@
 //! The results of `packds bench formats`: the structure of report.json, and of the rows that programs in other
-//! languages add. The command displays them.
+//! languages add.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub struct Report {
     pub versions: BTreeMap<String, String>,
     /// The images.
     pub data: Data,
-    /// How it was measured.
+    /// The options of the measurement.
     pub options: OptionsShown,
     /// The hardware limits.
     pub limits: Limits,
@@ -40,9 +40,9 @@ pub struct Peers {
     pub versions: BTreeMap<String, String>,
     /// Number of images per run, if known.
     pub n_images: Option<u64>,
-    /// Their formats.
+    /// The formats of these programs.
     pub formats: Vec<FormatRow>,
-    /// Their runs.
+    /// The runs of these programs.
     pub runs: Vec<RunRow>,
 }
 
@@ -60,7 +60,7 @@ pub struct ReportMachine {
     pub kernel: String,
     /// The file system with the formats' files.
     pub filesystem: String,
-    /// The device under it.
+    /// The device of this file system.
     pub disk: String,
     /// Whether this is a virtual machine that returns free memory to its host, which slows down cold reads.
     pub free_page_reporting: bool,
@@ -131,11 +131,11 @@ pub struct FormatRow {
     pub title: String,
     /// Language of the reader: `rust` or `python`.
     pub runtime: String,
-    /// Whether it keeps the exact pixels. All lossless formats have the same checksum.
+    /// Whether the format keeps the exact pixels. All lossless formats have the same checksum.
     pub lossless: bool,
-    /// Size of its files. `None` if it was not written.
+    /// Size of the files. `None` if it was not written.
     pub bytes_on_disk: Option<u64>,
-    /// Seconds to write it, including the sync to disk. `None` if it was not written here.
+    /// Seconds to write the files, including the sync to disk. `None` if they were not written in this run.
     pub write_s: Option<f64>,
     /// Number of samples that are read together. `None` if each can be read alone.
     pub chunk: Option<u64>,

@@ -23,7 +23,7 @@ const GRAY: &str = "image files in a pack are decoded as RGB, but these images h
 
 enum Way {
     Readers(Open),
-    /// A pack, and the augmentation that gives the reference's pixels. It may be empty.
+    /// A pack, and the augmentation that gives the reference's pixels. The augmentation may be empty.
     Pack(PathBuf, String),
 }
 
@@ -157,7 +157,8 @@ impl Written {
         let files = self.files.as_ref().ok();
         FormatRow {
             format: self.entry.name.to_owned(),
-            // The title names work that other formats do not have to do.
+            // The title says that these are the original files, because decoding them can be more work than in other
+            // formats.
             title: match (&self.entry.make, &reference.images) {
                 (Make::EncodedPack, Some(_)) => format!("{}: original files", self.entry.title),
                 _ => self.entry.title.to_owned(),
@@ -172,7 +173,7 @@ impl Written {
     }
 }
 
-/// Exports and syncs to disk. Returns what the format could not hold.
+/// Exports and syncs to disk. Returns notes about data that the format cannot store.
 fn run_export(
     how: &Export,
     reference: &Reference,
@@ -194,7 +195,8 @@ fn run_export(
         ..ExportOptions::default()
     };
     let report = export(&reference.pack, path, &options, progress)?;
-    // The export syncs what it wrote. Folders of many files are synced here, so that nothing is written back later.
+    // An export to one file syncs the file. The files of an export to a folder are synced here, so that nothing is
+    // written back later.
     for file in files_of(path)? {
         let synced = File::open(&file).and_then(|file| file.sync_all());
         synced.map_err(BenchError::io(&file))?;

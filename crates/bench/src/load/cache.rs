@@ -1,4 +1,4 @@
-//! Controls the page cache, and proves that a pack is or is not in it.
+//! Checks whether a pack is in the page cache.
 
 use packds_reader::Pack;
 
@@ -6,8 +6,8 @@ use crate::BenchError;
 pub(crate) use crate::formats::cache::{drop_all, warm};
 use crate::measure::to_f64;
 
-/// Maximum share of a pack that may be missing from the page cache (warm) or left in it (cold). Opening reads tables
-/// and columns.
+/// Maximum share of a pack that may be missing from the page cache (warm) or left in it (cold). It is not 0, because
+/// opening a pack reads its tables and columns.
 const SLACK: f64 = 0.02;
 
 /// The share of the file in the page cache, from 0 to 1.

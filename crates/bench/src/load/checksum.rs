@@ -1,4 +1,4 @@
-//! A checksum of everything delivered.
+//! A checksum of all delivered samples.
 
 use packds_format::{Crc32c, mix64};
 use packds_reader::loader::{Batch, Loader};

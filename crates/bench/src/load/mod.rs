@@ -77,9 +77,9 @@ pub struct LoadBench {
     pub first_batches: Vec<FirstBatch>,
     /// Milliseconds to resume from a saved state, until the loader's threads are running.
     pub resume_ms: f64,
-    /// Images per second of the first epoch, which verifies checksums, including opening the pack.
+    /// Images per second of the first epoch, which verifies checksums. The time includes opening the pack.
     pub first_epoch_images_per_s: f64,
-    /// Number of its images that were timed.
+    /// Number of images of the first epoch that were timed.
     pub first_epoch_images: u64,
     /// 99th percentile of the time between batches, in milliseconds.
     pub p99_batch_ms: f64,
@@ -93,7 +93,7 @@ pub struct LoadBench {
     pub cpu_s_per_gb: f64,
     /// Sum over all samples of a hash of their fields. It does not depend on order, batches or threads.
     pub checksum: String,
-    /// What was measured.
+    /// The options of the measurement.
     pub options: OptionsShown,
     /// `warm` or `cold`.
     pub cache: &'static str,
@@ -166,7 +166,7 @@ pub fn bench_load(
     progress: &mut dyn FnMut(&str),
 ) -> Result<LoadBench, BenchError> {
     let bench = Bench::new(path, options)?;
-    // Report contradicting options before the slow parts.
+    // Report contradictory options before the slow parts.
     bench.loader(packds_reader::open(path)?, Last::Drop, bench.access())?.epoch(0)?;
     let first_batches = first_batch::run(&bench, progress)?;
     let pack = packds_reader::open(path)?;
@@ -342,7 +342,7 @@ pub fn has_encoded_images(pack: &Pack) -> bool {
     images.any(|(_, field)| field.kind == FieldKind::Image)
 }
 
-/// The augmentations to use, as text. If none are given, those that images of several sizes need.
+/// The augmentations to use, as text. By default, encoded images are cropped to one size.
 pub(crate) fn augment_words<'a>(pack: &Pack, given: Option<&'a str>) -> &'a str {
     given.unwrap_or(if has_encoded_images(pack) { "rrc224,flip" } else { "" })
 }

@@ -14,7 +14,7 @@ use crate::measure::{Pairs, to_f64};
 
 /// Minimum number of pairs for a median.
 const LEAST_PAIRS: usize = 5;
-/// Maximum number of pairs. More would not make the median steadier.
+/// Maximum number of pairs. More would not make the median more stable.
 const MOST_PAIRS: usize = 15;
 
 pub(crate) struct Slices {
@@ -69,7 +69,8 @@ pub(crate) fn run(
     Ok(Slices { p99: p99.copied().unwrap_or_default(), pairs, n, images })
 }
 
-/// The time from starting an epoch to its first `n_batches`, and the times between batches.
+/// The time from the start of an epoch until its first `n_batches` batches are delivered, and the times between
+/// batches.
 fn ours(loader: &Loader, epoch: u32, n_batches: u64) -> Result<(Duration, Vec<Duration>), BenchError> {
     let mut gaps = Vec::with_capacity(to_usize(n_batches));
     let started = Instant::now();
@@ -87,7 +88,8 @@ fn ours(loader: &Loader, epoch: u32, n_batches: u64) -> Result<(Duration, Vec<Du
     Ok((time, gaps))
 }
 
-/// Images per second if the consumer reads every byte once. `None` if batches are copied, which reads them too.
+/// Images per second if the consumer reads every byte once. `None` if batches are copied, because copying already reads
+/// every byte.
 pub(crate) fn read_once(loader: &Loader, options: &LoadBenchOptions) -> Result<Option<f64>, BenchError> {
     let most = Duration::from_secs_f64(options.seconds / 2.0);
     let started = Instant::now();
@@ -112,8 +114,8 @@ pub(crate) fn read_once(loader: &Loader, options: &LoadBenchOptions) -> Result<O
     Ok(Some(to_f64(images) / started.elapsed().as_secs_f64()))
 }
 
-/// CPU seconds of the whole process per image, over a whole epoch. Slices would include batches that are made but never
-/// consumed. Stops early after the maximum time per result.
+/// CPU seconds of the whole process per image, over a whole epoch. Slices are not used here, because their CPU time
+/// would include batches that are made but never consumed. Stops early after the maximum time per result.
 pub(crate) fn cpu_s_per_image(loader: &Loader, options: &LoadBenchOptions) -> Result<f64, BenchError> {
     let most = Duration::from_secs_f64(options.seconds);
     let (started, before) = (Instant::now(), processor_time());

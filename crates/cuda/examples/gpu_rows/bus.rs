@@ -6,7 +6,7 @@ use packds_reader::arena::Arena;
 use super::{Bench, Ended, KIB, bytes, name_of, rate};
 
 impl Bench {
-    /// Part d, row 1.
+    /// Prints the speeds of copies.
     pub(super) fn bus(&self) -> Ended {
         let arena = Arena::new(1, self.largest)?;
         let mut slot = arena.try_take().ok_or("the arena has no slot")?;
@@ -28,7 +28,7 @@ impl Bench {
                         let offset = at * size;
                         let to = device.plus(bytes(offset));
                         let from = slot[offset..].as_ptr();
-                        // SAFETY: both have this many bytes, and `time` waits until the copies are done.
+                        // SAFETY: source and destination have this many bytes, and `time` waits until the copies are done.
                         unsafe { self.driver.copy_in(from, to, size, used[at % n_streams])? };
                     }
                     Ok(())

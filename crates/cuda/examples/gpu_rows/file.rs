@@ -1,5 +1,5 @@
-//! A registered mapped file: copies from the page cache without a copy by the CPU, and reads from disk into the
-//! device's memory.
+//! Measures a registered mapped file: copies to the device directly from the page cache, and reads from the disk into
+//! the device's memory.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
@@ -11,7 +11,7 @@ use memmap2::{Mmap, MmapOptions};
 
 use super::{Bench, Ended, MIB, bytes, name_of, rate, scratch, seconds_per_gib};
 
-/// Bytes per read from disk.
+/// Bytes per read from the disk.
 const PIECE: usize = 16 * MIB;
 
 /// The system's counters, in pages and kilobytes.
@@ -38,7 +38,7 @@ fn number(path: &str, name: &str) -> io::Result<u64> {
 }
 
 impl Bench {
-    /// Part d, row 4: a shared map, as packs use it, and a private map.
+    /// Measures a shared map, as used for packs, and a private map.
     pub(super) fn file(&self) -> Ended {
         let len = if self.is_simulated { MIB } else { 32 * self.largest };
         let file = tempfile::NamedTempFile::new_in(scratch())?;
@@ -55,7 +55,7 @@ impl Bench {
         self.read_directly(file.path(), len)
     }
 
-    /// The same file, read from disk into the device's memory one piece at a time, as chunks are.
+    /// Reads the file from the disk into the device's memory, one piece at a time, in the same way as chunks.
     fn read_directly(&self, path: &Path, len: usize) -> Ended {
         let mut options = OpenOptions::new();
         options.read(true);
@@ -124,7 +124,7 @@ impl Bench {
         let stream = self.driver.stream()?;
         let time = self.time(&[stream], || {
             for piece in map.chunks(self.largest) {
-                // SAFETY: both have this many bytes, and `time` waits until the copies are done.
+                // SAFETY: source and destination have this many bytes, and `time` waits until the copies are done.
                 unsafe {
                     self.driver.copy_in(piece.as_ptr(), device, piece.len(), stream)?;
                 }

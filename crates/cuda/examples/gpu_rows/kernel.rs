@@ -9,11 +9,11 @@ use packds_reader::device::{ColorOp, Frame, Patch};
 
 use super::{Bench, Ended, bytes, rate};
 
-/// Launches per wait. There are several because one launch is shorter than the wait itself.
+/// Launches per wait. There are several, because a single launch takes less time than the wait itself.
 const LAUNCHES: usize = 20;
 
 impl Bench {
-    /// Part d, row 8.
+    /// Prints the kernel's speed for each type and layout.
     pub(super) fn kernel(&self) -> Ended {
         let (n, side) = if self.is_simulated { (4_u32, 32_u32) } else { (256, 224) };
         // Pictures are larger than the windows.
@@ -50,7 +50,7 @@ impl Bench {
         Ok(())
     }
 
-    /// The same with augmentations, in the most common form.
+    /// Prints the speed with augmentations, for the most common type and layout.
     fn augmented(&self, windows: &Emission, stream: Stream) -> Ended {
         let count = usize::try_from(windows.n)?;
         let pixels = count * usize::try_from(windows.width * windows.height * windows.channels)?;
@@ -80,7 +80,7 @@ impl Bench {
         Ok(())
     }
 
-    /// A line of the table: launches that move this many bytes each.
+    /// Prints a line of the table. Each launch moves `moved` bytes.
     fn launches(&self, name: &str, emission: &Emission, moved: usize, copy_rate: f64, stream: Stream) -> Ended {
         let time = self.time(&[stream], || {
             for _ in 0..LAUNCHES {
@@ -129,7 +129,7 @@ impl Bench {
         let to = self.driver.allocate(bytes(all.len()), "the inputs of launches")?;
         // SAFETY: the arena outlives the registration, which ends below.
         unsafe { self.driver.register(slot.as_ptr(), slot.len())? };
-        // SAFETY: both have this many bytes, and the code waits until the copy is done.
+        // SAFETY: source and destination have this many bytes, and the code waits until the copy is done.
         unsafe {
             self.driver.copy_in(slot.as_ptr(), to, all.len(), stream)?;
         }
@@ -139,7 +139,7 @@ impl Bench {
         Ok(to)
     }
 
-    /// Bytes read and written per second if `half` bytes are copied.
+    /// Bytes read plus bytes written per second, for a copy of `half` bytes.
     fn copy_rate(&self, memory: DevicePtr, half: usize, stream: Stream) -> Result<f64, Box<dyn std::error::Error>> {
         let copied = self.time(&[stream], || {
             for _ in 0..LAUNCHES {

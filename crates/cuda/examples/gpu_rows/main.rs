@@ -27,7 +27,7 @@ const MIB: usize = 1 << 20;
 const GIB: usize = 1 << 30;
 const RUNS: usize = 9;
 
-/// The possible results of a row.
+/// The result of a measurement.
 type Ended = Result<(), Box<dyn Error>>;
 
 /// A driver, and the sizes of the measurements.
@@ -109,7 +109,7 @@ impl Bench {
             unsafe { self.driver.free(*memory) };
         }
         for stream in streams {
-            // SAFETY: it is not used again.
+            // SAFETY: the stream is not used again.
             unsafe { self.driver.drop_stream(*stream) };
         }
     }
@@ -117,7 +117,7 @@ impl Bench {
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        // SAFETY: it is not used again.
+        // SAFETY: the event is not used again.
         unsafe { self.driver.drop_event(self.done) };
     }
 }
@@ -126,7 +126,7 @@ fn bytes(n: usize) -> u64 {
     to_u64(n)
 }
 
-/// GB/s.
+/// The rate in GB/s.
 fn rate(bytes: usize, time: Duration) -> f64 {
     bytes as f64 / time.as_secs_f64().max(1e-9) / 1e9
 }
@@ -135,7 +135,7 @@ fn seconds_per_gib(bytes: usize, time: Duration) -> f64 {
     time.as_secs_f64() * GIB as f64 / bytes as f64
 }
 
-/// The folder for the files that are measured. It is on a disk. The system's folder for temporary files may not be.
+/// The folder for the measured files. It is on a disk, unlike the folder for temporary files on some systems.
 fn scratch() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     let folder = target.unwrap_or_else(|| PathBuf::from("target"));

@@ -1,5 +1,5 @@
-//! Kinds of staging memory: what it costs to allocate and register each, and how fast it is for copies, the CPU and the
-//! disk.
+//! Measures kinds of staging memory: how long it takes to allocate and register each, and how fast copies, CPU reads
+//! and disk reads are.
 
 use std::error::Error;
 use std::fs::OpenOptions;
@@ -39,7 +39,7 @@ enum Made {
     Slot(SlotMut),
 }
 
-/// Memory of the driver, in its primary context.
+/// Memory from the driver, in the primary context.
 struct DriverMemory {
     bytes: &'static mut [u8],
     _context: Arc<CudaContext>,
@@ -99,7 +99,7 @@ impl Made {
 }
 
 impl Bench {
-    /// Part d, row 3, compared with unregistered memory, which is row 2.
+    /// Measures each kind, also before it is registered.
     pub(super) fn memory(&self) -> Ended {
         // Round up to whole huge pages.
         let len = self.largest.next_multiple_of(2 * MIB);
@@ -125,7 +125,7 @@ impl Bench {
                 }
             }
         }
-        println!("\nreading a file into it, bypassing the page cache");
+        println!("\nreading a file into each kind, bypassing the page cache");
         println!("{}", direct.join("\n"));
         Ok(())
     }
@@ -136,7 +136,7 @@ impl Bench {
         let device = self.driver.allocate(bytes(len), "copies")?;
         let copied = |stream: Stream| {
             self.time(&[stream], || {
-                // SAFETY: both have this many bytes, and `time` waits until the copies are done.
+                // SAFETY: source and destination have this many bytes, and `time` waits until the copies are done.
                 unsafe { self.driver.copy_in(memory.as_ptr(), device, len, stream) }
             })
         };

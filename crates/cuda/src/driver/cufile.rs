@@ -16,8 +16,8 @@ use super::nvidia::Current;
 use super::{DevicePtr, DirectFile};
 use crate::error::CudaError;
 
-/// Names for the dynamic linker: first from packages without headers, which PyTorch also loads, then from packages with
-/// headers.
+/// Names for the dynamic linker: first the one in runtime packages, which PyTorch also loads, then the one in
+/// development packages.
 const NAMES: [&str; 2] = ["libcufile.so.0", "libcufile.so"];
 /// Type of a handle for a file that is given by its descriptor.
 const OPAQUE_FD: c_int = 1;
@@ -183,7 +183,7 @@ fn text_of(code: isize) -> String {
         5029 => "the file's disk was not found",
         5033 => "the kernel module nvidia-fs is not set up",
         5034 => "GPUDirect Storage is turned off for this file",
-        _ => "an unknown error of cuFile",
+        _ => "an unknown cuFile error",
     };
     text.to_owned()
 }

@@ -52,8 +52,8 @@ pub struct Memory {
 
 /// One device with its driver. Calls may come from any thread. They do not change the thread's current context.
 ///
-/// Any call that can fail may return [`CudaError::Call`], also because of work that was queued earlier. Other errors
-/// are named at each call.
+/// Any call that can fail may return [`CudaError::Call`], even if the failed work was queued by an earlier call. Other
+/// errors are documented for each call.
 #[expect(clippy::missing_errors_doc, reason = "the error that all calls share is described above")]
 pub trait Driver: fmt::Debug + Send + Sync {
     /// The name of the device, for messages.
@@ -92,7 +92,7 @@ pub trait Driver: fmt::Debug + Send + Sync {
     /// [`CudaError::Use`] if the driver does not support it.
     unsafe fn register_read_only(&self, host: *const u8, bytes: usize) -> Result<(), CudaError>;
 
-    /// Ends [`register`](Self::register) or [`register_read_only`](Self::register_read_only).
+    /// Undoes [`register`](Self::register) or [`register_read_only`](Self::register_read_only).
     ///
     /// # Safety
     /// The memory is registered, and no queued work reads it.
@@ -116,7 +116,8 @@ pub trait Driver: fmt::Debug + Send + Sync {
     /// The event is from [`event`](Self::event) and is not used again.
     unsafe fn drop_event(&self, event: Event);
 
-    /// Makes `event` happen when all work queued on `stream` so far is complete. This replaces its previous record.
+    /// Records `event` on `stream`: it happens when all work queued so far is complete. This replaces its previous
+    /// record.
     ///
     /// # Safety
     /// The event and the stream exist.
@@ -160,7 +161,7 @@ pub trait Driver: fmt::Debug + Send + Sync {
     unsafe fn copy_within(&self, from: DevicePtr, to: DevicePtr, bytes: usize, stream: Stream)
     -> Result<(), CudaError>;
 
-    /// Opens a file for reads from the disk into device memory that bypass the CPU.
+    /// Opens a file for reads from the disk into device memory, bypassing the CPU.
     ///
     /// # Errors
     /// [`CudaError::Use`] if such reads are not supported here.
@@ -211,8 +212,8 @@ pub struct JpegFile<'a> {
 pub trait JpegDecoder: fmt::Debug + Send + Sync {
     /// Queues the decoding of files to interleaved pixels of 1 or 3 `channels`, as stored: EXIF orientation is ignored.
     /// It may wait for earlier work. The pixels are complete when the stream has executed the work. But they may be
-    /// written as soon as this is called, before the stream gets there. Returns the files that it rejects because they
-    /// are damaged or unsupported. In this case, no work is queued, and the pixels are unspecified.
+    /// written as soon as this is called, before the stream reaches this work. Returns the files that it rejects
+    /// because they are damaged or unsupported. In this case, no work is queued, and the pixels are unspecified.
     ///
     /// # Safety
     /// From the call until the work is done, the files do not change, and no other code uses the device memory of their

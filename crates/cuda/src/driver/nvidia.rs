@@ -21,7 +21,7 @@ use crate::error::CudaError;
 const PTX: &str = concat!(include_str!("../../kernel/emit.ptx"), "\0");
 /// The driver's library.
 const LIBRARY: &str = "libcuda.so.1";
-/// Its entry points, in the order of [`Entry`](crate::emission::Entry).
+/// The kernel's entry points, in the order of [`Entry`](crate::emission::Entry).
 const KERNELS: [&CStr; 3] = [c"emit", c"emit_changed", c"emit_colored"];
 /// The oldest driver that supports the PTX: CUDA 12.0.
 const OLDEST_DRIVER: c_int = 12_000;

@@ -93,7 +93,8 @@ pub(super) struct NvJpeg {
 struct Turn {
     state: *mut c_void,
     done: sys::CUevent,
-    /// Kept until the batch is complete, because nvJPEG does not report when it has read them.
+    /// The arguments of the last batch. They are kept until it is complete, because nvJPEG does not report when it has
+    /// read them.
     places: Places,
 }
 
@@ -361,9 +362,9 @@ fn text_of(status: c_int) -> &'static str {
         6 => "the GPU failed, or there is none",
         7 => "the GPU lacks a feature that nvJPEG needs",
         8 => "nvJPEG has an internal error",
-        9 => "nvJPEG does not support this here",
+        9 => "nvJPEG does not support this operation",
         10 => "a JPEG file is truncated",
-        _ => "an unknown error of nvJPEG",
+        _ => "an unknown nvJPEG error",
     }
 }
 

@@ -1,4 +1,5 @@
-//! A driver without a GPU, in host memory. Streams execute their work late, in any order that events allow.
+//! A driver without a GPU, in host memory. Streams execute their work after random delays, in any order that events
+//! allow.
 //!
 //! Its device memory is memory of the process, filled with a poison value when it is allocated and freed. The driver
 //! records every broken rule: writes while queued work may still read the data, changes to the source of a copy, and
@@ -88,7 +89,7 @@ impl SimDriver {
         Self { shared, worker: Some(worker), bytes, node: None }
     }
 
-    /// The same device, close to a NUMA node.
+    /// The same device, but close to this NUMA node.
     #[must_use]
     pub fn on_node(mut self, node: u32) -> Self {
         self.node = Some(node);
@@ -134,17 +135,17 @@ impl SimDriver {
     }
 
     /// Makes JPEG decoders write pixels as soon as they are called, even for batches that they reject, and again when
-    /// their stream gets there.
+    /// their stream reaches the batch.
     pub fn decode_early(&self) {
         self.shared.lock().decodes_early = true;
     }
 
-    /// Makes JPEG decoders fail after queuing half of a batch. Everything else continues.
+    /// Makes JPEG decoders fail after queuing half of a batch. Everything else still works.
     pub fn fail_decoding(&self) {
         self.shared.lock().fails_decoding = true;
     }
 
-    /// Number of batches with rejected files.
+    /// Number of batches that contained rejected files.
     #[must_use]
     pub fn refused_jpeg(&self) -> u64 {
         self.shared.lock().refusals
@@ -203,12 +204,12 @@ impl Shared {
         waited.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a driver call, which may be the one that fails.
+    /// Counts a driver call. Returns an error if this call should fail.
     fn call(&self, name: &'static str) -> Result<MutexGuard<'_, State>, CudaError> {
         let mut state = self.lock();
         state.calls += 1;
         if state.fails_after.is_some_and(|after| state.calls > after) {
-            // As after an error of a GPU, queued work is dropped.
+            // Queued work is dropped, as after an error of a real GPU.
             state.streams.values_mut().for_each(VecDeque::clear);
             state.events.values_mut().for_each(|mark| mark.happened = mark.recorded);
             self.changed.notify_all();
@@ -221,7 +222,7 @@ impl Shared {
         Ok(state)
     }
 
-    /// The duration of a step.
+    /// A random duration for a step.
     fn delay(&self, state: &mut State) -> Duration {
         let most = nanos(self.longest) / 1000;
         Duration::from_micros(state.draw(most.saturating_add(1)))
@@ -452,7 +453,7 @@ impl Drop for SimDriver {
         self.shared.lock().ends = true;
         self.shared.changed.notify_all();
         if let Some(worker) = self.worker.take() {
-            // If the worker panicked, its work never ends, so a test notices it.
+            // If the worker panicked, its work never ends, so a test fails.
             let _ = worker.join();
         }
     }

@@ -1,6 +1,7 @@
 //! Reads chunks of a pack's file from the disk into GPU memory, bypassing the page cache and the CPU.
 //!
-//! The data is only compared once, when the loader is made. Therefore this is only for loaders without checksums.
+//! The data is compared with the file only once, when the loader is made. Therefore, direct reads are only for loaders
+//! without checksums.
 
 use packds_system::to_u64;
 use std::fs::File;

@@ -35,7 +35,8 @@ const COMPARED_BYTES: usize = 1 << 20;
 pub(crate) enum Copies {
     /// Through staging memory.
     Staged,
-    /// Through staging memory, although registering the file or reading from the disk was requested. Has the reason.
+    /// Through staging memory, although registering the file or reading from the disk was requested. Contains the
+    /// reason.
     Refused(String),
     /// From the registered file.
     File(Arc<RegisteredFile>),
@@ -62,7 +63,7 @@ impl Copies {
         }
     }
 
-    /// What the user should know about how `what` is copied. `None` if nothing special was requested.
+    /// A message for the user about how `what` are copied. `None` if nothing special was requested.
     pub(crate) fn told(&self, what: &str) -> Option<String> {
         match self {
             Self::Staged => None,
@@ -81,8 +82,8 @@ pub(crate) struct RegisteredFile {
 }
 
 impl RegisteredFile {
-    /// Tests the map of a pack and registers it. `dirtied` counts the pages that the system was asked to write. The
-    /// error says why registering is not possible.
+    /// Tests the map of a pack and registers it. `dirtied` returns the number of pages that became dirty since the
+    /// system started. The error says why registering is not possible.
     fn new(
         driver: &Arc<dyn Driver>,
         pack: &Arc<Pack>,
@@ -90,7 +91,7 @@ impl RegisteredFile {
     ) -> Result<Self, String> {
         let told = |error: CudaError| error.to_string();
         if let Some(trial) = pack.bytes_unchecked().get(..TRIAL_BYTES) {
-            // Write back dirty pages now, because they are not counted again.
+            // Write back dirty pages first, because pages that are already dirty would not be counted.
             let synced = pack.file().and_then(File::sync_data);
             synced.map_err(|error| format!("the file cannot be synced: {error}"))?;
             keeps_clean(driver.as_ref(), trial, dirtied)?;
@@ -141,7 +142,7 @@ pub(super) fn middle(pack: &Pack) -> Range<usize> {
     start..len.min(start.saturating_add(COMPARED_BYTES))
 }
 
-/// Whether pages stay clean after they are registered and unregistered. Otherwise the whole dataset would be written
+/// Checks that pages stay clean when they are registered and unregistered. Otherwise the whole dataset would be written
 /// back.
 fn keeps_clean(driver: &dyn Driver, map: &[u8], dirtied: &mut dyn FnMut() -> Option<u64>) -> Result<(), String> {
     let pages = to_u64(map.len()) / PAGE_BYTES;
@@ -158,7 +159,7 @@ fn keeps_clean(driver: &dyn Driver, map: &[u8], dirtied: &mut dyn FnMut() -> Opt
             return Ok(());
         }
     }
-    let text = "this driver marks all of a registered file as dirty when it is released, or other processes write too much to be sure";
+    let text = "this driver marks the whole registered file as dirty when it is released, or other processes write too much to tell";
     Err(text.to_owned())
 }
 
@@ -227,7 +228,7 @@ mod tests {
         tried(&driver, &[PAGES / 2 - 1]).unwrap();
         tried(&driver, &[5 * PAGES, PAGES, 0]).unwrap();
         let dirty = tried(&driver, &[PAGES, PAGES / 2, PAGES, PAGES]).unwrap_err();
-        assert!(dirty.contains("marks all of a registered file as dirty"), "{dirty}");
+        assert!(dirty.contains("marks the whole registered file as dirty"), "{dirty}");
         let untold = tried(&driver, &[]).unwrap_err();
         assert!(untold.contains("does not report"), "{untold}");
         assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));

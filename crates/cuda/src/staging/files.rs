@@ -2,18 +2,18 @@
 //!
 //! Each slot's part of the mirror is followed by space for the pixels of all its files. They are decoded on the copy
 //! stream, so they are complete at `uploaded`. But the stream does not order the start of decoding: a hardware decoder
-//! may write pixels as soon as it is called, before the stream gets there. Therefore no queued work may use the slot's
-//! space when the decoder is called. The space has these users:
+//! may write pixels as soon as it is called, before the stream reaches the batch. Therefore no queued work may use the
+//! slot's space when the decoder is called. The space has these users:
 //!
 //! - The kernel reads the pixels of the slot's previous batch. The loader's thread waits for `emitted`.
-//! - The decoder wrote these pixels. This was complete before the slot became free, because the reaper keeps the slot
-//!   until `uploaded` has happened.
+//! - The decoder wrote these pixels. It was done before the slot became free, because the reaper keeps the slot until
+//!   `uploaded` has happened.
 //! - A decoder that rejected files of the same batch may have written pixels. It has finished doing so.
 //! - Another loader may have owned the memory. It released the memory after all of this was complete.
 //!
 //! The wait does not need memory, and it does not make the GPU idle longer: the stream would wait equally long, and the
-//! batches in the other slots come first. Separate space for each batch in flight would be as large as the ring again,
-//! and its reuse would raise the same question.
+//! batches in the other slots come first. Separate space for each batch in flight would be as large as the ring itself,
+//! and reusing it would raise the same question.
 //!
 //! Files do not change from the call until `uploaded`, because the reaper keeps their slot. A decoder may wait for
 //! earlier batches.

@@ -12,13 +12,13 @@
 //!   happened.
 //! - The mirror is not read before the copy is complete: the user's stream waits for `uploaded`.
 //! - The mirror is not written while it is read: the copy stream waits for `emitted` before the slot's next copy. If
-//!   `files` are decoded, a thread of the loader waits instead, because a decoder may write before its stream gets
-//!   there. The batch holds a [`SlotRef`] too. Therefore the slot is not refilled before the batch is dropped, and
+//!   `files` are decoded, a thread of the loader waits instead, because a decoder may write before its stream reaches
+//!   the batch. The batch holds a [`SlotRef`] too. Therefore the slot is not refilled before the batch is dropped, and
 //!   `emitted` is not recorded after that.
 //! - The user's memory is written on the user's own stream, so later work on that stream is ordered after it.
 //!
 //! Neither the loader's threads nor the user's threads wait for the GPU in any of this. The exceptions are windows of
-//! chunks, and files, as described there.
+//! chunks and JPEG files: see the modules `window` and `files`.
 //!
 //! After a driver failure, copying and writing stop. Every batch returns the error, and slots are released, so no
 //! thread waits for them.
@@ -189,7 +189,7 @@ impl Staging {
     fn upload<T>(&self, events: &mut SlotEvents, bring: impl FnOnce() -> Result<T, CudaError>) -> Result<T, CudaError> {
         if events.is_emitted {
             match self.images {
-                // A decoder may write before the stream gets there.
+                // A decoder may write before the stream reaches the batch.
                 // SAFETY: the staging owns the event.
                 Images::Files(_) => unsafe { self.driver.synchronize(events.emitted)? },
                 // SAFETY: the staging owns the stream and the event.
@@ -329,8 +329,7 @@ impl Receiver for Ring {
     }
 }
 
-/// A ring, with what batches need besides its slots: the registered file, the window of chunks, or the decoder of
-/// files.
+/// A ring, and what batches need besides its slots: the registered file, the window of chunks, or the decoder of files.
 #[derive(Debug)]
 pub(crate) struct RingWith<T> {
     /// Declared first, because the other fields must outlive it.

@@ -36,7 +36,7 @@ use crate::resident::Tables;
 
 /// Alignment of places, for fast reads from the disk.
 const ALIGN: u64 = 4096;
-/// Number of chunks in transit.
+/// Number of chunks that can be copied at the same time.
 const STAGED: usize = 4;
 
 /// The parameters of a window.
@@ -89,7 +89,7 @@ pub(super) struct State {
     of_chunk: BTreeMap<u64, usize>,
     /// The places that each slot of the ring holds.
     held: Vec<BTreeSet<usize>>,
-    /// Number of times that chunks were taken.
+    /// A counter that increases whenever a slot takes a place.
     taken: u64,
 }
 
@@ -166,7 +166,7 @@ impl Window {
         self.copied.get(STAGED).copied().ok_or_else(lost)
     }
 
-    /// Waits for all copies from the file. (The reaper waits for copies of slots.)
+    /// Waits for all copies from the file. Copies of slots are not included, because the reaper waits for them.
     pub(super) fn settle(&self) {
         if let Ok(copied) = self.copied_from_file() {
             // SAFETY: the event exists until `drop`. An error means that the driver has no queued work any more.
@@ -305,7 +305,7 @@ impl Staging {
             ChunkSource::Disk(reads, part) => unsafe { reads.read(&part, to) },
             ChunkSource::File(bytes) => {
                 let copied = window.copied_from_file()?;
-                // SAFETY: the file is registered and never written. The window keeps it until the copy has settled.
+                // SAFETY: the file is registered and never written. The window keeps it until the copy is done.
                 unsafe { self.copy(bytes, to)? };
                 // SAFETY: the event and the stream exist.
                 unsafe { self.driver.record(copied, self.copies) }

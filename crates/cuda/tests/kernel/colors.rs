@@ -68,7 +68,7 @@ fn the_longest_lists_of_colors_are_done() {
     }
 }
 
-/// This many random bytes.
+/// `n` random bytes.
 fn draws_of(n: usize) -> Vec<u8> {
     let mut draws = Draws(1);
     (0..n).map(|_| draws.byte()).collect()

@@ -113,7 +113,7 @@ struct Picture {
 }
 
 impl Picture {
-    /// Its pixels, row by row.
+    /// The picture's pixels, row by row.
     fn pixels(&self, source: &[u8], channels: u32) -> Vec<u8> {
         let index = |n: u32| usize::try_from(n).unwrap();
         let row = |y| &source[self.first + index(y * self.row_bytes)..][..index(self.width * channels)];
@@ -179,7 +179,7 @@ fn case(sizes: Sizes, kind: (usize, bool, u8), seed: u64, (mean, std): (f32, f32
     let float = [None, Some(FloatType::F16), Some(FloatType::Bf16), Some(FloatType::F32)][ty];
     let layout = if is_planar { Layout::Chw } else { Layout::Hwc };
     let padding = draws.padding(padding);
-    // There are twice as many pictures as images, and frames refer to any of them. Or there are no frames.
+    // Either there are twice as many pictures as images, and frames refer to any of them, or there are no frames.
     let has_frames = (width, height) != (source_width, source_height) || draws.below(3) > 0;
     let (pictures, source) = match has_frames {
         true => draws.pictures(2 * n, (source_width, source_height), channels),
@@ -322,7 +322,7 @@ fn the_kernel_gives_the_hosts_bits_for_any_window() {
     );
 }
 
-/// The twin does the same as the loader's threads. `src/staging/tests.rs` compares these two.
+/// The twin does the same as the loader's threads. The tests of `src/staging` also compare these two.
 #[test]
 fn the_kernel_erases_and_mixes_with_the_hosts_bits() {
     let host = Mutex::new(Host::start());
@@ -555,7 +555,7 @@ fn a_launch_is_laid_out_as_the_kernel_has_it() {
     assert_eq!(found, wanted);
 }
 
-/// If a Python environment has NVRTC, the PTX is compiled again.
+/// If a Python environment has NVRTC, the PTX is compiled again and compared.
 #[test]
 fn the_ptx_is_what_the_compiler_gives() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

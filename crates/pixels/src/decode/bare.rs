@@ -1,4 +1,4 @@
-//! The colour conversion, resize and crop of pixels that are already decoded. They are the same as for files.
+//! Converts, resizes and crops pixels that are already decoded, in the same way as those of files.
 
 use super::convert::{self, Kind, Raster};
 use super::{Decoder, byte_count, resize_zeroed, usize_of};
@@ -47,7 +47,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Fills `self.pixels` with these pixels, in the channels of the output.
+    /// Converts these pixels to the channels of the output and stores them in `self.pixels`.
     fn convert_bare(&mut self, pixels: Pixels<'_>) -> Result<(), PixelError> {
         let kind = match pixels.channels {
             1 => Kind::Gray,

@@ -8,7 +8,7 @@ use crate::error::PixelError;
 use crate::format::ImageFormat;
 use crate::probe::{BmpLayout, ImageInfo, bmp_layout, le32};
 
-/// Maximum number of pixels of a run.
+/// Maximum number of pixels in a run.
 const RUN: usize = 255;
 
 fn cut(what: &str) -> PixelError {
@@ -43,7 +43,7 @@ pub(super) fn decode(bytes: &[u8], info: &ImageInfo) -> Result<Raster, PixelErro
         (16, 0) => masked(&rows()?, 2, [0x7C00, 0x3E0, 0x1F])?,
         (32, 0) => masked(&rows()?, 4, [0xFF_0000, 0xFF00, 0xFF])?,
         (16 | 32, 3) => {
-            // The masks are after the 40 bytes of the oldest header, or in a longer header.
+            // The masks follow the oldest header, which has 40 bytes, or are part of a longer header.
             let mask = |at| le32(bytes, at).ok_or_else(|| cut("ends inside its bit fields"));
             masked(&rows()?, usize::from(bits / 8), [mask(54)?, mask(58)?, mask(62)?])?
         }
@@ -109,8 +109,8 @@ fn masked(packed: &[u8], n_bytes: usize, masks: [u32; 3]) -> Result<Raster, Pixe
     Ok(Raster { kind: Kind::Rgb, samples })
 }
 
-/// Decodes run-length coded indices that start at `at`. As in Pillow, runs end with their row, skipped pixels are 0,
-/// and an image that lacks pixels is an error.
+/// Decodes run-length coded indices that start at `at`. As in Pillow, a run ends at the end of its row, skipped pixels
+/// are 0, and too few pixels are an error.
 fn run_lengths(
     bytes: &[u8],
     mut at: usize,

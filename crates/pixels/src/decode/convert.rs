@@ -21,11 +21,11 @@ pub(super) enum Kind {
     Cmyk,
     /// 255 means no ink.
     InvertedCmyk,
-    /// Palette indices. Colours that are missing in the palette are black.
+    /// Palette indices. Indices beyond the palette are black.
     Palette(Box<[[u8; 3]; 256]>),
 }
 
-/// Decoded samples, before colours are converted.
+/// Decoded samples, before colour conversion.
 #[derive(Debug)]
 pub(super) struct Raster {
     pub(super) kind: Kind,
@@ -54,7 +54,7 @@ pub(super) fn palette(colors: impl IntoIterator<Item = [u8; 3]>) -> Kind {
     Kind::Palette(table)
 }
 
-/// Converts the samples to the channels of `color`, into `out`.
+/// Converts the samples to the channels of `color` and writes them to `out`.
 pub(super) fn convert(raster: &mut Raster, info: &ImageInfo, color: Color, out: &mut [u8]) -> Result<(), PixelError> {
     let n_pixels = out.len() / color.channels();
     let expected = n_pixels * raster.kind.sizes().1;
@@ -113,7 +113,7 @@ fn white_if(bit: u8) -> u8 {
     if bit == 0 { 0 } else { 255 }
 }
 
-/// Converts `I;16` of Pillow to bytes by clipping, not by scaling.
+/// Converts 16-bit gray (Pillow's `I;16`) to bytes by clipping, not by scaling.
 fn clip_16([low, high]: [u8; 2]) -> u8 {
     if high == 0 { low } else { 255 }
 }

@@ -21,10 +21,11 @@ struct RowReader<'a> {
     raw: Raw,
     color: Color,
     scratch: &'a mut Vec<u8>,
-    /// The number of decoded columns before the wanted ones, the number of wanted columns, and the number of decoded
-    /// columns.
+    /// Number of decoded columns before the wanted ones.
     lead: usize,
+    /// Number of wanted columns.
     n_columns: usize,
+    /// Number of decoded columns.
     n_decoded: usize,
 }
 
@@ -44,7 +45,7 @@ impl<'a> RowReader<'a> {
         }
         let session = decoder.get_or_insert_with(JpegDecoder::new).open(bytes)?;
         if session.size() != (info.width, info.height) {
-            return Err(PixelError::malformed(ImageFormat::Jpeg, "several frame headers that differ"));
+            return Err(PixelError::malformed(ImageFormat::Jpeg, "conflicting frame headers"));
         }
         let raw = session.raw(color != Color::Rgb)?;
         Ok(Self { session, raw, color, scratch, lead: 0, n_columns: 0, n_decoded: 0 })
@@ -109,7 +110,7 @@ impl<'a> RowReader<'a> {
 }
 
 impl Decoder {
-    /// Fills `pixels`, which must have the right length.
+    /// Decodes the whole image into `self.pixels`, which must already have its length.
     pub(super) fn decode_jpeg(&mut self, bytes: &[u8], info: &ImageInfo) -> Result<(), PixelError> {
         let color = self.options.color;
         let mut reader = RowReader::open(&mut self.jpeg, bytes, info, color, &mut self.samples)?;
@@ -122,7 +123,7 @@ impl Decoder {
         reader.session.finish()
     }
 
-    /// Decodes the rows and columns inside the geometry, and resizes them as they arrive.
+    /// Decodes the rows and columns that the geometry needs, and resizes them as they arrive.
     pub(super) fn render_jpeg(
         &mut self,
         bytes: &[u8],
@@ -143,7 +144,7 @@ impl Decoder {
         stream(reader, &mut self.resampler, (0, 0), (width, height), out)
     }
 
-    /// Decodes the rows and columns of a view's area, and resizes them as they arrive.
+    /// Decodes the rows and columns in a view's area, and resizes them as they arrive.
     pub(super) fn view_jpeg(
         &mut self,
         bytes: &[u8],
@@ -159,7 +160,7 @@ impl Decoder {
         stream(reader, &mut self.resampler, corner, size, out)
     }
 
-    /// Fills `pixels` with an area of the stored image.
+    /// Decodes an area of the stored image into `self.pixels`.
     pub(super) fn decode_jpeg_area(&mut self, bytes: &[u8], info: &ImageInfo, area: Area) -> Result<(), PixelError> {
         let color = self.options.color;
         let mut reader = RowReader::open(&mut self.jpeg, bytes, info, color, &mut self.samples)?;
@@ -177,8 +178,8 @@ impl Decoder {
     }
 }
 
-/// Reads the rows that the resampler needs from an image of `size`, and writes the result. The pixel at `corner` of
-/// the image is the first pixel of the resampler.
+/// Reads the rows that the resampler needs from an image of `size`, and writes the result. `corner` is the position of
+/// the resampler's first pixel in the image.
 fn stream(
     mut reader: RowReader<'_>,
     resampler: &mut Resampler,

@@ -36,7 +36,8 @@ use crate::resize::Resampler;
 use crate::seek::Splicer;
 use packds_system::{to_u64, to_usize};
 
-/// Pillow's limit for errors. It is twice `Image.MAX_IMAGE_PIXELS`, which causes only a warning.
+/// The number of pixels above which Pillow raises an error. It is twice `Image.MAX_IMAGE_PIXELS`, above which Pillow
+/// only warns.
 const MAX_PIXELS: u64 = 178_956_970;
 
 /// The channels of the output.
@@ -47,8 +48,8 @@ pub enum Color {
     Rgb,
     /// Luma, as from Pillow's `convert("L")`.
     Gray,
-    /// For masks: palette indices, gray values, or the values 0 and 1 of a 1-bit image. Other images do not have a
-    /// single channel. Resize masks with `Filter::Nearest`.
+    /// For masks: palette indices, gray values, or the values 0 and 1 of a 1-bit image. Other images are rejected.
+    /// Resize masks with `Filter::Nearest`.
     Index,
 }
 
@@ -73,7 +74,7 @@ pub struct DecodeOptions {
     /// Decodes a JPEG at 1/2, 1/4 or 1/8 of its size if the output is that much smaller. This is faster, but the pixels
     /// differ from Pillow's.
     pub jpeg_scaling: bool,
-    /// How `crop_resize_into` treats the EXIF orientation. `render` uses its geometry instead.
+    /// How `crop_resize_into` treats the EXIF orientation. `render` follows its geometry instead.
     pub orientation: Orientation,
 }
 
@@ -161,8 +162,8 @@ impl Decoder {
     /// a truncated file is always an error.
     ///
     /// # Errors
-    /// Every error of `PixelError`: errors in the file, exceeded limits, or `WrongBuffer`. After an error, the contents
-    /// of `out` are unspecified.
+    /// Any `PixelError`: an error in the file, an exceeded limit, or `WrongBuffer`. After an error, the contents of
+    /// `out` are unspecified.
     pub fn render_into(&mut self, bytes: &[u8], geometry: &Geometry, out: &mut [u8]) -> Result<Rendered, PixelError> {
         let info = self.admit(bytes)?;
         self.render_probed(bytes, &info, geometry, out)
@@ -171,7 +172,7 @@ impl Decoder {
     /// Like `render_into`, with a new buffer.
     ///
     /// # Errors
-    /// Every error of `PixelError` except `WrongBuffer`.
+    /// Any `PixelError` except `WrongBuffer`.
     pub fn render(&mut self, bytes: &[u8], geometry: &Geometry) -> Result<Image, PixelError> {
         let info = self.admit(bytes)?;
         let (width, height) = geometry.output_size(info.width, info.height, info.orientation);
@@ -250,7 +251,7 @@ impl Decoder {
         Ok(Rendered { info: *info, width, height })
     }
 
-    /// Fills `pixels` with the whole image.
+    /// Decodes the whole image into `self.pixels`.
     fn decode_all(&mut self, bytes: &[u8], info: &ImageInfo) -> Result<(), PixelError> {
         let n_bytes = byte_count(info.width, info.height, self.options.color.channels())?;
         if info.format == ImageFormat::Jpeg {

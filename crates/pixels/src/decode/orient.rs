@@ -2,7 +2,7 @@
 
 use super::usize_of;
 
-/// The location in the stored image of `width` x `height` of the pixel at column `x` and row `y` of the upright image.
+/// Where the pixel at column `x` and row `y` of the upright image is in the stored image of `width` x `height`.
 pub(super) fn stored(orientation: u8, (x, y): (u32, u32), (width, height): (u32, u32)) -> (u32, u32) {
     match orientation {
         2 => (width - 1 - x, y),

@@ -33,7 +33,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Raster, PixelError> {
 
 impl PnmHeader {
     /// Adds a sample, scaled as in Pillow: gray of more than 8 bits to 16 bits, everything else to 8.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a scaled sample is 0 to `full`")]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a scaled sample is at most `full`")]
     fn add(&self, sample: u32, samples: &mut Vec<u8>) {
         if self.is_bitmap {
             return samples.push(u8::from(sample == 0));

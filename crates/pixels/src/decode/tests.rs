@@ -21,7 +21,7 @@ fn a_decoder_can_be_sent_to_another_thread() {
     assert_eq!(decode.join().unwrap(), first);
 }
 
-/// The file without its segments of this type.
+/// The file without its marker segments of this type.
 fn without(jpeg: &[u8], marker: u8) -> Vec<u8> {
     let mut bytes = jpeg.to_vec();
     while let Some(at) = bytes.windows(2).position(|pair| pair == [0xFF, marker]) {

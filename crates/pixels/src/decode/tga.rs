@@ -1,4 +1,4 @@
-//! Decodes TGA with gray, colours or a palette, with and without run lengths.
+//! Decodes gray, colour and palette TGA, with and without run-length coding.
 
 use super::convert::{Kind, Raster, palette, unpack};
 use super::usize_of;

@@ -34,7 +34,7 @@ pub struct Affine {
 
 impl Affine {
     /// torchvision's `affine` for an image of `width` x `height`: shears, scales and rotates around the centre, then
-    /// translates. The filter is nearest and the fill is black. Both are fields that can be changed.
+    /// translates. The filter is nearest and the fill is black. Both fields can be changed afterwards.
     ///
     /// `degrees` is clockwise, `translate` is in pixels to the right and down, and `shear` is in degrees along rows and
     /// columns. torchvision rounds random translations, and callers should too.
@@ -56,7 +56,7 @@ impl Affine {
     }
 
     /// torchvision's `affine` with shear around the corner of the first pixel, by `x` degrees along rows and `y`
-    /// degrees along columns. The filter is nearest and the fill is black. Both are fields that can be changed.
+    /// degrees along columns. The filter is nearest and the fill is black. Both fields can be changed afterwards.
     ///
     /// # Errors
     /// `InvalidArgument` if the matrix is not finite.
@@ -82,7 +82,7 @@ impl Affine {
     }
 
     /// `rotate` of torchvision and Pillow: `degrees` counter-clockwise around the centre, keeping the size. The filter
-    /// is nearest and the fill is black. Both are fields that can be changed.
+    /// is nearest and the fill is black. Both fields can be changed afterwards.
     ///
     /// # Errors
     /// `InvalidArgument` if the angle is not finite.
@@ -150,8 +150,8 @@ impl Affine {
         }
     }
 
-    /// Pillow's nearest filter for maps that map rows to rows, or whose positions do not fit in 16.16 bits. It
-    /// accumulates positions.
+    /// Pillow's nearest filter for maps that map rows to rows, or whose positions do not fit in 16.16 bits. It computes
+    /// positions by repeated addition.
     fn step<const N: usize>(&self, picture: &Picture<'_, N>, fill: [u8; N], out: &mut [[u8; N]]) {
         let [a, b, c, d, e, f] = self.matrix;
         let (mut first_x, mut first_y) = (c + b * 0.5 + a * 0.5, f + e * 0.5 + d * 0.5);

@@ -1,7 +1,7 @@
 //! The plain loops of the operations, compiled again for AVX2.
 //!
-//! The code and the order of float operations are the same, so the bytes are the same too. The compiler can only use
-//! wider registers. There are no intrinsics here.
+//! The code and the order of float operations are the same, so the bytes are the same too. The only difference is that
+//! the compiler can use wider registers. There are no intrinsics here.
 
 use super::blur::{Kernel, Rows};
 use super::sample::{Map, Picture};

@@ -13,7 +13,7 @@ const LANES: usize = 32;
 /// Maximum kernel size, in pixels.
 const MAX_KERNEL: u32 = 4095;
 
-/// Blurs images. Its memory is reused.
+/// Blurs images, reusing its memory.
 #[derive(Debug, Default)]
 pub struct Blur {
     kernel: Kernel,
@@ -32,7 +32,7 @@ pub(super) struct Kernel {
     weights: Vec<f32>,
 }
 
-/// The inputs of the row loop besides the kernel.
+/// The inputs of the row loop, except the kernel.
 #[derive(Debug)]
 pub(super) struct Rows<'a> {
     source: &'a [u8],
@@ -189,7 +189,8 @@ fn sum_row(row: &[f32], channels: usize, weights: &[f32], out: &mut [u8]) {
     }
 }
 
-/// The sums around `N` values, starting at `x`, in a row that is padded by all weights except the first.
+/// The sums around `N` values, starting at `x`, in a row that is padded on each side for all weights except the middle
+/// one.
 #[inline(always)]
 fn values_around<const N: usize>(row: &[f32], channels: usize, x: usize, weights: &[f32]) -> [f32; N] {
     let middle = x + weights.len().saturating_sub(1) * channels;

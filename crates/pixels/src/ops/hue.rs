@@ -135,8 +135,8 @@ fn fraction(value: u8) -> f32 {
     (f64::from(value) / 255.0) as f32
 }
 
-/// A channel that is highest in two sectors and in the middle in two others. It uses masks, because the compiler would
-/// turn branches into jumps.
+/// A channel that is highest in two sectors and in the middle in two others. The code uses masks, because the compiler
+/// would turn branches into jumps.
 #[inline(always)]
 fn pick(sector: u8, highest: [u8; 2], middle: [u8; 2], values: [u8; 3]) -> u8 {
     let mask = |sectors: [u8; 2]| u8::from((sector == sectors[0]) | (sector == sectors[1])).wrapping_neg();
@@ -169,7 +169,7 @@ mod tests {
         fn turn_0_is_only_the_way_through_hsv(pixels in prop::collection::vec(any::<u8>(), 0..300)) {
             let mut turned = pixels.clone();
             adjust_hue(&mut turned, 3, 0.0);
-            // No colour loses more than 7 levels.
+            // No channel changes by more than 7 levels.
             for (before, after) in pixels.iter().zip(&turned) {
                 prop_assert!(before.abs_diff(*after) <= 7, "{before} {after}");
             }

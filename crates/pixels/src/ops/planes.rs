@@ -7,8 +7,8 @@ pub(super) const BLOCK: usize = 256;
 /// The three planes of a block.
 pub(super) type Planes = [[u8; BLOCK]; 3];
 
-/// Splits a block into channels, padded with black. It uses no closures, because they would be compiled outside the
-/// AVX2 function that uses them.
+/// Splits a block into channels, padded with black. Do not use closures here, because they would be compiled outside
+/// the AVX2 function that uses them.
 #[inline(always)]
 pub(super) fn split(block: &[[u8; 3]]) -> Planes {
     let mut planes = [[0; BLOCK]; 3];

@@ -1,7 +1,7 @@
 //! Smooth interpolation as in Pillow: weighted sums of the four or sixteen pixels around a point.
 //!
-//! Every point is computed separately in `f64` and truncated. All pixels of a block go through each step together, so
-//! that the compiler vectorizes.
+//! Every point is computed separately in `f64` and truncated. Each step is a loop over all pixels of a block, so that
+//! the compiler vectorizes it.
 
 use super::{fastest, whole};
 
@@ -189,7 +189,7 @@ fn blended<const N: usize, const T: usize, K: Taps<T>>(
     picture: &Picture<'_, N>,
     points: &Points<T>,
 ) -> [[u8; LANES]; N] {
-    // The values of the rows for each channel, interpolated along the rows.
+    // For each channel, the value of each row, interpolated along the row.
     let mut of_rows = [[[0.0; LANES]; T]; N];
     for (tap, rows) in points.rows.iter().enumerate() {
         let mut words = [[0; LANES]; T];

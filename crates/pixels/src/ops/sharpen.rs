@@ -5,7 +5,7 @@ use super::fastest;
 use crate::decode::{byte_count, usize_of};
 use crate::error::PixelError;
 
-/// Sharpens images. Its memory is reused.
+/// Sharpens images, reusing its memory.
 #[derive(Debug, Default)]
 pub struct Sharpen {
     /// Copies of the row above and the current row.
@@ -19,8 +19,8 @@ impl Sharpen {
         Self::default()
     }
 
-    /// Scales the difference to the image smoothed by 3 x 3 pixels: 0 is smooth, 1 is unchanged, 2 is sharp. This is
-    /// Pillow's `ImageEnhance.Sharpness`, which does not change the pixels at the edges.
+    /// Scales the difference from the image smoothed over 3 x 3 pixels: 0 is smooth, 1 is unchanged, 2 is sharp. This
+    /// is Pillow's `ImageEnhance.Sharpness`, which does not change the pixels at the edges.
     ///
     /// # Errors
     /// `WrongBuffer` if the pixels do not match the size.

@@ -9,7 +9,7 @@ pub fn autocontrast(pixels: &mut [u8], channels: u8) {
     map_channels(pixels, channels, stretched);
 }
 
-/// Equalizes the histogram of every channel as far as mapping values can do that, like Pillow's `ImageOps.equalize`.
+/// Equalizes the histogram of every channel as far as a table of values can, like Pillow's `ImageOps.equalize`.
 /// `channels` is 1 or 3.
 pub fn equalize(pixels: &mut [u8], channels: u8) {
     map_channels(pixels, channels, evened);

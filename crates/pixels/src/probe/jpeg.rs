@@ -66,7 +66,7 @@ pub(super) fn probe(bytes: &[u8]) -> Result<(ImageInfo, usize), PixelError> {
     }
 }
 
-/// Colour space markers, interpreted like in libjpeg: JFIF means YCbCr. Without JFIF, Adobe's segment decides.
+/// Colour space markers, interpreted as in libjpeg: JFIF means YCbCr. Without JFIF, Adobe's segment decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Colors {
     Unsaid,

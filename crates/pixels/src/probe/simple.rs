@@ -89,7 +89,8 @@ fn gif_frames(bytes: &[u8], most: u32) -> Result<u32, PixelError> {
     let table = |flags: u8| {
         if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) }
     };
-    let end = |at: usize| PixelError::truncated(ImageFormat::Gif, format!("no trailer: the block at byte {at} is cut"));
+    let end =
+        |at: usize| PixelError::truncated(ImageFormat::Gif, format!("no trailer: the block at byte {at} is truncated"));
     let flags = bytes.get(10).copied().ok_or_else(|| end(10))?;
     let mut at = 13 + table(flags);
     let mut n_frames = 0_u32;

@@ -116,7 +116,7 @@ impl<'a> Entries<'a> {
         let mut end = Some(end).filter(|&end| end <= self.bytes.len())?;
         for index in 0..self.n_entries {
             let at = self.first + index * self.entry_bytes();
-            // The size of unknown types is not known, so it cannot be checked.
+            // Data of unknown types cannot be checked, because its size is not known.
             let Some(entry) = self.entry(at) else { continue };
             let n_bytes = entry.count.checked_mul(width_of(entry.kind)?)?;
             end = end.max(entry.values.checked_add(usize::try_from(n_bytes).ok()?)?);
@@ -283,7 +283,7 @@ pub(crate) fn tiff_colors(bytes: &[u8]) -> TiffColors {
 pub(super) fn check_end(bytes: &[u8]) -> Result<(), PixelError> {
     let entries = Entries::open(bytes).ok_or_else(|| missing("directory"))?;
     if entries.end().is_none() {
-        return Err(PixelError::truncated(ImageFormat::Tiff, "the directory refers beyond the end"));
+        return Err(PixelError::truncated(ImageFormat::Tiff, "the directory refers to data beyond the end"));
     }
     let Some(strips) = entries.strips() else { return Err(missing("strips or tiles")) };
     for index in 0..strips.0.count.min(MAX_VALUES) {

@@ -1,4 +1,4 @@
-//! The resampling of one axis as numbers, for code that executes it elsewhere, such as on a GPU.
+//! The resampling of one axis as tables, for code that resamples elsewhere, such as on a GPU.
 
 use super::taps::{PRECISION, Taps};
 use crate::geometry::{Filter, Span};

@@ -6,7 +6,7 @@ use super::taps::Taps;
 
 /// Output bytes per step.
 pub(super) const LANES: usize = 16;
-/// Source bytes that a step can gather from.
+/// Number of source bytes that a step can gather from.
 pub(super) const REACH: usize = 64;
 /// Taps per output byte in a step.
 const TAPS: usize = 4;

@@ -112,7 +112,7 @@ impl<'a> Headers<'a> {
             if !usual.contains(&h) || !usual.contains(&v) {
                 return None;
             }
-            // With one component, an MCU is one block, regardless of the factors.
+            // With one component, an MCU is one block, whatever the sampling factors.
             let (h, v) = if n == 1 { (1, 1) } else { (h, v) };
             *component = Component { id: part[0], h, v, quantization: part[2], ..Component::default() };
         }

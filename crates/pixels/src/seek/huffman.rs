@@ -158,7 +158,7 @@ impl<'a> Lookup<'a> {
         Self {
             short,
             table,
-            // This cannot fail, because `CodeList::new` rejects tables without them.
+            // This cannot fail, because `CodeList::new` rejects tables for which it would.
             next_codes: table.next_codes().unwrap_or_default(),
             step,
         }

@@ -1,4 +1,4 @@
-//! Reads and writes seek indexes. docs/reference/format.md, "Seek index".
+//! Reads and writes seek indexes. Their format is in docs/reference/format.md, "Seek index".
 
 use packds_system::{to_u64, to_usize};
 use std::ops::RangeInclusive;
@@ -34,7 +34,7 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// The grid for an index to be built.
+    /// The grid of an index that is about to be built.
     pub(super) fn new(headers: &Headers<'_>) -> Self {
         let step = (ENTRY_PIXELS / headers.mcu_size().0).max(1);
         Self::with_step(headers, step)
@@ -159,7 +159,7 @@ fn best_parameter(values: impl Iterator<Item = u32> + Clone) -> Option<u8> {
     (0..=MAX_PARAMETER).min_by_key(|&parameter| n_bits(parameter))
 }
 
-/// Writes Rice codes. Each consists of ones, a zero, and as many bits as the parameter says.
+/// Writes Rice codes. Each consists of ones, a zero, and a number of bits equal to the parameter.
 #[derive(Default)]
 struct CodeWriter {
     buffer: u64,

@@ -25,7 +25,7 @@ pub(crate) use splice::Splicer;
 /// Builds the seek index of a JPEG: about 1 to 2 % of its size, in one pass.
 ///
 /// `None` if the file cannot be indexed. It must have one baseline scan of one or three 8-bit components, no restart
-/// markers and no damage. Progressive and arithmetic-coded files and CMYK cannot be indexed.
+/// markers and no damage. Progressive, arithmetic-coded and CMYK files cannot be indexed.
 #[must_use]
 pub fn build_seek_index(jpeg: &[u8]) -> Option<Vec<u8>> {
     let headers = Headers::parse(jpeg)?;

@@ -1,4 +1,4 @@
-//! Builds a small JPEG from a JPEG and its index. It contains the bits that an area needs.
+//! Builds a small JPEG from a JPEG and its index. The small JPEG contains the bits that an area needs.
 
 use super::headers::Headers;
 use super::huffman::{Code, CodeList, DC_CATEGORIES, END_OF_BLOCK};
@@ -37,10 +37,11 @@ struct Layout {
     columns: (u32, u32),
     /// Rows of MCUs.
     rows: (u32, u32),
-    /// Dummy MCUs before each row set the DC predictors where MCUs were left out.
+    /// Whether a dummy MCU before the copied part of each row sets the DC predictors.
     dummy_left: bool,
+    /// Whether a dummy MCU after the copied part of each row sets the DC predictors for the next row.
     dummy_right: bool,
-    /// A row of dummy MCUs at the top does this for the first row.
+    /// Whether a row of dummy MCUs at the top sets the DC predictors for the first row.
     dummy_top: bool,
     /// Number of MCUs across and down.
     mcus: (u32, u32),

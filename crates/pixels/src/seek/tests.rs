@@ -1,4 +1,4 @@
-//! The pixels of a splice are equal to those of the whole file, and damaged indexes and files do no harm.
+//! Tests that a splice has the same pixels as the whole file, and that damaged indexes and files do no harm.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ fn jpeg(width: u32, height: u32, channels: u8, quality: u8) -> Vec<u8> {
     encode_jpeg(width, height, channels, &data, quality).unwrap()
 }
 
-/// A 4:2:0 file with different sampling factors in its header. The image is meaningless, but valid.
+/// A 4:2:0 file whose header is changed to other sampling factors. The image is meaningless, but valid.
 fn with_sampling(width: u16, height: u16, factors: u8) -> Vec<u8> {
     let (h, v) = (u16::from(factors >> 4), u16::from(factors & 15));
     let (across, down) = (width.div_ceil(8 * h), height.div_ceil(8 * v));
@@ -157,7 +157,7 @@ fn a_file_cut_short_gets_no_index() {
     }
 }
 
-/// If this test fails, the format has changed: docs/reference/format.md, "Seek index".
+/// If this test fails, the format has changed. See docs/reference/format.md, "Seek index".
 #[test]
 fn an_index_has_the_bytes_that_it_always_had() {
     for (name, len, sum) in [
@@ -258,7 +258,7 @@ fn a_header_that_lies_about_the_size_costs_no_memory() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(20_000))]
 
-    /// The result may be wrong, but the call returns, and the result is not larger than the file justifies.
+    /// The result may be wrong, but the call must return, and the result must not be larger than the file justifies.
     #[test]
     fn hostile_indexes_and_files_do_no_harm(
         kind in 0_usize..3,

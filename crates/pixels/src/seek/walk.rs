@@ -24,7 +24,8 @@ impl BitReader<'_> {
         if let Some(eight) = self.data[self.at..].first_chunk() {
             let word = be_word(*eight);
             if !has_255(word) {
-                // The bits after the whole bytes are the next bits anyway.
+                // This also sets some bits of the next byte. They are correct, and setting them again later changes
+                // nothing.
                 self.buffer |= word >> self.n_bits;
                 let n_bytes = (64 - self.n_bits) / 8;
                 self.at += n_bytes as usize;

@@ -1,4 +1,4 @@
-//! A dot chart: named rows with dots on a logarithmic axis. A line extends to the slow end.
+//! A dot chart: named rows with dots on a logarithmic axis. A line extends from each dot to its slow end.
 
 use crate::figure::{Anchor, Figure, Font, PLAIN, Rgb, SMALL, SUBHEADING, count, whole};
 use crate::lettering::{fit, text_width};
@@ -9,11 +9,11 @@ use crate::axis::{Axis, number, tick_label, tick_number};
 /// The data of a row: a warm and a cold value, or the reason why it has none.
 #[derive(Debug, Clone, Default)]
 pub struct Row {
-    /// Its name.
+    /// The name of the row.
     pub label: String,
     /// Text that is appended to the name and never cut off.
     pub sign: String,
-    /// Whether it stands out.
+    /// Whether the row is highlighted.
     pub ours: bool,
     /// The value if the data is in the page cache.
     pub warm: Option<Mark>,
@@ -35,9 +35,9 @@ pub struct Mark {
 /// A group of rows, the best first.
 #[derive(Debug, Clone)]
 pub struct Panel {
-    /// Its title.
+    /// The title of the group.
     pub heading: String,
-    /// From top to bottom.
+    /// The rows from top to bottom.
     pub rows: Vec<Row>,
 }
 
@@ -46,7 +46,7 @@ pub struct Panel {
 pub struct DotChart {
     /// The heading.
     pub title: String,
-    /// The line below it.
+    /// The line below the heading.
     pub subtitle: String,
     /// Unit of the numbers, such as `ms`.
     pub unit: String,
@@ -268,7 +268,7 @@ fn limit_place(x: f64, text: &str) -> (f64, Anchor) {
 
 /// Distributes the names of the limits over lines of text so that they do not overlap.
 fn levels(limits: &[(String, f64)], axis: &Axis) -> Vec<Vec<usize>> {
-    // Left and right end of each name, and the place of its line.
+    // Left and right end of each name, and the position of its limit.
     let span = |(name, value): &(String, f64)| {
         let (text, line) = (limit_text(name, *value), axis.at(*value));
         let width = text_width(&text, SMALL.size, false);

@@ -124,8 +124,8 @@ fn groups(dots: &[Dot]) -> Vec<Vec<Dot>> {
     groups
 }
 
-/// The names of a group in columns to its right and left. Each name uses the less crowded side, or the other one if
-/// something is in the way.
+/// The names of a group in columns to its right and left. Each name goes to the less crowded side, or to the other side
+/// if something is in the way.
 fn columns(group: &[Dot], taken: &Taken) -> Vec<(usize, Name)> {
     let mut sides = sides(group);
     let mut moved = vec![false; group.len()];
@@ -144,7 +144,8 @@ fn columns(group: &[Dot], taken: &Taken) -> Vec<(usize, Name)> {
     }
 }
 
-/// Whether the name of each dot goes to the right: the side whose last name is farther above wins.
+/// Whether the name of each dot goes to the right. The name goes to the side on which the previous name is farther
+/// above.
 fn sides(group: &[Dot]) -> Vec<bool> {
     let (mut last_right, mut last_left) = (f64::MIN, f64::MIN);
     let side = |dot: &Dot| {

@@ -1,4 +1,4 @@
-//! The chart of size and speed: one dot per format, with its name. Names do not overlap.
+//! The chart of size and speed: one dot per format, with the format's name. Names do not overlap.
 
 use crate::figure::{Anchor, Figure, Font, Place, SMALL};
 use crate::lettering::text_width;
@@ -10,13 +10,13 @@ use crate::axis::{Axis, tick_number};
 /// A named point.
 #[derive(Debug, Clone)]
 pub struct Point {
-    /// Its name.
+    /// The name of the point.
     pub label: String,
-    /// Whether it stands out.
+    /// Whether the point is highlighted.
     pub ours: bool,
-    /// The size of its data.
+    /// The size of the format's data.
     pub x: f64,
-    /// Its speed.
+    /// The speed of the format.
     pub y: f64,
 }
 
@@ -25,7 +25,7 @@ pub struct Point {
 pub struct Scatter {
     /// The heading.
     pub title: String,
-    /// The line below it.
+    /// The line below the heading.
     pub subtitle: String,
     /// What the horizontal axis shows.
     pub across: String,

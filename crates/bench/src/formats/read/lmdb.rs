@@ -30,7 +30,7 @@ pub(crate) fn lmdb(made: &Made) -> Result<Open, BenchError> {
 /// Opens the database for reading. It needs no lock, because nothing writes to it.
 fn open(made: &Made) -> Result<Env<WithoutTls>, heed::Error> {
     let bytes = to_usize(made.pixel_bytes());
-    // More than the pixels need in whole pages. Unused address space takes no memory.
+    // This is more than the pixels need, even though values take whole pages. Unused address space takes no memory.
     let room = (bytes * 2 + (64 << 20)).next_multiple_of(1 << 20);
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options.map_size(room);

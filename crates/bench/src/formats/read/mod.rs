@@ -1,9 +1,10 @@
 //! The readers of all formats. Whatever a format stores, its pixels and labels end up in a batch's memory.
 //!
-//! The converter's readers are not used here. Those unpack a source once, in order and with every check, before the
-//! first sample. The benchmark measures what training gets. If the format has a library (`zarr`, `hdf5`, `arrow`,
-//! `parquet`, `lmdb`), it is used. Otherwise the shortest reader that gives the same pixels is used: `shards` and
-//! `proto` for tar and TFRecord, mapped files in `array_file`, and files with one sample in `sample_files`.
+//! The converter's readers are not used here. They unpack a source once, in order and with all checks, before the first
+//! sample, but the benchmark measures loading as in training. If there is a library for the format (`zarr`, `hdf5`,
+//! `arrow`, `parquet`, `lmdb`), it is used. Otherwise, the format has the shortest reader that gives the same pixels:
+//! `shards` and `proto` for tar and TFRecord, mapped files in `array_file`, and files with one sample in
+//! `sample_files`.
 
 mod array_file;
 #[cfg(feature = "arrow")]
@@ -60,7 +61,7 @@ use packds_convert::source::{ListOptions, list};
 
 use crate::BenchError;
 
-/// A format's files as they were written, with their contents.
+/// The files that were written for a format, and what they contain.
 #[derive(Debug, Clone)]
 pub(crate) struct Made {
     pub(crate) path: PathBuf,
@@ -80,8 +81,8 @@ impl Made {
     }
 
     /// The same files with the labels that they hold, in the order of their samples. The labels are read once, before
-    /// anything is timed, as programs do that keep 8 bytes per sample in memory. If the format stores no labels besides
-    /// its images, the labels stay as written.
+    /// anything is timed, as in programs that keep all labels in memory. If the files do not list a label for every
+    /// sample, the labels stay as written.
     pub(crate) fn with_listed_labels(&self) -> Self {
         let listing = list(&self.path, &ListOptions::default());
         let listed = listing.ok().and_then(|all| (0..all.len()).map(|i| all.label(i)).collect::<Option<Arc<[i64]>>>());
@@ -89,19 +90,20 @@ impl Made {
         Self { labels: labels.unwrap_or_else(|| Arc::clone(&self.labels)), ..self.clone() }
     }
 
-    /// The error for something in the files that differs from what was written.
+    /// The error for files that differ from what was written.
     pub(crate) fn odd(&self, what: &str) -> BenchError {
         let error = std::io::Error::new(std::io::ErrorKind::InvalidData, what.to_owned());
         BenchError::io(&self.path)(error)
     }
 
-    /// The same error for an error of a library.
+    /// The same, for an error of a library.
     pub(crate) fn failed(&self, error: impl Display) -> BenchError {
         self.odd(&error.to_string())
     }
 }
 
-/// Replaces the readers that are not part of this build. The converter writes only LMDB among their formats.
+/// Replaces the readers that are not part of this build. The error names LMDB, because it is the only one of their
+/// formats that the converter can write without these features.
 #[cfg(not(all(feature = "arrow", feature = "hdf5", feature = "lmdb", feature = "zarr")))]
 pub(crate) fn left_out(made: &Made) -> Result<super::candidate::Open, BenchError> {
     let format = packds_convert::DataFormat::Lmdb;

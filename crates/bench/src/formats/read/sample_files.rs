@@ -24,7 +24,7 @@ pub(crate) fn image_files(made: &Made) -> Result<Open, BenchError> {
     one_by_one(made, (0..listing.len()).map(file).collect(), Some(made.channels))
 }
 
-/// Arrays whose order follows from their file names.
+/// Arrays in files. The file names give their order.
 pub(crate) fn array_files(made: &Made) -> Result<Open, BenchError> {
     let mut images = Vec::new();
     for path in files_of(&made.path)? {
@@ -76,8 +76,7 @@ impl Reader for OneByOne {
                 }
                 continue;
             }
-            // Read the fixed part of the header first. That takes two reads, and the second one goes directly into the
-            // batch.
+            // Read the usual size of the header first. The second read then goes directly into the batch.
             let mut head = [0; 128];
             file.read_exact(&mut head).map_err(BenchError::io(path))?;
             let begun = match header_bytes(&head) {

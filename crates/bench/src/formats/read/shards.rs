@@ -35,7 +35,7 @@ pub(crate) fn records(made: &Made) -> Result<Open, BenchError> {
     shards(made, Kind::Records, ".tfrecord")
 }
 
-/// Opens the files with `part` in their names. Each holds as many samples as a shard.
+/// Opens the files with `part` in their names. Each file is a shard.
 fn shards(made: &Made, kind: Kind, part: &str) -> Result<Open, BenchError> {
     let mut files = files_of(&made.path)?;
     files.retain(|path| path.file_name().unwrap_or_default().to_string_lossy().contains(part));

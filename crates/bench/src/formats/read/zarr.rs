@@ -13,12 +13,12 @@ use crate::formats::order::Rows;
 
 type Images = Array<FilesystemStore>;
 
-/// The amount that one call reads.
+/// What one call reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReadBy {
     /// A whole chunk, which holds one sample.
     Sample,
-    /// A whole chunk, which holds one batch, or a part of it if single samples are needed.
+    /// A whole chunk, which holds one batch, or a part of the chunk if single samples are needed.
     Batch,
     /// A single sample, which is always a part of a chunk.
     PartOfChunk,

@@ -1,4 +1,4 @@
-//! A file for reads into the simulated device's memory. Reads are late, and the memory is monitored until they are
+//! A file for reads into the simulated device's memory. Reads are delayed, and the memory is monitored until they are
 //! done.
 
 use std::fs::File;

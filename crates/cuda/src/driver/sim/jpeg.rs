@@ -1,5 +1,5 @@
-//! A JPEG decoder on the simulated driver. It uses the host's decoder. Like all queued work it writes late, but it can
-//! also write early.
+//! A JPEG decoder on the simulated driver. It uses the host's decoder. Like all queued work, it writes after a delay,
+//! but it can also be made to write early.
 
 use std::sync::Arc;
 
@@ -120,13 +120,13 @@ impl QueuedFile {
         u64::from(self.width) * u64::from(self.channels)
     }
 
-    /// Number of bytes from its first pixel to its last.
+    /// Number of bytes from the image's first pixel to its last.
     pub(super) fn pixel_bytes(&self) -> u64 {
         let before = u64::from(self.height).saturating_sub(1) * u64::from(self.row_bytes);
         before + self.pixel_row()
     }
 
-    /// Decodes it. Checks all rules except the rules for writes.
+    /// Decodes the file. Checks all rules except those for writes.
     pub(super) fn run(&self, state: &mut State) {
         if !state.is_allocated(&(self.to..self.to + self.pixel_bytes())) {
             state.faults.push(Fault::NotAllocated);

@@ -1,4 +1,4 @@
-//! Kernel launches on the simulated driver. Runs the twin on memory of the process.
+//! Executes kernel launches of the simulated driver: runs the twin on memory of the process.
 
 use packds_pixels::ops::Adjustment;
 use packds_reader::device::{ColorOp, Frame, Patch, Share};
@@ -9,7 +9,7 @@ use crate::emission::Emission;
 use crate::error::CudaError;
 use crate::twin;
 
-/// Size of a launch's table.
+/// Size of a launch's table in bytes.
 pub(super) fn table_bytes(e: &Emission) -> u64 {
     4 * u64::from(e.channels) * (256 + u64::from(e.n_patches))
 }

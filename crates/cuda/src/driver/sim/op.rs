@@ -26,7 +26,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The device memory that it reads.
+    /// The device memory that the step reads.
     pub(super) fn reads(&self) -> Vec<Range<u64>> {
         match self {
             Self::CopyWithin { from, bytes, .. } => vec![range(*from, *bytes)],
@@ -40,7 +40,7 @@ impl Kind {
                     range(e.patches.0, patches),
                     range(e.colors.0, n * u64::from(e.n_colors) * address(ColorOp::BYTES)),
                 ];
-                // The minimum size of the taps.
+                // Taps have at least this size.
                 if e.taps.0 != 0 {
                     ranges.push(range(e.taps.0, 4));
                 }
@@ -60,7 +60,7 @@ impl Kind {
         }
     }
 
-    /// The memory that it writes.
+    /// The device memory that the step writes.
     pub(super) fn writes(&self) -> Option<Range<u64>> {
         match self {
             Self::CopyIn { to, bytes, .. } | Self::CopyWithin { to, bytes, .. } => Some(*to..to + bytes),
@@ -70,7 +70,7 @@ impl Kind {
         }
     }
 
-    /// The host memory that it reads.
+    /// The host memory that the step reads.
     pub(super) fn reads_host(&self) -> Option<Range<u64>> {
         match self {
             Self::CopyIn { from, bytes, .. } => Some(*from..from + bytes),

@@ -21,16 +21,16 @@ pub(super) struct State {
     pub(super) registered: BTreeMap<u64, u64>,
     /// Registered memory that is read-only: maps of files.
     pub(super) maps: BTreeSet<u64>,
-    /// How maps fail.
+    /// How handling files fails, if it should fail.
     pub(super) map_failure: Option<MapFailure>,
     pub(super) copied_from_maps: u64,
     /// Number of open files for reads into device memory.
     pub(super) files: usize,
     /// Decoders reject JPEG files that contain this text.
     pub(super) refused_jpeg: Option<Vec<u8>>,
-    /// Number of batches with rejected files.
+    /// Number of batches that contained rejected files.
     pub(super) refusals: u64,
-    /// Decoders write pixels as soon as they are called, before their stream gets there.
+    /// Decoders write pixels as soon as they are called, before their stream reaches the batch.
     pub(super) decodes_early: bool,
     /// Decoders fail in the middle of a batch.
     pub(super) fails_decoding: bool,
@@ -77,7 +77,7 @@ impl State {
         (z ^ (z >> 31)) % below.max(1)
     }
 
-    /// A stream with a first step that can run now.
+    /// A stream whose first step can run now.
     pub(super) fn ready(&mut self) -> Option<u64> {
         let can = |op: &Op| match op.kind {
             Kind::Wait { event, record } => {

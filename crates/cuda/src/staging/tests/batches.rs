@@ -15,7 +15,7 @@ fn mapped(pack: &Arc<Pack>, words: &str, order: Order) -> LoaderBuilder {
     builder.slots(NonZero::new(2).unwrap())
 }
 
-/// A loader in the tier `host` that should register the file, and the message about it.
+/// A loader in the tier `host` for which registering the file was requested, and the message about its copies.
 fn registering(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> Result<(Loader, String), LoadError> {
     let device = CudaDevice::with(driver.clone()).registering_file();
     let builder = builder.clone().device(Arc::new(device.clone()));
@@ -25,8 +25,8 @@ fn registering(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> Result<(Load
     Ok((builder.device(Arc::new(device)).build()?, told))
 }
 
-/// Asserts that such a loader delivers the same batches as the host. Returns the message, and the number of bytes
-/// copied from the file.
+/// Asserts that the loader of `registering` delivers the same batches as the host. Returns the message, and the number
+/// of bytes copied from the file.
 fn assert_equals_host(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> (String, u64) {
     let wanted = on_host(builder.clone());
     let host = builder.clone().build().unwrap();
@@ -47,7 +47,7 @@ fn assert_equals_host(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> (Stri
 
 #[test]
 fn batches_that_lie_in_the_file_as_they_are_come_from_there() {
-    // The number is not a multiple of the chunk size or the batch size.
+    // The number of samples is not a multiple of the chunk size or the batch size.
     let (_folder, pack) = plain_pack(173);
     for (seed, words) in (0..).zip([
         "",
@@ -60,7 +60,7 @@ fn batches_that_lie_in_the_file_as_they_are_come_from_there() {
         let driver = sim(seed);
         let (told, bytes) = assert_equals_host(&mapped(&pack, words, Order::Sequential), &driver);
         assert_eq!((told.as_str(), bytes), (FROM_FILE, ITEM * 160), "{words}");
-        // Each chunk is a batch, except the last, which is too short and is left out wherever it comes.
+        // Each chunk is a batch, except the last, which is too short and is left out, wherever it is in the order.
         let chunks = mapped(&pack, words, Order::Chunks).batch(8);
         let (told, bytes) = assert_equals_host(&chunks, &sim(seed));
         assert_eq!(told, FROM_FILE);

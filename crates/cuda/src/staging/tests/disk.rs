@@ -12,7 +12,7 @@ fn unchecked(pack: &Arc<Pack>, words: &str, order: Order) -> LoaderBuilder {
     builder.slots(NonZero::new(2).unwrap())
 }
 
-/// A loader that should read chunks from the disk, and the message about it.
+/// A loader for which reading chunks from the disk was requested, and the message about its copies.
 fn reading(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> Result<(Loader, String), LoadError> {
     let device = CudaDevice::with(driver.clone()).reading_from_disk();
     let builder = builder.clone().device(Arc::new(device.clone()));
@@ -21,8 +21,8 @@ fn reading(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> Result<(Loader, 
     Ok((builder.device(Arc::new(device)).build()?, told))
 }
 
-/// Asserts that such a loader delivers the same batches as the host. Returns the message, and the number of bytes read
-/// directly.
+/// Asserts that a loader that reads from the disk delivers the same batches as the host. Returns the message, and the
+/// number of bytes read directly.
 fn assert_equals_host(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> (String, u64) {
     let wanted = on_host(builder.clone());
     let (loader, told) = reading(builder, driver).unwrap();
@@ -39,9 +39,9 @@ fn assert_equals_host(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> (Stri
 
 #[test]
 fn chunks_from_the_disk_give_the_hosts_batches() {
-    // The number is not a multiple of the chunk size or the batch size.
+    // The number of samples is not a multiple of the chunk size or the batch size.
     let (_folder, large) = pack(333);
-    // Each batch needs new chunks in all places of its slot.
+    // With one sample per chunk, each batch needs new chunks in all places of its slot.
     let (_other_folder, small) = pack_in_chunks(61, 1);
     let (_third_folder, plain) = pack_of(100, 8, Codec::None, false);
     let all = [
@@ -117,7 +117,7 @@ fn what_reads_from_the_disk_are_not_for_is_refused() {
     let checked = builder.clone().checksums(Checksums::FirstTouch);
     let error = reading(&checked, &sim(1)).unwrap_err().to_string();
     assert!(error.contains("use checksums='off'"), "{error}");
-    // The loader checks this as well.
+    // The loader makes the same check.
     let device = CudaDevice::with(sim(1)).reading_from_disk();
     let builder = builder.device(Arc::new(device.clone()));
     let (window, _) = device.in_tier(&builder, Some(Tier::GpuWindow)).unwrap();

@@ -15,7 +15,7 @@ fn pixels(sample: u64, n: u32) -> Vec<u8> {
     (0..n.into()).map(byte).collect()
 }
 
-/// A sample's file, and whether the device should decode it.
+/// A sample's file, its format and size, and whether the device should decode it.
 fn file(sample: u64) -> (Vec<u8>, Coding, (u32, u32, u8), bool) {
     let vary = u32::try_from(sample % 7).unwrap();
     let jpeg = |width: u32, height: u32, channels: u8| {
@@ -24,7 +24,7 @@ fn file(sample: u64) -> (Vec<u8>, Coding, (u32, u32, u8), bool) {
         (file, Coding::Jpeg, (width, height, channels))
     };
     let ((file, coding, size), is_devices) = match sample % 10 {
-        // The file is gray, has another format, has too many pixels, has a side that is too long, or is too large.
+        // 3 to 7, in this order: gray, another format, too many pixels, a side that is too long, too many bytes.
         3 => (jpeg(20, 20 + vary, 1), false),
         4 => {
             let pixels = pixels(sample, 12 * 10 * 3);
@@ -47,17 +47,17 @@ fn file(sample: u64) -> (Vec<u8>, Coding, (u32, u32, u8), bool) {
     (file, coding, size, is_devices)
 }
 
-/// Marks a file that a decoder should reject.
+/// The text that marks a file that a decoder should reject.
 const MARK: &[u8] = b"not for the GPU";
 
-/// The same file with a comment that contains the mark.
+/// Adds a comment with the mark to a file.
 fn marked(mut file: Vec<u8>) -> Vec<u8> {
     let comment = [0xFF, 0xFE, 0, u8::try_from(MARK.len() + 2).unwrap()];
     file.splice(2..2, comment.into_iter().chain(MARK.iter().copied()));
     file
 }
 
-/// A pack of such files in chunks of 8. Some of them are marked. Sample `bad` is truncated.
+/// A pack of `n` files in chunks of 8. The file of sample `bad` is truncated.
 fn file_pack(n: u64, bad: Option<u64>) -> (TempDir, Arc<Pack>) {
     marked_pack(n, bad, |_| false)
 }
@@ -212,7 +212,7 @@ fn files_that_the_decoder_refuses_the_host_decodes() {
 
 #[test]
 fn refused_files_beside_damaged_ones_leave_every_label_with_its_image() {
-    // At several positions in their batches.
+    // The damaged file is at different positions in its batch.
     for bad in [1, 10, 21, 41] {
         let (_folder, pack) = marked_pack(48, Some(bad), |sample| sample % 4 == 0 && file(sample).3);
         for policy in [BadSamples::Skip, BadSamples::Substitute] {
@@ -319,7 +319,7 @@ fn limits_that_nobody_gives_follow_from_the_files_and_the_room() {
     assert_eq!(limits.file_bytes, longest.next_multiple_of(4096));
     assert_eq!(limits.pixel_bytes, (41 * 40 * 3_u32).next_multiple_of(256));
     assert_eq!(limits.side, 61);
-    // All files except the gray files and the PNG files.
+    // The device decodes all files except the gray files and the PNG files.
     assert_eq!((survey.n_inspected, survey.n_admitted, survey.lacks_memory), (192, 154, false));
     let less = Probe::new(&builder).survey_files(3 * 16 * 6000).unwrap();
     assert!(less.limits.pixel_bytes < 5120 && less.lacks_memory && less.n_admitted < 154);
@@ -332,7 +332,7 @@ fn limits_that_nobody_gives_follow_from_the_files_and_the_room() {
     let loader = builder.device(Arc::new(device)).build().unwrap();
     let batches = loader.epoch(0).unwrap().map(Result::unwrap);
     assert_eq!(batches.map(|batch| batch.len()).sum::<usize>(), 192);
-    // Only gray files and PNG files.
+    // The host decodes only gray files and PNG files.
     let of_host = (0..192).filter(|sample| matches!(sample % 10, 3 | 4));
     assert_eq!(loader.stats().host_decoded, of_host.count() as u64);
 }

@@ -1,4 +1,4 @@
-//! Staging with a simulated driver. The driver is late, poisons memory and records every broken rule.
+//! Staging with a simulated driver, which delays its work, poisons memory and records every broken rule.
 
 mod batches;
 mod disk;
@@ -47,7 +47,7 @@ fn pack_with(n: u64, chunk: u32, codec: Codec) -> (TempDir, Arc<Pack>) {
     pack_of(n, chunk, codec, true)
 }
 
-/// The same, with or without the text.
+/// Such a pack, with or without the text.
 fn pack_of(n: u64, chunk: u32, codec: Codec, has_text: bool) -> (TempDir, Arc<Pack>) {
     let folder = TempDir::new().unwrap();
     let path: PathBuf = folder.path().join("a.pack");
@@ -96,8 +96,8 @@ fn sim(seed: u64) -> Arc<SimDriver> {
     Arc::new(SimDriver::new(seed, Duration::from_micros(300), GIB))
 }
 
-/// Takes a loader's batches on drivers that fail after 0 to `n` calls. Returns how often this was an error. Resources
-/// must not leak.
+/// Takes a loader's batches on drivers that fail after 0 to `n` calls. Returns the number of runs with an error.
+/// Resources must not leak.
 fn errors_of_failing(n: u64, load: impl Fn(&Arc<SimDriver>) -> Result<Loader, LoadError>) -> usize {
     let fails = |calls: &u64| {
         let driver = sim(*calls);
@@ -368,9 +368,9 @@ fn the_rings_memory_is_asked_for_from_the_node_of_the_gpu() {
     };
     let driver = || SimDriver::new(1, Duration::ZERO, GIB);
     assert_eq!(node_of(driver()), None);
-    // This node does not exist. Everything works, and the statistics show that nothing was done.
+    // This node does not exist. Loading still works, and the statistics report no node.
     assert_eq!(node_of(driver().on_node(1000)), None);
-    // Some sandboxes do not allow the call.
+    // Some sandboxes forbid the system call, so node 0 is expected only if it succeeds here.
     let may = Arena::new(1, 1).unwrap().prefer_node(0);
     assert_eq!(node_of(driver().on_node(0)), may.ok().map(|()| 0));
 }
@@ -415,7 +415,7 @@ fn assert_resident_equals_host(pack: &Arc<Pack>, words: &str, seed: u64) {
 
 #[test]
 fn a_resident_set_gives_the_hosts_batches() {
-    // The number is not a multiple of the chunk size or the batch size.
+    // The number of samples is not a multiple of the chunk size or the batch size.
     let (_folder, pack) = pack(173);
     let all = [
         "",
@@ -457,7 +457,7 @@ fn what_cannot_be_resident_is_on_the_host_or_refused() {
         let error = device.in_tier(&builder, Some(Tier::Resident)).unwrap_err();
         assert!(error.to_string().contains("use tier='host'"), "{error}");
     }
-    // The size is at least that of the GPU's memory.
+    // The images fill the whole memory of this GPU.
     let bytes = ITEM * 32;
     let small = CudaDevice::with(Arc::new(SimDriver::new(1, Duration::ZERO, bytes)));
     let flips = builder(&pack, "flip");

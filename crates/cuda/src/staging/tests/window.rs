@@ -19,9 +19,9 @@ pub(super) fn windowed(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> Resu
 
 #[test]
 fn a_window_of_chunks_gives_the_hosts_batches() {
-    // The number is not a multiple of the chunk size or the batch size.
+    // The number of samples is not a multiple of the chunk size or the batch size.
     let (_folder, large) = pack(333);
-    // Each batch needs new chunks in all places of its slot.
+    // With one sample per chunk, each batch needs new chunks in all places of its slot.
     let (_other_folder, small) = pack_in_chunks(61, 1);
     let all = [
         ("", window(4)),
@@ -79,14 +79,13 @@ fn a_window_of_a_registered_file_gives_the_hosts_batches() {
         let driver = sim(seed);
         let told = assert_registering_equals_host(&builder.access(Access::Mapped), &driver);
         assert_eq!(told, "chunks are copied from the registered file");
-        // Counts the comparison, which covers the whole small file, and each chunk at least once.
+        // The bytes of the comparison, which covers the whole small file, and of each chunk at least once.
         let chunks = ITEM * (pack.n_samples() - 16);
         assert!(driver.copied_from_maps() >= pack.file_len() + chunks);
     }
 }
 
-/// Asserts that a loader in the tier `gpu-window` that should register the file delivers the same batches as the host.
-/// Returns the message.
+/// Asserts that the loader of `registering` delivers the same batches as the host. Returns the message.
 fn assert_registering_equals_host(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> String {
     let wanted = on_host(builder.clone());
     let (loader, told) = registering(builder, driver).unwrap();
@@ -100,7 +99,7 @@ fn assert_registering_equals_host(builder: &LoaderBuilder, driver: &Arc<SimDrive
     told
 }
 
-/// Like `windowed`, with the file registered.
+/// Like `windowed`, but requests that the file is registered. Also returns the message about its copies.
 fn registering(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> Result<(Loader, String), LoadError> {
     let device = CudaDevice::with(driver.clone()).registering_file();
     let builder = builder.clone().device(Arc::new(device.clone()));
@@ -132,7 +131,7 @@ fn chunks_are_staged_where_the_file_cannot_be_registered() {
         assert!(told.contains("through staging memory, because") && told.contains(why), "{told}");
         assert_eq!(driver.mapped_bytes(), 0);
     }
-    // A second loader has the same map.
+    // A second loader uses the same map.
     let driver = sim(3);
     let (first, _) = registering(&mapped, &driver).unwrap();
     assert_eq!(driver.mapped_bytes(), pack.file_len());

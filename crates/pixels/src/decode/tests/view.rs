@@ -1,4 +1,4 @@
-//! Views give the same pixels as separate steps. Arguments that do not fit are rejected.
+//! Views have the same pixels as a crop, a resize and a flip one after another. Invalid arguments are rejected.
 
 #![cfg(feature = "codecs")]
 

@@ -36,8 +36,8 @@ impl Emit {
     /// only rearranged to `layout`.
     ///
     /// # Errors
-    /// `InvalidArgument` if there are no channels, if there is not one finite mean and one positive finite deviation
-    /// per channel, or if bytes are to be normalized.
+    /// `InvalidArgument` if there are no channels, if a channel does not have a finite mean and a positive finite
+    /// deviation, or if `normalize` is given without a float type.
     pub fn new(
         channels: usize,
         normalize: Option<(&[f32], &[f32])>,
@@ -54,7 +54,7 @@ impl Emit {
         let of_norms = || norms.iter().copied();
         let values = match float {
             None if normalize.is_some() => {
-                return Err(PixelError::argument("normalisation", "a float type to write it in", "bytes"));
+                return Err(PixelError::argument("normalization", "a float type for the output", "bytes"));
             }
             None => Values::Bytes,
             Some(float) if float.n_bytes() == 2 => Values::Halves(tables(of_norms(), |value| {
@@ -85,7 +85,7 @@ impl Emit {
     }
 
     /// The bit patterns of the results for each byte, channel by channel. Types with less than 32 bits use the lower
-    /// bits. It is meant for code that writes the same values elsewhere.
+    /// bits. This is for code that computes the same values elsewhere, such as on a GPU.
     #[must_use]
     pub fn table(&self) -> Vec<u32> {
         match &self.values {
@@ -161,7 +161,7 @@ fn norms(channels: usize, mean: &[f32], std: &[f32]) -> Result<Vec<(f32, f32)>, 
         return Ok(mean.iter().copied().zip(std.iter().copied()).collect());
     }
     Err(PixelError::argument(
-        "normalisation",
+        "normalization",
         "a finite mean and a deviation above 0 for each channel",
         format!("{mean:?} and {std:?} for {channels} channels"),
     ))
