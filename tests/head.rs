@@ -75,6 +75,55 @@ fn a_class_is_chosen_by_its_name_or_its_id() {
 }
 
 #[test]
+fn samples_are_chosen_by_a_condition() {
+    let folder = Folder::new();
+    SamplePack::default().write(&folder, "out.pack");
+    let condition = "label = 'dog' and path != 'dog/img-4.png'";
+    let chosen = ["--where", condition];
+    let with = |command: &[&str]| folder.packds(&[command, &chosen].concat());
+    let document = with(&["head", "out.pack", "--json"]).json();
+    let samples: Vec<_> = document["samples"].as_array().unwrap().iter().map(|s| s["sample"].clone()).collect();
+    assert_eq!(samples, [1, 7]);
+    assert_eq!(with(&["show", "out.pack", "-o", "dogs.png", "--json"]).json()["samples"], json!([1, 7]));
+    assert_eq!(
+        with(&["show", "out.pack", "-o", "dog.png", "--json", "--samples", "8,7"]).json()["samples"],
+        json!([7])
+    );
+    assert_eq!(with(&["extract", "out.pack", "dogs", "--json"]).json()["n_samples"], 2);
+    assert_eq!(with(&["labels", "out.pack"]).ok(), "1\t1\tdog\tdog/img-1.png\n7\t1\tdog\tdog/img-7.png\n");
+    let document = with(&["labels", "out.pack", "--json"]).json();
+    assert_eq!((&document["samples"], &document["labels"]), (&json!([1, 7]), &json!([1, 1])));
+    assert_eq!(document["paths"], json!(["dog/img-1.png", "dog/img-7.png"]));
+    assert_eq!(folder.packds(&["labels", "out.pack", "--json"]).json()["samples"], json!(null));
+}
+
+#[test]
+fn a_condition_that_cannot_be_used_is_refused() {
+    let folder = Folder::new();
+    SamplePack::default().write(&folder, "out.pack");
+    let refused = |condition: &str| {
+        let ran = folder.packds(&["head", "out.pack", "--where", condition]);
+        assert_eq!(ran.code, 2, "{ran:?}");
+        ran.stderr
+    };
+    assert_eq!(
+        refused("label ="),
+        "packds: error: --where: condition, character 8: expected a number, or a text in single quotes, found the end\n\n\
+         hint: a condition is, for example: label = 'cat' and not width < 512\n"
+    );
+    assert_eq!(
+        refused("label = 'cow'"),
+        "packds: error: --where: no class `cow` in column `label`; the classes include cat, dog, sea lion\n"
+    );
+    assert_eq!(
+        refused("lable = 1"),
+        "packds: error: --where: no column `lable`; the columns are label, path, sample\n"
+    );
+    let none = folder.packds(&["show", "out.pack", "-o", "x.png", "--where", "sample > 1000"]);
+    assert_eq!((none.code, none.stderr.as_str()), (2, "packds: error: out.pack: no sample meets these options\n"));
+}
+
+#[test]
 fn damaged_samples_are_named_and_the_others_listed() {
     let folder = Folder::new();
     let mut pack = SamplePack { n_samples: 8, ..SamplePack::default() };

@@ -35,8 +35,8 @@ impl Choice {
         let n_samples = pack.n_samples();
         let mut chosen = self.samples.as_ref().map(|list| list.within(n_samples)).transpose()?;
         if let Some(class) = &self.class {
-            let of_class = Labels::open(pack)?.samples_of(class, n_samples)?;
-            chosen = Some(both(chosen, of_class));
+            let labels = Labels::open(pack)?;
+            chosen = Some(both(chosen, labels.samples_of(class, n_samples)?));
         }
         if let Some(condition) = &self.condition {
             chosen = Some(both(chosen, pack.select(condition)?.into_iter()));

@@ -226,6 +226,12 @@ impl Pack {
         })?)
     }
 
+    /// The samples that meet a condition.
+    fn select(&self, py: Python<'_>, condition: &str) -> PyResult<Memory> {
+        let samples = py.detach(|| self.pack.select(condition).map_err(Failure::from))?;
+        Ok(Memory::of_u64(&samples))
+    }
+
     /// A sample's path in the source.
     fn sample_path(&self, py: Python<'_>, sample: u64) -> PyResult<Option<String>> {
         let path = py.detach(|| Ok::<_, Failure>(self.pack.whole(self.pack()?.path(sample))?))?;

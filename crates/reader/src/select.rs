@@ -8,7 +8,9 @@ pub use error::SelectError;
 
 use check::{Check, Values};
 
-use crate::Pack;
+use packds_format::FormatError;
+
+use crate::{Pack, ReadError};
 
 impl Pack {
     /// The samples that meet a condition such as `label = 'cat' and width >= 512`, in file order. docs/reference/where.md
@@ -21,7 +23,7 @@ impl Pack {
         self.protect()?;
         let check = Check::of(&parse::condition(condition)?, self)?;
         let mut selected = Vec::new();
-        let mut visit = |sample, path: &[u8]| -> Result<(), SelectError> {
+        let mut visit = |sample, path: &[u8]| {
             if check.holds(&Values { pack: self, sample, path })? {
                 selected.push(sample);
             }
@@ -29,12 +31,27 @@ impl Pack {
         };
         // Paths are stored in compressed groups, so they are read in order.
         if check.needs_path() {
-            self.for_each_path(visit)?;
+            self.for_each_path(|sample, path| visit(sample, path).map_err(Stop::Item)).map_err(|stop| match stop {
+                Stop::Paths(error) => self.error(error),
+                Stop::Item(error) => error,
+            })?;
         } else {
             (0..self.n_samples()).try_for_each(|sample| visit(sample, &[]))?;
         }
         self.still_good()?;
         Ok(selected)
+    }
+}
+
+/// Why reading the paths stopped.
+enum Stop {
+    Paths(FormatError),
+    Item(ReadError),
+}
+
+impl From<FormatError> for Stop {
+    fn from(error: FormatError) -> Self {
+        Self::Paths(error)
     }
 }
 

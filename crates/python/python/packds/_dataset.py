@@ -292,6 +292,21 @@ class Dataset(Sealed):
         """
         return self._pack.sample_path(self._sample(index))
 
+    def select(self, condition: str) -> np.ndarray[Any, Any]:
+        """The samples that meet a condition over their columns, in file order, int64. Pass them to `Loader(samples=..)`.
+
+        >>> ds = packds.open("train.pack")
+        >>> ds.select("label in ('galaxy', 'flower') and source_width >= 640")
+        array([0])
+
+        The language is that of `packds head --where`; docs/reference/where.md describes it.
+
+        Raises:
+            OptionError: The condition cannot be parsed, or names a column, a class or a value that does not exist.
+            FormatError: The pack is damaged.
+        """
+        return as_numpy(self._pack.select(_checks.text("condition", condition)))
+
     def verify(self, *, jobs: int = 0, progress: bool = False) -> dict[str, Any]:
         """Reads every byte on all cores and reports damage.
 

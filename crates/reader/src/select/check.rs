@@ -2,13 +2,13 @@
 
 use std::cmp::Ordering;
 
-use packds_format::{ColumnView, DType, Field, FieldKind, Role, Scalar, Store};
+use packds_format::{ColumnView, DType, Field, FieldKind, Role, Scalar, SectionTag, Store};
 
 use super::SelectError;
 use super::parse::{Comparison, Condition, Test, Value};
 use crate::{Pack, ReadError};
 
-/// Names that every pack has, unless a field has the same name.
+/// Names that need no field. A field with the same name takes precedence.
 const SAMPLE: &str = "sample";
 const PATH: &str = "path";
 
@@ -97,8 +97,8 @@ impl<'a> Column<'a> {
         let Some((number, field)) = fields.iter().enumerate().find(|(_, field)| field.name == name) else {
             return match name {
                 SAMPLE => Ok(Self::Sample),
-                PATH => Ok(Self::Path),
-                _ => Err(SelectError::NoColumn { name: name.to_owned(), known: known(fields) }),
+                PATH if has_paths(pack) => Ok(Self::Path),
+                _ => Err(SelectError::NoColumn { name: name.to_owned(), known: known(pack) }),
             };
         };
         let column = || pack.located(pack.column(number));
@@ -138,12 +138,19 @@ impl<'a> Column<'a> {
 }
 
 /// The names that a condition may use.
-fn known(fields: &[Field]) -> Vec<String> {
+fn known(pack: &Pack) -> Vec<String> {
+    let fields = pack.schema().fields();
     let usable = fields.iter().filter(|f| f.kind.is_text() || is_number(f) || f.role == Some(Role::Labels));
     let mut names: Vec<String> = usable.map(|field| field.name.clone()).collect();
-    let own = [PATH, SAMPLE].map(str::to_owned);
-    names.extend(own.into_iter().filter(|own| fields.iter().all(|field| field.name != *own)));
+    let paths = has_paths(pack).then_some(PATH);
+    let own = paths.into_iter().chain([SAMPLE]);
+    names.extend(own.filter(|own| fields.iter().all(|field| field.name != *own)).map(str::to_owned));
     names
+}
+
+/// Whether the pack stores the paths of its samples.
+fn has_paths(pack: &Pack) -> bool {
+    pack.sections().iter().any(|section| section.tag == SectionTag::PATHS)
 }
 
 fn is_number(field: &Field) -> bool {

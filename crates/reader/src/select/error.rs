@@ -1,7 +1,5 @@
 //! Errors of a condition.
 
-use packds_format::FormatError;
-
 use crate::ReadError;
 
 /// Why samples could not be selected.
@@ -49,9 +47,6 @@ pub enum SelectError {
     /// The pack is damaged.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// Metadata of the pack is damaged.
-    #[error(transparent)]
-    Format(#[from] FormatError),
 }
 
 fn some(known: &[String]) -> String {
