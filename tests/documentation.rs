@@ -249,8 +249,8 @@ fn shell_words(text: &str) -> Vec<String> {
     let mut word = String::new();
     for c in text.chars().chain([' ']) {
         match (c, quote) {
-            ('\'', None) => quote = Some(c),
-            ('\'', Some(_)) => quote = None,
+            ('\'' | '"', None) => quote = Some(c),
+            _ if quote == Some(c) => quote = None,
             (' ', None) if !word.is_empty() => {
                 if ["#", "|", "&&", ">"].contains(&word.as_str()) {
                     return words;

@@ -108,16 +108,16 @@ fn a_condition_that_cannot_be_used_is_refused() {
     };
     assert_eq!(
         refused("label ="),
-        "packds: error: --where: condition, character 8: expected a number, or a text in single quotes, found the end\n\n\
-         hint: a condition is, for example: label = 'cat' and not width < 512\n"
+        "packds: error: out.pack: condition: expected a number, or a text in single quotes at character 8, found the end; \
+         write it like this: label = 'cat' and not width < 512\n"
     );
     assert_eq!(
         refused("label = 'cow'"),
-        "packds: error: --where: no class `cow` in column `label`; the classes include cat, dog, sea lion\n"
+        "packds: error: out.pack: condition: no class `cow` in column `label`; the classes include cat, dog, sea lion\n"
     );
     assert_eq!(
         refused("lable = 1"),
-        "packds: error: --where: no column `lable`; the columns are label, path, sample\n"
+        "packds: error: out.pack: condition: no column `lable`; the columns are label, sample_crc32c, path, sample\n"
     );
     let none = folder.packds(&["show", "out.pack", "-o", "x.png", "--where", "sample > 1000"]);
     assert_eq!((none.code, none.stderr.as_str()), (2, "packds: error: out.pack: no sample meets these options\n"));

@@ -136,6 +136,7 @@ fn labels_are_listed_in_file_order() {
         json!({
             "path": "out.pack",
             "n_samples": 4,
+            "samples": null,
             "labels": [0, 1, 2, 0],
             "classes": ["cat", "dog", "sea lion"],
             "paths": paths

@@ -3,10 +3,9 @@
 use std::collections::HashSet;
 
 use clap::Args;
-use packds_reader::{Pack, SelectError};
+use packds_reader::Pack;
 
 use crate::Failure;
-use crate::escape::escape;
 use crate::label::Labels;
 use crate::samples::SampleList;
 
@@ -61,15 +60,4 @@ fn both(chosen: Option<Vec<u64>>, found: impl Iterator<Item = u64>) -> Vec<u64> 
     let found: HashSet<u64> = found.collect();
     chosen.retain(|sample| found.contains(sample));
     chosen
-}
-
-impl From<SelectError> for Failure {
-    fn from(error: SelectError) -> Self {
-        match error {
-            SelectError::Read(error) => error.into(),
-            SelectError::Syntax { .. } => Self::not_run(escape(&format!("--where: {error}")))
-                .hint("a condition is, for example: label = 'cat' and not width < 512"),
-            other => Self::not_run(escape(&format!("--where: {other}"))),
-        }
-    }
 }

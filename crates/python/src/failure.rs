@@ -5,10 +5,10 @@ use std::path::Path;
 
 use packds_convert::{ConvertError, SampleError};
 use packds_format::FormatError;
+use packds_reader::ReadError;
 use packds_reader::augment::AugmentError;
 use packds_reader::loader::LoadError;
 use packds_reader::plan::PlanError;
-use packds_reader::{ReadError, SelectError};
 use pyo3::prelude::*;
 
 /// An error that occurred in code without the GIL.
@@ -134,6 +134,7 @@ fn missing_in(error: &ConvertError) -> Option<&Path> {
 fn of_read(error: &ReadError) -> &'static str {
     match error {
         ReadError::Format { source: FormatError::NoSuchField { .. } | FormatError::WrongUse(_), .. } => "OptionError",
+        ReadError::Condition { .. } => "OptionError",
         ReadError::Format { .. } | ReadError::Sample { .. } => "FormatError",
         ReadError::Open { source, .. } if source.kind() == ErrorKind::NotFound => "NotFoundError",
         _ => "ReadError",
@@ -158,15 +159,6 @@ fn of_load(error: &LoadError) -> &'static str {
 impl From<Failure> for PyErr {
     fn from(failure: Failure) -> Self {
         Python::attach(|py| failure.raised(py))
-    }
-}
-
-impl From<SelectError> for Failure {
-    fn from(error: SelectError) -> Self {
-        match error {
-            SelectError::Read(error) => Self::Read(error),
-            other => Self::Option(other.to_string()),
-        }
     }
 }
 

@@ -96,6 +96,14 @@ pub enum ReadError {
         /// The minimum in bytes.
         needed: u64,
     },
+    /// A condition for [`Pack::select`](crate::Pack::select) cannot be used.
+    #[error("{}: condition: {problem}", path.display())]
+    Condition {
+        /// The file.
+        path: PathBuf,
+        /// The mistake, and what the pack has instead.
+        problem: String,
+    },
     /// Reading was stopped while the caller was waiting for data.
     #[error("{}: reading was stopped", path.display())]
     Stopped {
@@ -128,6 +136,7 @@ impl ReadError {
             | Self::Modified { path }
             | Self::Sample { path, .. }
             | Self::Memory { path, .. }
+            | Self::Condition { path, .. }
             | Self::Stopped { path } => path,
         }
     }
@@ -150,7 +159,11 @@ impl ReadError {
                     | FormatError::Io(_)
             ),
             Self::Changed { .. } | Self::Modified { .. } | Self::Sample { .. } => true,
-            Self::Open { .. } | Self::Read { .. } | Self::Memory { .. } | Self::Stopped { .. } => false,
+            Self::Open { .. }
+            | Self::Read { .. }
+            | Self::Memory { .. }
+            | Self::Condition { .. }
+            | Self::Stopped { .. } => false,
         }
     }
 
@@ -176,7 +189,11 @@ impl ReadError {
             Self::Changed { .. } | Self::Modified { .. } => {
                 Some("packs are immutable: write a new file and rename it over the old one")
             }
-            Self::Open { .. } | Self::Read { .. } | Self::Memory { .. } | Self::Stopped { .. } => None,
+            Self::Open { .. }
+            | Self::Read { .. }
+            | Self::Memory { .. }
+            | Self::Condition { .. }
+            | Self::Stopped { .. } => None,
         }
     }
 }

@@ -89,7 +89,6 @@ pub use fetch::{Access, AccessReport, Checksums, FetchStats};
 pub use open::{open, open_bytes, open_with};
 pub use pack::Pack;
 pub use sample::{Chunk, Item, Sample};
-pub use select::SelectError;
 pub use verify::{BadChunk, BadSample, VerifyOptions, VerifyReport, verify};
 pub use view::{ArrayView, Element, WrongType};
 

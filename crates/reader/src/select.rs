@@ -4,9 +4,8 @@ mod check;
 mod error;
 mod parse;
 
-pub use error::SelectError;
-
 use check::{Check, Values};
+use error::ConditionError;
 
 use packds_format::FormatError;
 
@@ -17,11 +16,15 @@ impl Pack {
     /// describes the language. Reads the columns that the condition names, and the chunks only if it names a text field.
     ///
     /// # Errors
-    /// [`SelectError`] if the condition cannot be parsed, names a column or a class that the pack does not have, or compares a
-    /// column with a value of the wrong type; [`SelectError::Read`] if the pack is damaged.
-    pub fn select(&self, condition: &str) -> Result<Vec<u64>, SelectError> {
+    /// [`ReadError::Condition`] if the condition cannot be parsed, names a column or a class that the pack does not have, or
+    /// compares a column with a value of the wrong type; [`ReadError::Format`] and [`ReadError::Changed`] as for every read.
+    pub fn select(&self, condition: &str) -> Result<Vec<u64>, ReadError> {
         self.protect()?;
-        let check = Check::of(&parse::condition(condition)?, self)?;
+        let check = parse::condition(condition).and_then(|condition| Check::of(&condition, self));
+        let check = check.map_err(|error| match error {
+            ConditionError::Read(error) => error,
+            other => ReadError::Condition { path: self.file_path().to_owned(), problem: other.to_string() },
+        })?;
         let mut selected = Vec::new();
         let mut visit = |sample, path: &[u8]| {
             if check.holds(&Values { pack: self, sample, path })? {

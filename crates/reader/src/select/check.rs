@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use packds_format::{ColumnView, DType, Field, FieldKind, Role, Scalar, SectionTag, Store};
 
-use super::SelectError;
+use super::ConditionError;
 use super::parse::{Comparison, Condition, Test, Value};
 use crate::{Pack, ReadError};
 
@@ -49,7 +49,7 @@ pub(crate) struct Values<'a> {
 }
 
 impl<'a> Check<'a> {
-    pub(crate) fn of(condition: &Condition, pack: &'a Pack) -> Result<Self, SelectError> {
+    pub(crate) fn of(condition: &Condition, pack: &'a Pack) -> Result<Self, ConditionError> {
         let each = |parts: &[Condition]| parts.iter().map(|part| Self::of(part, pack)).collect::<Result<Vec<_>, _>>();
         Ok(match condition {
             Condition::All(parts) => Self::All(each(parts)?),
@@ -92,13 +92,13 @@ fn first(parts: &[Check<'_>], values: &Values<'_>, wanted: bool) -> Result<bool,
 }
 
 impl<'a> Column<'a> {
-    fn of(name: &str, pack: &'a Pack) -> Result<Self, SelectError> {
+    fn of(name: &str, pack: &'a Pack) -> Result<Self, ConditionError> {
         let fields = pack.schema().fields();
         let Some((number, field)) = fields.iter().enumerate().find(|(_, field)| field.name == name) else {
             return match name {
                 SAMPLE => Ok(Self::Sample),
                 PATH if has_paths(pack) => Ok(Self::Path),
-                _ => Err(SelectError::NoColumn { name: name.to_owned(), known: known(pack) }),
+                _ => Err(ConditionError::NoColumn { name: name.to_owned(), known: known(pack) }),
             };
         };
         let column = || pack.located(pack.column(number));
@@ -108,7 +108,7 @@ impl<'a> Column<'a> {
             _ if field.role == Some(Role::Labels) => Ok(Self::ClassSet(column()?)),
             _ if is_number(field) && field.store == Store::Column => Ok(Self::Numbers(column()?)),
             _ if is_number(field) => Ok(Self::Items(number, field.dtype)),
-            _ => Err(SelectError::WrongType { column: name.to_owned(), holds: holds(field), test: "a condition" }),
+            _ => Err(ConditionError::WrongType { column: name.to_owned(), holds: holds(field), test: "a condition" }),
         }
     }
 
@@ -166,8 +166,8 @@ fn holds(field: &Field) -> &'static str {
 }
 
 /// The test with class names replaced by class ids. Fails if the column cannot have such a value.
-fn bound(column: &Column<'_>, name: &str, test: &Test, pack: &Pack) -> Result<Test, SelectError> {
-    let wrong = |test| SelectError::WrongType { column: name.to_owned(), holds: column.holds(), test };
+fn bound(column: &Column<'_>, name: &str, test: &Test, pack: &Pack) -> Result<Test, ConditionError> {
+    let wrong = |test| ConditionError::WrongType { column: name.to_owned(), holds: column.holds(), test };
     let value = |value: &Value| match (column, value) {
         (Column::Path | Column::Text(_), Value::Text(_))
         | (Column::Numbers(_) | Column::Items(..), Value::Integer(_) | Value::Float(_)) => Ok(value.clone()),
@@ -198,7 +198,7 @@ fn bound(column: &Column<'_>, name: &str, test: &Test, pack: &Pack) -> Result<Te
     })
 }
 
-fn class_id(column: &str, class: &str, pack: &Pack) -> Result<i128, SelectError> {
+fn class_id(column: &str, class: &str, pack: &Pack) -> Result<i128, ConditionError> {
     let classes = pack.located(pack.classes())?;
     let names = classes.into_iter().find(|classes| classes.field == column).map(|classes| classes.names);
     let mut names = names.unwrap_or_default();
@@ -206,7 +206,7 @@ fn class_id(column: &str, class: &str, pack: &Pack) -> Result<i128, SelectError>
         Some((id, _)) => Ok(id),
         None => {
             names.truncate(MAX_LISTED);
-            Err(SelectError::NoClass { column: column.to_owned(), name: class.to_owned(), known: names })
+            Err(ConditionError::NoClass { column: column.to_owned(), name: class.to_owned(), known: names })
         }
     }
 }

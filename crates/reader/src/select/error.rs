@@ -2,12 +2,13 @@
 
 use crate::ReadError;
 
-/// Why samples could not be selected.
+/// Why a condition cannot be used. Its text becomes part of [`ReadError::Condition`].
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SelectError {
+pub(crate) enum ConditionError {
     /// The condition cannot be parsed.
-    #[error("condition, character {at}: expected {expected}, found {found}")]
+    #[error(
+        "expected {expected} at character {at}, found {found}; write it like this: label = 'cat' and not width < 512"
+    )]
     Syntax {
         /// The position in the condition, in characters from 1.
         at: usize,

@@ -2,7 +2,7 @@
 
 use std::iter::Peekable;
 
-use super::SelectError;
+use super::ConditionError;
 
 /// Conditions nested deeper than this are refused, because parsing them is recursive.
 const MAX_DEPTH: usize = 64;
@@ -55,7 +55,7 @@ enum Token {
     Comma,
 }
 
-pub(crate) fn condition(text: &str) -> Result<Condition, SelectError> {
+pub(crate) fn condition(text: &str) -> Result<Condition, ConditionError> {
     let tokens = tokens(text)?;
     let mut parser = Parser { text, tokens: tokens.into_iter().peekable(), depth: 0 };
     let condition = parser.any()?;
@@ -65,7 +65,7 @@ pub(crate) fn condition(text: &str) -> Result<Condition, SelectError> {
     }
 }
 
-fn tokens(text: &str) -> Result<Vec<(usize, Token)>, SelectError> {
+fn tokens(text: &str) -> Result<Vec<(usize, Token)>, ConditionError> {
     let mut tokens = Vec::new();
     let mut at = 0;
     while let Some(first) = text.get(at..).and_then(|rest| rest.chars().next()) {
@@ -138,11 +138,11 @@ fn quoted(rest: &str, quote: char) -> Result<(String, usize), &'static str> {
     Err("a closing quote")
 }
 
-fn syntax(text: &str, at: usize, expected: &'static str) -> SelectError {
+fn syntax(text: &str, at: usize, expected: &'static str) -> ConditionError {
     let (before, rest) = text.split_at_checked(at).unwrap_or((text, ""));
     let found: String = rest.chars().take(20).collect();
     let found = if found.is_empty() { "the end".to_owned() } else { format!("`{found}`") };
-    SelectError::Syntax { at: before.chars().count() + 1, expected, found }
+    ConditionError::Syntax { at: before.chars().count() + 1, expected, found }
 }
 
 struct Parser<'a, I: Iterator<Item = (usize, Token)>> {
@@ -152,7 +152,7 @@ struct Parser<'a, I: Iterator<Item = (usize, Token)>> {
 }
 
 impl<I: Iterator<Item = (usize, Token)>> Parser<'_, I> {
-    fn any(&mut self) -> Result<Condition, SelectError> {
+    fn any(&mut self) -> Result<Condition, ConditionError> {
         let mut parts = vec![self.all()?];
         while self.keyword("or") {
             parts.push(self.all()?);
@@ -160,7 +160,7 @@ impl<I: Iterator<Item = (usize, Token)>> Parser<'_, I> {
         Ok(one_of(parts, Condition::Any))
     }
 
-    fn all(&mut self) -> Result<Condition, SelectError> {
+    fn all(&mut self) -> Result<Condition, ConditionError> {
         let mut parts = vec![self.not()?];
         while self.keyword("and") {
             parts.push(self.not()?);
@@ -168,7 +168,7 @@ impl<I: Iterator<Item = (usize, Token)>> Parser<'_, I> {
         Ok(one_of(parts, Condition::All))
     }
 
-    fn not(&mut self) -> Result<Condition, SelectError> {
+    fn not(&mut self) -> Result<Condition, ConditionError> {
         if self.depth == MAX_DEPTH {
             return Err(self.unexpected("at most 64 nested conditions"));
         }
@@ -184,7 +184,7 @@ impl<I: Iterator<Item = (usize, Token)>> Parser<'_, I> {
         condition
     }
 
-    fn test(&mut self) -> Result<Condition, SelectError> {
+    fn test(&mut self) -> Result<Condition, ConditionError> {
         let is_column = |token: &Token| match token {
             Token::Name(name) => !["and", "or", "not", "in", "is", "null"].contains(&name.to_lowercase().as_str()),
             other => matches!(other, Token::Quoted(_)),
@@ -199,7 +199,7 @@ impl<I: Iterator<Item = (usize, Token)>> Parser<'_, I> {
     }
 
     /// The part of a test after the column, and whether it is negated.
-    fn test_of_column(&mut self) -> Result<(bool, Test), SelectError> {
+    fn test_of_column(&mut self) -> Result<(bool, Test), ConditionError> {
         if self.keyword("is") {
             let is_negated = self.keyword("not");
             return match self.keyword("null") {
@@ -218,7 +218,7 @@ impl<I: Iterator<Item = (usize, Token)>> Parser<'_, I> {
         }
     }
 
-    fn list(&mut self) -> Result<Vec<Value>, SelectError> {
+    fn list(&mut self) -> Result<Vec<Value>, ConditionError> {
         self.expect(&Token::Open, "`(`")?;
         let mut values = vec![self.value()?];
         while self.symbol(&Token::Comma) {
@@ -228,7 +228,7 @@ impl<I: Iterator<Item = (usize, Token)>> Parser<'_, I> {
         Ok(values)
     }
 
-    fn value(&mut self) -> Result<Value, SelectError> {
+    fn value(&mut self) -> Result<Value, ConditionError> {
         if self.keyword("true") {
             return Ok(Value::Integer(1));
         }
@@ -250,11 +250,11 @@ impl<I: Iterator<Item = (usize, Token)>> Parser<'_, I> {
         self.tokens.next_if(|(_, token)| token == symbol).is_some()
     }
 
-    fn expect(&mut self, symbol: &Token, name: &'static str) -> Result<(), SelectError> {
+    fn expect(&mut self, symbol: &Token, name: &'static str) -> Result<(), ConditionError> {
         if self.symbol(symbol) { Ok(()) } else { Err(self.unexpected(name)) }
     }
 
-    fn unexpected(&mut self, expected: &'static str) -> SelectError {
+    fn unexpected(&mut self, expected: &'static str) -> ConditionError {
         let at = self.tokens.peek().map_or(self.text.len(), |(at, _)| *at);
         syntax(self.text, at, expected)
     }
