@@ -13,7 +13,8 @@ use rustix::{
 use super::{
     candidate::{SNIFFED_BYTES, SampleFiles, is_backup_name, is_image_bytes, is_system_folder},
     paths::{as_path, joined},
-    warning::Oddities,
+    unread::UnreadFiles,
+    warning::{Oddities, Warning},
 };
 use crate::error::ConvertError;
 
@@ -123,6 +124,20 @@ impl Directory {
     pub(super) fn note_system(&self, oddities: &mut Oddities) -> u64 {
         self.system.iter().for_each(|name| oddities.system_folders.add(&joined(&self.path, name)));
         to_u64(self.system.len())
+    }
+
+    /// Adds the files that are not samples. Opens no file.
+    pub(super) fn note_files(&self, unread: &mut UnreadFiles) {
+        let mut names: Vec<&[u8]> = self.names().filter(|name| !self.files.is_named(name)).collect();
+        names.sort_unstable();
+        names.into_iter().for_each(|name| unread.add_other(&joined(&self.path, name)));
+    }
+
+    /// The warning about its files that are not samples.
+    pub(super) fn other_files(&self) -> Option<Warning> {
+        let mut unread = UnreadFiles::default();
+        self.note_files(&mut unread);
+        unread.into_warnings().next()
     }
 
     /// The names that look like samples, unsorted. Opens no file.

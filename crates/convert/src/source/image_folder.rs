@@ -16,6 +16,7 @@ use super::{
     paths::{as_path, lossy},
     rows::RowForm,
     split, twins,
+    unread::join_other_files,
     walk::{Found, count},
     warning::{Tally, Warning},
 };
@@ -74,6 +75,9 @@ impl Opened {
                 return Ok(Self { root, files, top, layout, wrapper, beside_it, hidden, beside, manifest });
             };
             beside_it += count(top.n_others());
+            if options.images.is_none() {
+                beside.extend(beside_wrapper(&top, &folder));
+            }
             root = inside(&root, &folder);
             wrapper = Some(folder);
         }
@@ -134,7 +138,7 @@ fn only_archives(root: &Path, top: &Directory) -> Option<ConvertError> {
 }
 
 /// Whether a table is an example of a submission, as on Kaggle.
-fn is_submission(table: &[u8]) -> bool {
+pub(super) fn is_submission(table: &[u8]) -> bool {
     table.to_ascii_lowercase().windows(10).any(|word| word == b"submission")
 }
 
@@ -198,10 +202,14 @@ pub(super) fn list_opened(
         nested::refuse_masks(&listing)?;
         let twins = twins::find(&listing)?;
         listing.warnings.extend(twins);
+        let parts = nested::find_parts(&listing);
+        listing.warnings.extend(parts);
     }
     if !has_only_classes {
         captions::add(&mut listing)?;
-        if manifest.is_none() && told.is_empty() {
+        let may_be_labels =
+            |warning: &Warning| !matches!(warning, Warning::OtherFiles { .. } | Warning::FoldersBesideWrapper { .. });
+        if manifest.is_none() && !told.iter().any(may_be_labels) {
             listing.warnings.extend(name_words::find(&listing));
         }
     }
@@ -220,7 +228,19 @@ pub(super) fn list_opened(
     listing.warnings.extend(hidden.warning(|count, first| Warning::HiddenFolders { count, first }));
     let unasked = wrapper.filter(|_| options.images.is_none());
     listing.warnings.extend(unasked.map(|folder| Warning::Wrapper { folder }));
+    join_other_files(&mut listing.warnings);
     Ok(listing)
+}
+
+/// Reports what is beside a subfolder that is read in place of its folder.
+fn beside_wrapper(top: &Directory, wrapper: &[u8]) -> Vec<Warning> {
+    let mut others: Vec<&Vec<u8>> = top.subdirectories.iter().filter(|name| !name.starts_with(b".")).collect();
+    others.retain(|name| name.as_slice() != wrapper);
+    others.sort_unstable();
+    let mut folders = Tally::default();
+    others.into_iter().for_each(|name| folders.add(name));
+    let folders = folders.warning(|count, first| Warning::FoldersBesideWrapper { count, first });
+    folders.into_iter().chain(top.other_files()).collect()
 }
 
 /// Reports what is beside the folders of images and masks.
@@ -241,6 +261,7 @@ fn note_beside(listing: &mut Listing, top: &Directory, pair: &Pair) {
         listing.warnings.push(Warning::FilesBesidePairs { count, first: first.to_vec() });
     }
     listing.ignored += count(top.n_others());
+    listing.warnings.extend(top.other_files());
 }
 
 fn list_scanned(
@@ -304,7 +325,9 @@ fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], mut found: F
     if let Some(first) = top.sample_names().min() {
         warnings.push(Warning::FilesBesideClasses { count: count(top.sample_names().count()), first: first.to_vec() });
     }
+    warnings.extend(gifs_among(&found));
     top.note_system(&mut found.oddities);
+    top.note_files(&mut found.oddities.unread);
     warnings.extend(nested::find(root, &found));
     warnings.extend(found.oddities.into_warnings());
     Ok(Listing {
@@ -315,6 +338,18 @@ fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], mut found: F
         ignored: found.ignored + count(top.n_others()),
         ..Listing::of_files(SourceKind::ImageFolder, root, found.paths, found.bytes)
     })
+}
+
+/// The warning about GIF files among images of other types.
+fn gifs_among(found: &Found) -> Option<Warning> {
+    let mut gifs = Tally::default();
+    for idx in 0..found.paths.len() {
+        if found.paths.name(idx).to_ascii_lowercase().ends_with(b".gif") {
+            gifs.add(&found.paths.path(idx));
+        }
+    }
+    let is_mixed = gifs.count < count(found.paths.len());
+    gifs.warning(|count, first| Warning::Gifs { count, first }).filter(|_| is_mixed)
 }
 
 /// Walks the classes with `jobs` threads. The result, including which error is returned, does not depend on the number of threads.

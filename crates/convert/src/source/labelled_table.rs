@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::ListOptions;
+use super::image_folder::is_submission;
 use super::listing::Listing;
 use super::manifest;
 use super::paths::as_path;
@@ -13,7 +14,8 @@ use crate::error::ConvertError;
 /// Reads the table instead of the folder, if the folder has no labels or only splits, and the table has labels for files that exist.
 pub(super) fn instead(folder: &Path, found: &Result<Listing, ConvertError>, options: &ListOptions) -> Option<Listing> {
     let given = options.from.is_some() || options.images.is_some() || options.masks.is_some();
-    let table = table_of(folder, found).filter(|_| !given)?;
+    let is_example = |table: &PathBuf| table.file_name().is_some_and(|name| is_submission(name.as_encoded_bytes()));
+    let table = table_of(folder, found).filter(|table| !given && !is_example(table))?;
     let options = ListOptions { split: None, ..options.clone() };
     let mut listing = manifest::list(&table, RowForm::of_source(&table)?, &options).ok()?;
     let file = table.file_name()?.as_encoded_bytes().to_vec();

@@ -136,7 +136,6 @@ impl Layout {
         }
         let images: Vec<&[u8]> = folders.iter().copied().filter(|name| is_one_of(name, &IMAGE_FOLDERS)).collect();
         let has_images = |name: &[u8]| Ok::<_, ConvertError>(Contents::below((root, files), name)?.images);
-        let has_splits = folders.iter().any(|name| is_split_name(name));
         if let Some(pairs) = split_pairs((root, files), &folders)? {
             return Ok(Self::SplitPairs(pairs));
         }
@@ -151,7 +150,12 @@ impl Layout {
                 }
             }
             match filled.as_slice() {
-                [only] if !has_splits && is_wrapper((root, files), only)? => return Ok(Self::Wrapper(only.to_vec())),
+                [only]
+                    if !is_split_name(only)
+                        && (is_wrapper((root, files), only)? || others_have_files((root, files), &folders, only)?) =>
+                {
+                    return Ok(Self::Wrapper(only.to_vec()));
+                }
                 // `train` and `train_masks`, `X_Input` and `X_GroundTruth`.
                 [a, b] if is_mask_folder(a) != is_mask_folder(b) && images.is_empty() => {
                     let (images, masks) = if is_mask_folder(b) { (a, b) } else { (b, a) };
@@ -316,6 +320,21 @@ fn is_wrapper((root, files): (&Path, SampleFiles), only: &[u8]) -> Result<bool, 
         }
     }
     Ok(false)
+}
+
+/// Whether there are other folders and all of them contain files, so that they are no classes without images.
+fn others_have_files(
+    (root, files): (&Path, SampleFiles),
+    folders: &[&[u8]],
+    only: &[u8],
+) -> Result<bool, ConvertError> {
+    let others: Vec<&[u8]> = folders.iter().copied().filter(|name| *name != only).collect();
+    for folder in &others {
+        if Directory::scan(root, folder, files)?.n_others() == 0 {
+            return Ok(false);
+        }
+    }
+    Ok(!others.is_empty())
 }
 
 /// The folder with the mask images of a folder named like masks: the folder itself, or a subfolder such as `annotations/trimaps`.

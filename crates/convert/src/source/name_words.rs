@@ -9,7 +9,8 @@ use super::warning::Warning;
 /// Minimum number of images. Fewer prove nothing.
 const MIN_IMAGES: usize = 4;
 
-/// The warning about a flat folder whose names begin with a few words, each of them in two or more names on average.
+/// The warning about a flat folder whose names begin with several numbers, or with a few words, each of them in two or more names
+/// on average.
 pub(super) fn find(listing: &Listing) -> Option<Warning> {
     let is_flat = listing.kind() == SourceKind::FlatFolder && matches!(listing.labels, Labels::None);
     let is_told = |warning: &Warning| {
@@ -18,6 +19,10 @@ pub(super) fn find(listing: &Listing) -> Option<Warning> {
     let has_other_marks = listing.warnings.iter().any(is_told);
     if !is_flat || has_other_marks || listing.masks.is_some() || listing.len() < MIN_IMAGES {
         return None;
+    }
+    if (0..listing.len()).all(|idx| has_numbers(listing.paths.name(idx))) {
+        let image = listing.paths.name(0);
+        return Some(Warning::LabelsInNames { word: first_word(image)?.to_vec(), image: image.to_vec() });
     }
     let mut words = BTreeSet::new();
     for idx in 0..listing.len() {
@@ -29,6 +34,13 @@ pub(super) fn find(listing: &Listing) -> Option<Warning> {
     let image = listing.paths.name(0);
     let word = first_word(image)?.to_vec();
     (words.len() > 1).then(|| Warning::LabelsInNames { word, image: image.to_vec() })
+}
+
+/// Whether a name begins with three short numbers, as in `25_0_2_20170116.jpg`, where they are age, gender and race.
+fn has_numbers(name: &[u8]) -> bool {
+    let mut parts = stem(name).split(|byte| matches!(byte, b'_' | b'-'));
+    let is_number = |part: &[u8]| (1..=3).contains(&part.len()) && part.iter().all(u8::is_ascii_digit);
+    (0..3).all(|_| parts.next().is_some_and(is_number)) && parts.next().is_some()
 }
 
 /// The part of a name before its first separator.

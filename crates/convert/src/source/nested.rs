@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use packds_system::to_u64;
+
 use super::layout::{Pair, is_mask_folder};
 use super::listing::Listing;
 use super::mistaken::{as_classes, like_masks};
@@ -11,6 +13,9 @@ use super::paths::{PathTable, as_path, lossy, stem};
 use super::walk::Found;
 use super::warning::{Tally, Warning};
 use crate::error::ConvertError;
+
+/// Minimum number of digits in the name of a folder that is a numbered part, such as `00000`. Classes may be named `0` to `100`.
+const MIN_DIGITS: usize = 4;
 
 /// The warning about two or more such classes.
 pub(super) fn find(root: &Path, found: &Found) -> Option<Warning> {
@@ -28,6 +33,22 @@ pub(super) fn find(root: &Path, found: &Found) -> Option<Warning> {
     inner.iter().filter(|(class, _)| !direct.contains(*class)).for_each(|(_, directory)| tally.add(directory));
     let list = list_command(root, &found.paths);
     tally.warning(|count, first| Warning::NestedClasses { count, first, list }).filter(|_| inner.len() > 1)
+}
+
+/// The warning about folders that are not classes: numbered parts of one set, or the bands of one sample each.
+pub(super) fn find_parts(listing: &Listing) -> Option<Warning> {
+    let classes = &listing.classes;
+    let first = classes.first()?.clone();
+    let is_number = |name: &Vec<u8>| name.len() >= MIN_DIGITS && name.iter().all(u8::is_ascii_digit);
+    if classes.len() > 1 && classes.iter().all(|name| is_number(name) && name.len() == first.len()) {
+        return Some(Warning::NumberedFolders { first });
+    }
+    let ends = |class: &[u8]| -> Option<BTreeSet<Vec<u8>>> {
+        let own = (0..listing.paths.len()).filter(|idx| listing.paths.directory(*idx) == class);
+        own.map(|idx| listing.paths.name(idx).strip_prefix(class).map(<[u8]>::to_vec)).collect()
+    };
+    let (one, other) = (ends(&first)?, ends(classes.get(1)?)?);
+    (one.len() > 1 && one == other).then_some(Warning::SampleFolders { first, count: to_u64(one.len()) })
 }
 
 /// Refuses classes that all contain folders of images and masks: `TRAIN/TRAIN-Image` beside `TRAIN/TRAIN-Mask`.

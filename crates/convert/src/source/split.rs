@@ -10,51 +10,62 @@ use packds_system::to_u64;
 use super::ListOptions;
 use super::candidate::SampleFiles;
 use super::directory::Directory;
-use super::image_folder::{Opened, list_opened, manifest_in};
+use super::image_folder::{Opened, is_submission, list_opened, manifest_in};
 use super::labelled_table;
 use super::layout::Layout;
 use super::listing::{Labels, Listing, SourceKind};
 use super::paths::lossy;
+use super::unread::join_other_files;
 use super::warning::{Tally, Warning};
 use crate::error::ConvertError;
 
 const SPLIT_NAMES: [&str; 11] =
     ["train", "training", "val", "valid", "validation", "test", "testing", "publictest", "privatetest", "eval", "dev"];
 /// Words that a split folder's name may have besides the split: `training_set`, `seg_train`, `train_images`.
-const OTHER_WORDS: [&str; 11] =
-    ["stage", "set", "data", "dataset", "images", "imgs", "image", "img", "seg", "folder", "split"];
+const OTHER_WORDS: [&str; 12] =
+    ["stage", "set", "data", "dataset", "images", "imgs", "image", "img", "seg", "folder", "split", "mini"];
 
 /// True if a part with this name is a split. Case is ignored.
 pub(super) fn is_split_name(name: &[u8]) -> bool {
     SPLIT_NAMES.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
 }
 
-/// True if a folder with this name is a split: `train`, `training_set`, `seg_train`, `train2017`.
+/// True if a folder with this name is a split: `train`, `training_set`, `seg_train`, `train2017`, `train_val`.
 pub(super) fn is_split_folder(name: &[u8]) -> bool {
     let Ok(name) = std::str::from_utf8(name) else { return false };
     let words = name.split(['_', '-', ' ', '.']).map(|word| word.trim_end_matches(|c: char| c.is_ascii_digit()));
     let (splits, others): (Vec<&str>, Vec<&str>) = words.partition(|word| is_split_name(word.as_bytes()));
     let is_other = |word: &&str| word.is_empty() || OTHER_WORDS.iter().any(|known| word.eq_ignore_ascii_case(known));
-    splits.len() == 1 && others.iter().all(is_other)
+    let is_one = matches!(splits.as_slice(), [_] | ["train", "val"]);
+    is_one && others.iter().all(is_other)
 }
 
-/// An error if the subfolders are splits instead of classes: all of them, at least two, or one with class folders in it.
+/// An error if the subfolders are splits instead of classes: all of them, at least two, or one of them if there are class
+/// folders in it or in a folder beside it.
 pub(super) fn reject_splits(root: &Path, top: &Directory) -> Result<(), ConvertError> {
     let splits = split_names(top);
     let visible = top.subdirectories.iter().filter(|name| !name.starts_with(b".")).map(|name| lossy(name));
     let mut others: Vec<String> = visible.filter(|name| !splits.contains(name)).collect();
     others.sort_unstable();
     let has_classes = |split: &String| Ok::<_, ConvertError>(!folders_in(root, split)?.is_empty());
+    let has_images = |split: &String| {
+        let directory = Directory::scan(root, split.as_bytes(), SampleFiles::Images)?;
+        Ok::<_, ConvertError>(directory.sample_names().next().is_some())
+    };
     let are_splits = match (splits.as_slice(), others.as_slice()) {
         ([], _) => false,
         (_, []) | ([_, _, ..], _) => true,
-        ([one], _) => has_classes(one)?,
+        // Class folders contain files, not folders: `val_256` beside `data_256`, which contains `a/airfield`.
+        ([one], others) => {
+            let beside = others.iter().map(has_classes).collect::<Result<Vec<_>, _>>()?;
+            has_classes(one)? || (beside.contains(&true) && has_images(one)?)
+        }
     };
     if !are_splits {
         return Ok(());
     }
     // Splits of class folders have labels. A single folder in a split may be the split again.
-    let manifest = match manifest_in(top) {
+    let manifest = match manifest_in(top).filter(|table| !is_submission(table)) {
         Some(name) if !has_classes_in_any(root, &splits)? => Some(lossy(&name)),
         _ => None,
     };
@@ -166,6 +177,7 @@ impl Splits {
             _ => top,
         };
         let names = split_names(&top);
+        beside.extend(top.other_files());
         let mut folders = top.subdirectories;
         if let Layout::SplitPairs(pairs) = &layout {
             folders.retain(|name| !pairs.iter().any(|pair| pair.masks == *name));
@@ -186,6 +198,7 @@ impl Splits {
         }
         let new = self.beside.iter().filter(|warning| !listing.warnings.contains(warning)).cloned().collect::<Vec<_>>();
         listing.warnings.extend(new);
+        join_other_files(&mut listing.warnings);
     }
 
     /// The folders of these splits.

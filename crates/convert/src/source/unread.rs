@@ -144,34 +144,50 @@ impl Unread {
     }
 }
 
-/// Files of types that are not read, by the name of the type.
+/// Files that are not read: by the name of their type if it is known, otherwise by extension.
 #[derive(Debug, Clone, Default)]
-pub(super) struct UnreadFiles(BTreeMap<&'static str, Tally>);
+pub(super) struct UnreadFiles {
+    types: BTreeMap<&'static str, Tally>,
+    others: BTreeMap<String, Tally>,
+}
 
 impl UnreadFiles {
-    /// Adds a file if it is of such a type.
     pub(super) fn add(&mut self, file: &[u8]) {
-        if let Some(row) = Unread::of_name(file) {
-            self.0.entry(row.name).or_default().add(file);
+        match Unread::of_name(file) {
+            Some(row) => self.types.entry(row.name).or_default().add(file),
+            None => self.add_other(file),
+        }
+    }
+
+    /// Adds a file by its extension. Notes about the dataset are left out.
+    pub(super) fn add_other(&mut self, file: &[u8]) {
+        if !is_note(file) {
+            self.others.entry(extension(file)).or_default().add(file);
         }
     }
 
     /// Adds later files.
     pub(super) fn append(&mut self, other: Self) {
-        for (name, tally) in other.0 {
-            self.0.entry(name).or_default().append(tally);
+        for (name, tally) in other.types {
+            self.types.entry(name).or_default().append(tally);
+        }
+        for (extension, tally) in other.others {
+            self.others.entry(extension).or_default().append(tally);
         }
     }
 
-    /// One warning for each type.
+    /// One warning for each type, and one for all other files.
     pub(super) fn into_warnings(self) -> impl Iterator<Item = Warning> {
         let of = |(name, tally): (_, Tally)| tally.warning(|count, first| Warning::UnreadType { name, count, first });
-        self.0.into_iter().filter_map(of)
+        let others = self.others.into_iter();
+        let groups: Vec<_> = others.map(|(extension, tally)| (extension, tally.count, tally.first)).collect();
+        let others = (!groups.is_empty()).then_some(Warning::OtherFiles { groups });
+        self.types.into_iter().filter_map(of).chain(others)
     }
 
     /// The error about a folder that has such files but no images. It states the most frequent type.
     pub(super) fn error(&self, folder: &Path) -> Option<ConvertError> {
-        let (name, tally) = self.0.iter().rev().max_by_key(|(_, tally)| tally.count)?;
+        let (name, tally) = self.types.iter().rev().max_by_key(|(_, tally)| tally.count)?;
         let (count, first) = (tally.count, lossy(&tally.first));
         let label = if count == 1 { "" } else { "first: " };
         let files = counted(count, "file");
@@ -179,6 +195,55 @@ impl UnreadFiles {
         let hint = Unread::named(name).map_or("", |row| row.hint);
         Some(ConvertError::unsupported(folder, "", reason, hint))
     }
+}
+
+/// Whether a file is a note about the dataset, such as a README, or a hidden file.
+fn is_note(file: &[u8]) -> bool {
+    const NOTES: [&str; 7] = ["readme", "license", "licence", "copying", "citation", "changelog", "thumbs.db"];
+    let lower = lossy(file).to_ascii_lowercase();
+    let name = lower.rsplit('/').next().unwrap_or_default();
+    name.starts_with('.') || name.ends_with(".md") || NOTES.iter().any(|note| name.starts_with(note))
+}
+
+/// The extension of a file in lower case, without the dot. Empty if it has none.
+fn extension(file: &[u8]) -> String {
+    const LONGEST: usize = 10;
+    let lower = lossy(file).to_ascii_lowercase();
+    let name = lower.rsplit('/').next().unwrap_or_default();
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    let is_one = extension.len() <= LONGEST && extension.chars().all(|c| c.is_ascii_alphanumeric());
+    if is_one { extension.to_owned() } else { String::new() }
+}
+
+/// Joins the warnings about other files into one, which comes last.
+pub(super) fn join_other_files(warnings: &mut Vec<Warning>) {
+    let mut joined = UnreadFiles::default();
+    warnings.retain_mut(|warning| match warning {
+        Warning::OtherFiles { groups } => {
+            let groups = std::mem::take(groups).into_iter();
+            let others = groups.map(|(extension, count, first)| (extension, Tally { count, first })).collect();
+            joined.append(UnreadFiles { others, ..UnreadFiles::default() });
+            false
+        }
+        _ => true,
+    });
+    warnings.extend(joined.into_warnings());
+}
+
+/// Removes texts that were read as captions from the other files.
+pub(super) fn without_texts(warnings: &mut Vec<Warning>, n_texts: u64) {
+    warnings.retain_mut(|warning| match warning {
+        Warning::OtherFiles { groups } => {
+            groups.retain_mut(|(extension, count, _)| {
+                if extension == "txt" {
+                    *count = count.saturating_sub(n_texts);
+                }
+                *count > 0
+            });
+            !groups.is_empty()
+        }
+        _ => true,
+    });
 }
 
 #[cfg(test)]
@@ -198,6 +263,23 @@ mod tests {
         }
         assert!(Unread::of_name(b"dcm").is_none() && Unread::of_name(b"x.gz").is_none());
         assert_eq!(Unread::of_bytes(b"MATLAB 7.3 MAT-file").unwrap().name, "MATLAB 7.3");
+    }
+
+    #[test]
+    fn other_files_are_grouped_by_extension_and_joined() {
+        let of = |files: &[&str]| {
+            let mut unread = UnreadFiles::default();
+            files.iter().for_each(|file| unread.add(file.as_bytes()));
+            unread
+        };
+        let first = of(&["b/1.TXT", "README.txt", ".hidden", "a/notes.md", "x.json", "checksums"]);
+        let mut warnings: Vec<Warning> = first.into_warnings().chain(of(&["c.txt", "d.dcm"]).into_warnings()).collect();
+        join_other_files(&mut warnings);
+        let texts: Vec<String> = warnings.iter().skip(1).map(ToString::to_string).collect();
+        let expected = "ignored 4 other files: 1 without an extension ('checksums'), 1 .json ('x.json'), 2 .txt (first: 'b/1.TXT')";
+        assert_eq!(texts, [expected]);
+        without_texts(&mut warnings, 2);
+        assert_eq!(warnings[1].to_string(), expected.replace(", 2 .txt (first: 'b/1.TXT')", "").replace('4', "2"));
     }
 
     #[test]

@@ -210,6 +210,37 @@ pub enum Warning {
         /// The first case.
         first: Vec<u8>,
     },
+    /// All classes are folders with numbers of equal length as names, such as `00000`.
+    NumberedFolders {
+        /// The first folder.
+        first: Vec<u8>,
+    },
+    /// The files of each class have the name of their folder and the same ends, such as `a/a_B01.tif`, `a/a_B02.tif`.
+    SampleFolders {
+        /// The first folder.
+        first: Vec<u8>,
+        /// Number of its files.
+        count: u64,
+    },
+    /// GIF files among images of other types.
+    Gifs {
+        /// Number of cases.
+        count: u64,
+        /// The first case.
+        first: Vec<u8>,
+    },
+    /// Ignored folders without images beside the folder that is read.
+    FoldersBesideWrapper {
+        /// Number of cases.
+        count: u64,
+        /// The first case.
+        first: Vec<u8>,
+    },
+    /// Ignored files of all other types, such as texts and tables.
+    OtherFiles {
+        /// Each extension, the number of its files, and the first one. The extension is empty if they have none.
+        groups: Vec<(String, u64, Vec<u8>)>,
+    },
     /// Files without an image extension whose first bytes could not be read.
     UnreadableFiles {
         /// Number of cases.

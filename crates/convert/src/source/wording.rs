@@ -25,6 +25,7 @@ impl Warning {
             Self::FoldersWithoutImages { count, first } => {
                 ignored(count, "folder", " without a folder of images", first)
             }
+            Self::FoldersBesideWrapper { count, first } => ignored(count, "folder", " without images", first),
             Self::UnusedMasks { count, first } => ignored(count, "mask", " without an image", first),
             Self::BrokenLinks { count, first } => ignored(count, "broken link", "", first),
             Self::LinksLeftOut { count, first } => ignored(count, "link", " without a target in the archive", first),
@@ -164,6 +165,26 @@ impl fmt::Display for Warning {
                 write!(out, "no labels found: to use '{key}' inside '{field}', add {}", LABEL_KEY.with(key))
             }
             Self::UnreadType { name, count, first } => fmt_unread(out, name, *count, first),
+            Self::NumberedFolders { first } => write!(
+                out,
+                "the labels are the folders, whose names are numbers ('{}'); if they only divide the files, move the images into one folder",
+                text(first)
+            ),
+            Self::SampleFolders { first, count } => write!(
+                out,
+                "each folder is a class, but its files look like one sample: '{}' has {count} files with its own name; to pack one sample per folder, merge its files, for example into one .npy file",
+                text(first)
+            ),
+            Self::Gifs { count, first } => {
+                let label = if *count == 1 { "" } else { "first: " };
+                write!(
+                    out,
+                    "read {} of type GIF ({label}'{}'); torchvision's ImageFolder leaves such files out",
+                    counted(*count, "file"),
+                    text(first)
+                )
+            }
+            Self::OtherFiles { groups } => fmt_other_files(out, groups),
             Self::LabelsMissing { file } => write!(out, "no labels found: the file '{}' is missing", text(file)),
             other => match other.counted() {
                 Some(counted) => write!(out, "{counted}{}", other.way_out()),
@@ -394,6 +415,21 @@ fn fmt_unread(out: &mut fmt::Formatter<'_>, name: &str, count: u64, first: &[u8]
     let first = String::from_utf8_lossy(first);
     write!(out, "ignored {} of type {name} ({label}'{first}')", counted(count, "file"))?;
     Unread::named(name).map_or(Ok(()), |row| write!(out, "; to read them, {}", row.hint))
+}
+
+/// Writes the warning about files of all other types.
+fn fmt_other_files(out: &mut fmt::Formatter<'_>, groups: &[(String, u64, Vec<u8>)]) -> fmt::Result {
+    const LISTED: usize = 6;
+    let all: u64 = groups.iter().map(|(_, count, _)| count).sum();
+    write!(out, "ignored {}: ", counted(all, "other file"))?;
+    for (i, (extension, count, first)) in groups.iter().take(LISTED).enumerate() {
+        let separator = if i == 0 { "" } else { ", " };
+        let kind = if extension.is_empty() { "without an extension".to_owned() } else { format!(".{extension}") };
+        let label = if *count == 1 { "" } else { "first: " };
+        write!(out, "{separator}{count} {kind} ({label}'{}')", String::from_utf8_lossy(first))?;
+    }
+    let rest: u64 = groups.iter().skip(LISTED).map(|(_, count, _)| count).sum();
+    if rest > 0 { write!(out, " and {rest} more") } else { Ok(()) }
 }
 
 /// A cell in quotes, cut if it is long.
