@@ -550,6 +550,9 @@ fn hint_of_fields(found: &[String]) -> String {
 fn hint_of_sample(error: &SampleError) -> String {
     let skip = ON_ERROR.with("skip");
     match error {
+        SampleError::Mask { source, .. } if matches!(**source, SampleError::Pixels(PixelError::Unsupported { .. })) => {
+            format!("save 8-bit class numbers in Python: a = numpy.asarray(Image.open(file)); Image.fromarray((a > 0).astype(numpy.uint8)).save(file) for two classes, or a.astype(numpy.uint8) if no number is above 255; {skip} leaves out bad samples and lists them")
+        }
         SampleError::Mask { source, .. } => hint_of_sample(source),
         SampleError::Pixels(PixelError::Unsupported { .. }) => {
             format!("convert it in Python: Image.open(file).convert(\"RGB\").save(\"x.png\") writes 8-bit pixels, and numpy.save(\"x.npy\", numpy.asarray(Image.open(file))) keeps the values; {skip} leaves out bad samples and lists them")

@@ -84,9 +84,17 @@ impl Opened {
     }
 }
 
-/// The manifest among a folder's files. Manifests for training come first, sample submissions last.
+/// Whether a table has boxes, by its name in lower case.
+fn has_boxes(table: &[u8]) -> bool {
+    table.windows(4).any(|word| word == b"bbox")
+}
+
+/// The manifest among a folder's files. Manifests for training come first, tables of boxes and sample submissions last.
 pub(super) fn manifest_in(top: &Directory) -> Option<Vec<u8>> {
-    let rank = |name: &&[u8]| (is_submission(name), !name.to_ascii_lowercase().starts_with(b"train"), name.to_vec());
+    let rank = |name: &&[u8]| {
+        let lower = name.to_ascii_lowercase();
+        (is_submission(name), has_boxes(&lower), !lower.starts_with(b"train"), name.to_vec())
+    };
     top.names().filter(|name| RowForm::from_path(as_path(name)).is_some()).min_by_key(rank).map(<[u8]>::to_vec)
 }
 
@@ -284,17 +292,21 @@ fn list_scanned(
     }
 
     let archives = only_archives(root, &top);
+    let table = manifest_in(&top);
     let mut found = Found { ignored: below.ignored, oddities: below.oddities, ..Found::default() };
     found.add_directory(b"", 0, top);
     if found.paths.len() == 0 {
         if let Some(error) = archives.or_else(|| found.oddities.unread.error(root)) {
             return Err(error);
         }
-        return Err(ConvertError::EmptySource {
-            path: root.to_owned(),
-            ignored: found.ignored,
-            holds: data_set_in(root),
-        });
+        let holds = data_set_in(root);
+        if let (Some(table), None) = (table, &holds) {
+            let table = lossy(&table);
+            let (reason, hint) =
+                (format!("no images in this folder, but the table '{table}'"), "pass the table as the source");
+            return Err(ConvertError::unsupported(root, "", reason, hint));
+        }
+        return Err(ConvertError::EmptySource { path: root.to_owned(), ignored: found.ignored, holds });
     }
     Ok(Listing {
         metadata: known_metadata(root)?,

@@ -446,9 +446,9 @@ fn refuse_annotated(
     refuse_devkit((root, files), folders)?;
     refuse_data((root, files), folders)?;
     if top.names().any(|name| name.ends_with(b"_annotations.coco.json")) {
-        let from = FROM.with("image-folder");
         let reason = "this is a COCO dataset with boxes in _annotations.coco.json, and packds cannot pack boxes yet";
-        return Err(ConvertError::unsupported(root, "", reason, format!("to pack only the images, add {from}")));
+        let hint = "to pack only the images, move the files named _annotations.coco.json out of the dataset";
+        return Err(ConvertError::unsupported(root, "", reason, hint));
     }
     Ok(())
 }

@@ -161,15 +161,17 @@ struct Splits {
     folders: Vec<Vec<u8>>,
     /// About files beside them.
     beside: Vec<Warning>,
+    /// Whether each split contains the folders that the caller named. Otherwise they contain the splits.
+    has_named: bool,
 }
 
 impl Splits {
     fn of(source: &Path, options: &ListOptions, files: SampleFiles) -> Result<Self, ConvertError> {
         // Folders that the caller named may be in each split.
         let mut named = options.images.iter().chain(&options.masks);
-        let is_inside = !named.all(|folder| source.join(folder).exists());
+        let has_named = !named.all(|folder| source.join(folder).exists());
         let own = ListOptions { images: None, masks: None, ..options.clone() };
-        let opened = Opened::at(source, if is_inside { &own } else { options }, files)?;
+        let opened = Opened::at(source, if has_named { &own } else { options }, files)?;
         let Opened { root, top, layout, mut beside, manifest, .. } = opened;
         beside.extend(manifest.map(|file| Warning::ManifestUnread { file }));
         let top = match &layout {
@@ -182,7 +184,7 @@ impl Splits {
         if let Layout::SplitPairs(pairs) = &layout {
             folders.retain(|name| !pairs.iter().any(|pair| pair.masks == *name));
         }
-        Ok(Self { names, root, files, layout, folders, beside })
+        Ok(Self { names, root, files, layout, folders, beside, has_named })
     }
 
     /// Warns about a split without labels beside splits with classes, and about folders and files that belong to no split.
@@ -203,6 +205,8 @@ impl Splits {
 
     /// The folders of these splits.
     fn opened(&self, names: &[String], options: &ListOptions) -> Result<Vec<(String, Opened)>, ConvertError> {
+        let own = ListOptions { images: None, masks: None, ..options.clone() };
+        let options = if self.has_named { options } else { &own };
         let open = |name: &String| {
             let pair = match &self.layout {
                 Layout::Pairs(pair) => Some(pair.inside(name.as_bytes())),

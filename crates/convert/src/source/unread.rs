@@ -36,7 +36,7 @@ const TYPES: [Unread; 26] = [
     row(
         "NIfTI",
         &["nii", "nii.gz"],
-        "write volumes or slices in Python: numpy.save(\"x.npy\", nibabel.load(\"x.nii.gz\").get_fdata(dtype=numpy.float32))",
+        "write volumes or slices in Python: numpy.save(\"x.npy\", numpy.ascontiguousarray(nibabel.load(\"x.nii.gz\").get_fdata(dtype=numpy.float32)))",
     ),
     row(
         "HEIC",
