@@ -142,6 +142,41 @@ fn every_command_of_the_pages_is_understood() {
     assert!(violations.is_empty(), "\n{}", violations.join("\n"));
 }
 
+/// The pages whose commands run as written, on a small dataset. The tests of the Python package run those of the tutorial and of
+/// the cookbook. The commands of benchmarks take minutes.
+const RUN: &[&str] =
+    &["README.md", "docs/reference/where.md", "docs/explanation/shuffling.md", "docs/how-to/doctor.md"];
+
+#[test]
+fn the_commands_of_the_pages_run_as_written() {
+    let folder = crate::support::temp_dir();
+    std::os::unix::fs::symlink(root().join("examples/photos"), folder.path().join("photos")).unwrap();
+    for class in ["cat", "dog"] {
+        let target = folder.path().join("imagenet/train").join(class);
+        fs::create_dir_all(&target).unwrap();
+        for i in 0..6 {
+            let photo = root().join("examples/photos/galaxy/deep_field.jpg");
+            fs::copy(&photo, target.join(format!("{i}.jpg"))).unwrap();
+        }
+    }
+    let mut n_commands = 0;
+    for (page, text) in pages().iter().filter(|(page, _)| RUN.contains(&page.to_str().unwrap())) {
+        // A program after `--` is the user's own.
+        for (line, words) in commands(text).into_iter().filter(|(_, words)| !words.contains(&"--".to_owned())) {
+            let output = Command::new(env!("CARGO_BIN_EXE_packds"))
+                .args(&words)
+                .current_dir(folder.path())
+                .stdin(Stdio::null())
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{}:{line}: packds {}: {said}", page.display(), words.join(" "));
+            n_commands += 1;
+        }
+    }
+    assert_eq!(n_commands, 9, "the pages have other commands");
+}
+
 #[test]
 fn the_pages_have_every_subcommand_and_option() {
     let page = fs::read_to_string(root().join("docs/reference/command.md")).unwrap();

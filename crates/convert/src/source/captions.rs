@@ -43,6 +43,7 @@ pub(super) fn add(listing: &mut Listing) -> Result<(), ConvertError> {
     }
     if n_other == 0 && n_boxes > 0 {
         listing.warnings.push(Warning::BoxesUnread { count: to_u64(n_boxes) });
+        without_texts(&mut listing.warnings, to_u64(n_texts));
     } else if n_other > 0 && are_nearly_all(n_texts, listing.len()) {
         listing.columns.push(SourceColumn { name: NAME.to_owned(), values: ColumnValues::Text(texts) });
         listing.ignored = listing.ignored.saturating_sub(to_u64(n_texts));

@@ -199,7 +199,8 @@ impl UnreadFiles {
 
 /// Whether a file is a note about the dataset, such as a README, or a hidden file.
 fn is_note(file: &[u8]) -> bool {
-    const NOTES: [&str; 7] = ["readme", "license", "licence", "copying", "citation", "changelog", "thumbs.db"];
+    const NOTES: [&str; 8] =
+        ["readme", "license", "licence", "copying", "citation", "changelog", "thumbs.db", "desktop.ini"];
     let lower = lossy(file).to_ascii_lowercase();
     let name = lower.rsplit('/').next().unwrap_or_default();
     name.starts_with('.') || name.ends_with(".md") || NOTES.iter().any(|note| name.starts_with(note))
@@ -215,7 +216,7 @@ fn extension(file: &[u8]) -> String {
     if is_one { extension.to_owned() } else { String::new() }
 }
 
-/// Joins the warnings about other files into one, which comes last.
+/// Joins the warnings about other files into one, which comes last. A single file that another warning names is left out.
 pub(super) fn join_other_files(warnings: &mut Vec<Warning>) {
     let mut joined = UnreadFiles::default();
     warnings.retain_mut(|warning| match warning {
@@ -227,6 +228,13 @@ pub(super) fn join_other_files(warnings: &mut Vec<Warning>) {
         }
         _ => true,
     });
+    let named = |file: &[u8]| {
+        warnings.iter().any(|warning| match warning {
+            Warning::ManifestUnread { file: named } | Warning::LabelsUnread { file: named } => named == file,
+            _ => false,
+        })
+    };
+    joined.others.retain(|_, tally| tally.count > 1 || !named(&tally.first));
     warnings.extend(joined.into_warnings());
 }
 

@@ -55,7 +55,7 @@ fn types_that_only_packs_have_come_back_by_the_metadata() {
     for name in NAMES {
         let target = folder.path().join(name);
         let report = to(&pack, &target, &ExportOptions::default()).unwrap();
-        assert!(report.lost.iter().any(|lost| lost.contains("bf16")));
+        assert!(report.lost.iter().any(|lost| lost.contains("bfloat16")));
         assert_same_values(&pack, &back(&target, None));
     }
 }

@@ -75,11 +75,12 @@ fn class_without_images_keeps_its_id() {
     let listing = tree.list().unwrap();
     assert_eq!(classes(&listing), [".hidden", "a", "b", "c"]);
     assert_eq!(labels(&listing), [Some(1), Some(3)]);
-    assert_eq!(listing.warnings(), [Warning::EmptyClasses { count: 2, first: b".hidden".to_vec(), id: 0 },]);
-    assert_eq!(
-        listing.warnings()[0].to_string(),
-        "2 classes have no images and keep their ids (first: '.hidden', id 0)"
-    );
+    let told: Vec<String> = listing.warnings().iter().map(ToString::to_string).collect();
+    let expected = [
+        "2 classes have no images and keep their ids (first: '.hidden', id 0)",
+        "ignored 1 other file: 1 .txt ('b/notes.txt')",
+    ];
+    assert_eq!(told, expected);
     assert_eq!(listing.ignored(), 1);
 }
 
@@ -108,7 +109,57 @@ fn candidate_is_known_by_extension_or_first_bytes() {
     assert_eq!(listing.sample(2).bytes, 16);
     assert_eq!(listing.ignored(), 6);
     let undecoded = Warning::UnreadType { name: "JPEG 2000", count: 1, first: b"a/old.jp2".to_vec() };
-    assert_eq!(listing.warnings(), [undecoded]);
+    let other = Warning::OtherFiles { groups: vec![(String::new(), 4, b"a/BMW".to_vec())] };
+    assert_eq!(listing.warnings(), [undecoded, other]);
+}
+
+#[test]
+fn folders_without_images_beside_the_only_one_with_images_are_not_classes() {
+    let tree = Tree::new(&["photos/1.jpg", "photos/2.jpg", "text/train.lst", "text/test.lst", "notes.csv2"]);
+    let listing = tree.list().unwrap();
+    assert_eq!((paths(&listing), listing.classes().len()), (vec!["1.jpg".to_owned(), "2.jpg".to_owned()], 0));
+    let told: Vec<String> = listing.warnings().iter().map(ToString::to_string).collect();
+    let expected = [
+        "read from 'photos', the only subfolder with images",
+        "ignored 1 folder without images ('text')",
+        "ignored 1 other file: 1 .csv2 ('notes.csv2')",
+    ];
+    assert!(expected.iter().all(|line| told.iter().any(|told| told == line)), "{told:?}");
+}
+
+#[test]
+fn folders_that_look_like_no_classes_are_told() {
+    let told = |files: &[&str]| {
+        let warnings = Tree::new(files).list().unwrap().warnings().to_vec();
+        warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let numbered = told(&["00000/1.jpg", "00000/2.jpg", "01000/3.jpg"]);
+    assert!(numbered[0].starts_with("the labels are the folders, whose names are numbers ('00000')"), "{numbered:?}");
+    assert!(told(&["0/1.jpg", "1/2.jpg", "10/3.jpg"]).is_empty());
+    let bands = told(&["p1/p1_B01.tif", "p1/p1_B02.tif", "p2/p2_B01.tif", "p2/p2_B02.tif"]);
+    assert!(bands[0].contains("its files look like one sample: 'p1' has 2 files with its own name"), "{bands:?}");
+    assert!(told(&["n01/n01_1.jpg", "n01/n01_2.jpg", "n02/n02_3.jpg", "n02/n02_4.jpg"]).is_empty());
+    let gifs = told(&["a/1.jpg", "a/2.gif", "b/3.jpg"]);
+    assert_eq!(gifs, ["read 1 file of type GIF ('a/2.gif'); torchvision's ImageFolder leaves such files out"]);
+    assert!(told(&["a/1.gif", "b/2.gif"]).is_empty());
+}
+
+#[test]
+fn numbers_in_the_names_of_images_are_told() {
+    let listing =
+        Tree::new(&["25_0_2_2017.jpg", "30_1_0_2017.jpg", "9_1_4_2017.jpg", "7_0_1_2016.jpg"]).list().unwrap();
+    let told = Warning::LabelsInNames { word: b"25".to_vec(), image: b"25_0_2_2017.jpg".to_vec() };
+    assert_eq!(listing.warnings(), [told]);
+    let numbered = Tree::new(&["1_2.jpg", "3_4.jpg", "5_6.jpg", "7_8.jpg"]).list().unwrap();
+    assert!(numbered.warnings().is_empty());
+}
+
+#[test]
+fn a_split_without_classes_beside_nested_classes_is_no_class() {
+    let error = Tree::new(&["data_256/a/airfield/1.jpg", "data_256/b/bar/2.jpg", "val_256/3.jpg"]).list().unwrap_err();
+    assert!(matches!(&error, ConvertError::OnlySplits { splits, .. } if splits == &["val_256"]), "{error}");
+    // A split has images.
+    assert!(Tree::new(&["Img/img/WOMEN/id1/1.jpg", "Img/img/MEN/id2/2.jpg", "Eval/list.lst"]).list().is_ok());
 }
 
 #[test]
