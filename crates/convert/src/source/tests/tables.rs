@@ -570,3 +570,23 @@ fn pixels_that_are_no_gray_image_are_refused() {
     let (error, _) = refused(&format!("{}\n{}\n", names.join(","), vec!["0"; 1 << 19].join(",")));
     assert!(error.contains("(at most 262144)"), "{error}");
 }
+
+#[test]
+fn names_in_another_case_or_unicode_form_are_found() {
+    let tree = Tree::new(&["images/img_1.jpg", "images/caf\u{e9}.jpg", "images/b.jpg"]);
+    let rows = "path,label\nimages/IMG_1.JPG,x\nImages/cafe\u{301}.jpg,y\nimages/b.jpg,x\n";
+    tree.write("m.csv", rows.as_bytes());
+    let listing = list(&tree.path("m.csv"), &ListOptions::default()).unwrap();
+    assert_eq!(paths(&listing), ["images/img_1.jpg", "images/caf\u{e9}.jpg", "images/b.jpg"]);
+    assert_eq!(listing.faulty().count(), 0);
+    let said = listing.warnings()[0].to_string();
+    assert_eq!(
+        said,
+        "found 2 files by names that differ from the table only in case or Unicode form: 'images/IMG_1.JPG' is read from 'images/img_1.jpg'"
+    );
+    // Two files may be meant.
+    tree.write("images/IMG_1.jpg", b"x");
+    let listing = list(&tree.path("m.csv"), &ListOptions::default()).unwrap();
+    let fault = listing.fault(0).unwrap().to_string();
+    assert!(fault.contains("both 'images/IMG_1.jpg' and 'images/img_1.jpg' have this name"), "{fault}");
+}
