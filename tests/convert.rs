@@ -353,6 +353,8 @@ fn splits_are_told_apart_and_share_their_class_ids() {
         copy_tree(&folder().join(class), &source.join(split).join(class));
     }
     let out = dir.path().join("out.pack");
+    // Nothing is written to this file.
+    fs::write(&out, "precious").unwrap();
     let result = run(&["--json"], &source, &out);
     assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
     let told = "found the splits 'train', 'val': each gets its own pack; --split NAME writes only one";
@@ -362,7 +364,7 @@ fn splits_are_told_apart_and_share_their_class_ids() {
     let report: Value = serde_json::from_str(&stdout(&result)).unwrap();
     assert_eq!(report["n_samples"], 15);
     assert_eq!(report["splits"]["val"]["n_samples"], 8);
-    assert_eq!(names_in(dir.path()), ["out.train.pack", "out.val.pack", "set"]);
+    assert_eq!(names_in(dir.path()), ["out.pack", "out.train.pack", "out.val.pack", "set"]);
     for split in ["train", "val"] {
         let pack = open(&dir.path().join(format!("out.{split}.pack")));
         assert_eq!(pack.classes().unwrap()[0].names, ["cat", "dog", "fish"]);
@@ -370,6 +372,14 @@ fn splits_are_told_apart_and_share_their_class_ids() {
     let one = dir.path().join("one.pack");
     convert(&["--split", "val"], &source, &one);
     assert_eq!(fs::read(&one).unwrap(), fs::read(dir.path().join("out.val.pack")).unwrap());
+    let chosen = stderr(&run(&["--split", "val"], &source, &out));
+    assert!(chosen.contains(&format!("{}: this file already exists", out.display())), "{chosen}");
+    // The last split is in the way, so the first is not written either.
+    fs::remove_file(dir.path().join("out.train.pack")).unwrap();
+    let stopped = stderr(&run(&[], &source, &out));
+    let taken = dir.path().join("out.val.pack");
+    assert!(stopped.contains(&format!("{}: this file already exists", taken.display())), "{stopped}");
+    assert_eq!(names_in(dir.path()), ["one.pack", "out.pack", "out.val.pack", "set"]);
 }
 
 #[test]

@@ -91,7 +91,8 @@ pub(crate) fn run(args: &ConvertArgs, console: &mut Console) -> Result<Exit, Fai
     }
     if !args.dry_run {
         check_apart(&args.source, &args.output)?;
-        check_output(&args.output, options.force)?;
+        // Several splits are written to other files, so an existing file is no obstacle yet.
+        check_output(&args.output, options.force || options.list.split.is_none())?;
     }
     let listed = shown.during("listing", || list_all(&args.source, &options.list))?;
     listed.choice().iter().for_each(|choice| console.warn(&escape(choice)));
@@ -109,6 +110,7 @@ pub(crate) fn run(args: &ConvertArgs, console: &mut Console) -> Result<Exit, Fai
         }
         return console.result(|| &forecast, |console| show_forecast(&forecast, (None, args.explain), console));
     }
+    check_output(&args.output, options.force)?;
     let list_time = started.elapsed();
     let report =
         shown.stoppable("planning", "", || convert_listing(&listing, list_time, &args.output, &options, &shown));

@@ -54,7 +54,7 @@ pub enum SampleError {
         found: u64,
     },
     /// A file named by a manifest does not exist or is not a regular file.
-    #[error("{}, named in line {line} of {manifest}", if *is_there { "not a regular file" } else { "no such file" })]
+    #[error("{}, named in line {line} of {manifest}{}", if *is_there { "not a regular file" } else { "no such file" }, near_names(near.as_ref()))]
     NoFile {
         /// The file's path, including the root folder.
         file: std::path::PathBuf,
@@ -64,6 +64,8 @@ pub enum SampleError {
         manifest: std::path::PathBuf,
         /// The line on which the row starts, counted from 1.
         line: u64,
+        /// Two files whose names differ from it only in case or Unicode form.
+        near: Option<[String; 2]>,
     },
     /// The folder of masks does not contain a mask for this image.
     #[error("sample {sample}: '{masks}' has no mask with the same name")]
@@ -132,6 +134,13 @@ pub enum SampleError {
     /// The block rejected the sample.
     #[error("{0}")]
     Format(#[from] packds_format::FormatError),
+}
+
+/// What an error adds about names that are nearly the same.
+fn near_names(near: Option<&[String; 2]>) -> String {
+    near.map_or(String::new(), |[one, other]| {
+        format!(": both '{one}' and '{other}' have this name in another case or Unicode form")
+    })
 }
 
 /// Time spent in each step, summed over threads.

@@ -282,6 +282,7 @@ impl Start {
         let named = named_separator(first);
         let delimiter = named.unwrap_or_else(|| delimiter_of(if has_count { second } else { first }, delimiters));
         let has_rest = delimiter == b' ' && has_rest(first, lines.chain([second]));
+        let has_spaced_quotes = delimiter != b' ' && has_spaced_quotes(file, delimiter)?;
         let len = file.seek(SeekFrom::End(0))?;
         let mut last = [0];
         if len > 0 {
@@ -296,7 +297,7 @@ impl Start {
             has_count,
             has_rest,
             has_separator: named.is_some(),
-            has_spaced_quotes: has_spaced_quotes(&first_bytes, delimiter),
+            has_spaced_quotes,
         })
     }
 
@@ -352,17 +353,35 @@ impl Start {
     }
 }
 
-/// Whether quotes follow a delimiter and a space, and none starts directly after a delimiter or a line feed.
-fn has_spaced_quotes(bytes: &[u8], delimiter: u8) -> bool {
+/// Whether quotes follow a delimiter and a space. The first part of the file with quotes at the start of a cell decides.
+fn has_spaced_quotes(file: &mut File, delimiter: u8) -> io::Result<bool> {
+    file.rewind()?;
+    // The first cell follows the end of a line, too.
+    let mut part = vec![b'\n'];
+    loop {
+        let n = file.take(START_BYTES).read_to_end(&mut part)?;
+        match are_spaced_quotes(&part, delimiter) {
+            None if n > 0 => drop(part.drain(..part.len().saturating_sub(2))),
+            found => return Ok(found == Some(true)),
+        }
+    }
+}
+
+/// Whether quotes follow a delimiter and a space, and none starts directly after a delimiter or a line feed. None if there are no
+/// such quotes.
+fn are_spaced_quotes(bytes: &[u8], delimiter: u8) -> Option<bool> {
+    if !bytes.contains(&b'"') {
+        return None;
+    }
     let starts_cell = |triple: &[u8]| {
         // At the end of a quote, such as `"Sale,"`, a line feed follows.
         let is_end = matches!(triple[2], b'\n' | b'\r' | b'"');
         matches!(triple[0], b'\n') && triple[1] == b'"' || triple[0] == delimiter && triple[1] == b'"' && !is_end
     };
-    delimiter != b' '
-        && bytes.windows(3).any(|triple| triple == [delimiter, b' ', b'"'])
-        && !bytes.starts_with(b"\"")
-        && !bytes.windows(3).any(starts_cell)
+    match bytes.windows(3).any(starts_cell) {
+        true => Some(false),
+        false => bytes.windows(3).any(|triple| triple == [delimiter, b' ', b'"']).then_some(true),
+    }
 }
 
 /// The delimiter that a line `sep=;` states, as Excel writes and reads it.

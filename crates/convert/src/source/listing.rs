@@ -143,6 +143,8 @@ pub(super) enum Fault {
         is_mask: bool,
         /// It exists but is a folder, pipe, socket or device.
         is_there: bool,
+        /// Files whose names differ only in case or Unicode form.
+        near: Option<Box<[String; 2]>>,
     },
 }
 
@@ -417,7 +419,7 @@ impl Listing {
 
     /// Why sample `idx` is bad, if known without reading it.
     pub(crate) fn fault(&self, idx: usize) -> Option<SampleError> {
-        let (manifest, line, is_mask, is_there) = match self.faults.get(&idx)? {
+        let (manifest, line, is_mask, is_there, near) = match self.faults.get(&idx)? {
             Fault::Said(reason) => {
                 return Some(SampleError::Source(format!("sample {idx}: {reason}")));
             }
@@ -426,17 +428,18 @@ impl Listing {
                 let line = line.as_ref().filter(|_| self.unpacked.is_empty()).map(ToString::to_string);
                 return Some(SampleError::NoMask { sample: idx, masks: masks.to_string(), line });
             }
-            Fault::File { manifest, line, is_mask, is_there } => {
+            Fault::File { manifest, line, is_mask, is_there, near } => {
                 let manifest =
                     self.unpacked.iter().fold(manifest.to_path_buf(), |path, unpacked| unpacked.named(&path));
-                (manifest, *line, *is_mask, *is_there)
+                (manifest, *line, *is_mask, *is_there, near.as_deref().cloned())
             }
         };
         let path = match &self.masks {
             Some(Masks::Files { paths, .. }) if is_mask => paths.path(idx),
             _ => self.paths.path(idx),
         };
-        let no_file = SampleError::NoFile { file: self.root.join(as_path(&path)), is_there, manifest, line };
+        let file = self.root.join(as_path(&path));
+        let no_file = SampleError::NoFile { file, is_there, manifest, line, near };
         Some(match is_mask {
             false => no_file,
             true => SampleError::Mask { mask: lossy(&path), source: Box::new(no_file) },

@@ -36,7 +36,7 @@ use super::{
     pixel_rows::{PixelSpool, Pixels},
     repeats,
     roles::{LABEL_COLUMN_NAMES, LABEL_LIST_NAME, OTHER_NAMES, SPLIT_COLUMN_NAMES, TAG_NAMES, is_label_name},
-    root::Root,
+    root::{Missing, Renamed, Root},
     rows::{Cell, RowFile, RowForm, Rows, malformed},
     split::is_split_folder,
     values::{KindsSeen, text_of},
@@ -203,6 +203,7 @@ impl<'a> Manifest<'a> {
         }
         let listing = finish(&self.file.path, root, taken, self.metadata.clone(), self.options.jobs)?;
         check_mask(&self.file.path, &listing, &warnings)?;
+        warnings.extend(listing.warnings.iter().cloned());
         warnings.extend(overlooked::inner_labels(&listing));
         if listing.classes.is_empty() && listing.has_labels() {
             warnings.extend(class_names::beside(&self.file.path)?);
@@ -717,25 +718,27 @@ fn finish(
 ) -> Result<Listing, ConvertError> {
     let manifest: Arc<Path> = source.into();
     let unlabelled = taken.unlabelled(source);
-    let images = root.file_sizes(&taken.images.paths, jobs)?;
+    let mut renamed = Renamed::default();
+    let images = root.files(taken.images.paths, jobs, &mut renamed)?;
     let mut faults = Faults::new();
-    let mut note = |not_files: BTreeMap<usize, bool>, is_mask| {
-        for (idx, is_there) in not_files {
+    let mut note = |missing: BTreeMap<usize, Missing>, is_mask| {
+        for (idx, Missing { is_there, near }) in missing {
             faults.entry(idx).or_insert_with(|| Fault::File {
                 manifest: Arc::clone(&manifest),
                 line: taken.lines[idx],
                 is_mask,
                 is_there,
+                near: near.map(Box::new),
             });
         }
     };
-    note(images.not_files, false);
+    note(images.missing, false);
     let masks = match taken.masks {
         None => None,
         Some(masks) => {
-            let sizes = root.file_sizes(&masks.paths, jobs)?;
-            note(sizes.not_files, true);
-            Some(Masks::Files { paths: masks.paths, bytes: sizes.bytes })
+            let masks = root.files(masks.paths, jobs, &mut renamed)?;
+            note(masks.missing, true);
+            Some(Masks::Files { paths: masks.paths, bytes: masks.bytes })
         }
     };
     for (idx, fault) in unlabelled {
@@ -755,7 +758,8 @@ fn finish(
         metadata,
         faults,
         masks,
-        ..Listing::of_files(SourceKind::Manifest, &root.path, taken.images.paths, images.bytes)
+        warnings: renamed.warning().into_iter().collect(),
+        ..Listing::of_files(SourceKind::Manifest, &root.path, images.paths, images.bytes)
     })
 }
 

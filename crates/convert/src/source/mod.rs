@@ -64,6 +64,7 @@ mod mutation;
 mod name_words;
 mod narrow;
 mod nested;
+mod near_names;
 pub(crate) mod npy;
 pub(crate) mod npz;
 mod numbers;

@@ -20,7 +20,8 @@ use super::{
     directory::file_size,
     layout::IMAGE_FOLDERS,
     located::Located,
-    paths::{PathTable, as_path, lossy},
+    near_names::{Near, NearNames},
+    paths::{FileTable, PathTable, as_path, lossy},
     rows::{Cell, Rows},
     values::text_of,
     warning::Warning,
@@ -234,8 +235,42 @@ impl Root {
         below.and_then(without_dots)
     }
 
+    /// The files that the paths name, with their sizes, read by `jobs` threads. Files that differ only in case or Unicode form are
+    /// taken if there are no others, and counted in `told`.
+    pub(super) fn files(&self, table: PathTable, jobs: usize, told: &mut Renamed) -> Result<Files, ConvertError> {
+        let Sizes { mut bytes, not_files } = self.file_sizes(&table, jobs)?;
+        let (mut missing, mut taken) = (BTreeMap::new(), BTreeMap::new());
+        let mut near_names = NearNames::of(&self.path);
+        for (idx, is_there) in not_files {
+            let path = table.path(idx);
+            let near = if is_there { Near::None } else { near_names.find(&path) };
+            let names = match near {
+                Near::None => None,
+                Near::Several(names) => Some(names),
+                Near::One(near) => match file_size(&self.folder, &near) {
+                    Ok(Some(size)) => {
+                        told.add(&path, &near);
+                        bytes[idx] = size;
+                        taken.insert(idx, near);
+                        continue;
+                    }
+                    _ => None,
+                },
+            };
+            missing.insert(idx, Missing { is_there, near: names.map(|names| names.map(|name| lossy(&name))) });
+        }
+        if taken.is_empty() {
+            return Ok(Files { paths: table, bytes, missing });
+        }
+        let mut files = FileTable::default();
+        for idx in 0..table.len() {
+            files.push(&taken.remove(&idx).unwrap_or_else(|| table.path(idx)));
+        }
+        Ok(Files { paths: files.paths, bytes, missing })
+    }
+
     /// The sizes of all files, read by `jobs` threads. The error names the first file whose size cannot be read.
-    pub(super) fn file_sizes(&self, table: &PathTable, jobs: usize) -> Result<Sizes, ConvertError> {
+    fn file_sizes(&self, table: &PathTable, jobs: usize) -> Result<Sizes, ConvertError> {
         let mut sizes = Sizes { bytes: Vec::with_capacity(table.len()), not_files: BTreeMap::new() };
         let mut starts = (0..table.len()).step_by(RUN_FILES);
         ordered(
@@ -276,11 +311,46 @@ enum Found {
 }
 
 /// The files of a column.
-pub(super) struct Sizes {
+pub(super) struct Files {
+    pub(super) paths: PathTable,
     /// The size of each; 0 if missing.
     pub(super) bytes: Vec<u64>,
+    /// Missing or non-regular files by index.
+    pub(super) missing: BTreeMap<usize, Missing>,
+}
+
+/// A file that is missing or not regular.
+pub(super) struct Missing {
+    /// Something else exists there.
+    pub(super) is_there: bool,
+    /// Several files that differ only in case or Unicode form.
+    pub(super) near: Option<[String; 2]>,
+}
+
+/// Files whose names differ from those in the table: their number, and the first name in the table and on the disk.
+#[derive(Debug, Default)]
+pub(super) struct Renamed {
+    count: u64,
+    first: Option<[Vec<u8>; 2]>,
+}
+
+impl Renamed {
+    fn add(&mut self, named: &[u8], path: &[u8]) {
+        self.count += 1;
+        self.first.get_or_insert_with(|| [named.to_vec(), path.to_vec()]);
+    }
+
+    pub(super) fn warning(self) -> Option<Warning> {
+        self.first.map(|[named, path]| Warning::NearNames { count: self.count, named, path })
+    }
+}
+
+/// The sizes of the files of a column.
+struct Sizes {
+    /// The size of each; 0 if missing.
+    bytes: Vec<u64>,
     /// Missing or non-regular files by index, with whether something exists there.
-    pub(super) not_files: BTreeMap<usize, bool>,
+    not_files: BTreeMap<usize, bool>,
 }
 
 impl Sizes {
@@ -325,7 +395,7 @@ fn parts(text: &str) -> Option<Vec<String>> {
 }
 
 /// The components of a path joined with `/`, without a leading slash; none if the path leaves the root.
-fn without_dots(path: &Path) -> Option<Vec<u8>> {
+pub(super) fn without_dots(path: &Path) -> Option<Vec<u8>> {
     let mut parts: Vec<&[u8]> = Vec::new();
     for component in path.components() {
         match component {

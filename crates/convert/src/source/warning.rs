@@ -340,6 +340,15 @@ pub enum Warning {
         /// The first file found.
         path: Vec<u8>,
     },
+    /// The names of files differ from those in a manifest only in case or Unicode form.
+    NearNames {
+        /// Number of files.
+        count: u64,
+        /// The first path in the manifest.
+        named: Vec<u8>,
+        /// Its file.
+        path: Vec<u8>,
+    },
     /// Several rows of a manifest refer to the same image; each row is packed as a sample.
     RepeatedImages {
         /// The column of paths.

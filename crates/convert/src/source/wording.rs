@@ -316,6 +316,13 @@ impl Warning {
             }
             Self::LabelColumn { field } => write!(out, "labels are read from '{field}', because of its name"),
             Self::Indicators { fields } => {
+            Self::NearNames { count, named, path } => write!(
+                out,
+                "found {} by names that differ from the table only in case or Unicode form: '{}' is read from '{}'",
+                counted(*count, "file"),
+                text(named),
+                text(path)
+            ),
                 write!(out, "the label of a row is the column that has a 1: {}", quoted(fields))
             }
             Self::OnlyOtherColumn { field } => {

@@ -208,6 +208,10 @@ fn quotes_after_a_space_hold_one_cell() {
     assert!(error.to_string().contains("expected 2 fields, found 3"), "{error}");
 }
 
+    // Quotes may begin late.
+    let many = "a.jpg, c0\nb.jpg, c1\n".repeat(5000);
+    let text = format!("path, label\n{many}a.jpg, \"c0\"\n");
+    assert_eq!(classes(&listed(&["a.jpg", "b.jpg"], "m.csv", text.as_bytes()).unwrap()), ["c0", "c1"]);
 #[test]
 fn metadata_in_splits_is_read_with_one_list_of_classes() {
     let tree = Tree::new(&["train/1.png", "train/2.png", "val/3.png"]);
@@ -565,4 +569,24 @@ fn pixels_that_are_no_gray_image_are_refused() {
     let names: Vec<String> = (0..1 << 19).map(|n| format!("pixel{n}")).collect();
     let (error, _) = refused(&format!("{}\n{}\n", names.join(","), vec!["0"; 1 << 19].join(",")));
     assert!(error.contains("(at most 262144)"), "{error}");
+}
+
+#[test]
+fn names_in_another_case_or_unicode_form_are_found() {
+    let tree = Tree::new(&["images/img_1.jpg", "images/caf\u{e9}.jpg", "images/b.jpg"]);
+    let rows = "path,label\nimages/IMG_1.JPG,x\nImages/cafe\u{301}.jpg,y\nimages/b.jpg,x\n";
+    tree.write("m.csv", rows.as_bytes());
+    let listing = list(&tree.path("m.csv"), &ListOptions::default()).unwrap();
+    assert_eq!(paths(&listing), ["images/img_1.jpg", "images/caf\u{e9}.jpg", "images/b.jpg"]);
+    assert_eq!(listing.faulty().count(), 0);
+    let said = listing.warnings()[0].to_string();
+    assert_eq!(
+        said,
+        "found 2 files by names that differ from the table only in case or Unicode form: 'images/IMG_1.JPG' is read from 'images/img_1.jpg'"
+    );
+    // Two files may be meant.
+    tree.write("images/IMG_1.jpg", b"x");
+    let listing = list(&tree.path("m.csv"), &ListOptions::default()).unwrap();
+    let fault = listing.fault(0).unwrap().to_string();
+    assert!(fault.contains("both 'images/IMG_1.jpg' and 'images/img_1.jpg' have this name"), "{fault}");
 }
