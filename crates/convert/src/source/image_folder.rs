@@ -12,7 +12,7 @@ use super::{
     directory::{Directory, Identity},
     layout::{Layout, Pair, inside},
     listing::{Labels, Listing, SourceKind},
-    lists, mistaken, name_words, nested, pairs,
+    lists, mask_colors, mistaken, name_words, nested, pairs,
     paths::{as_path, lossy},
     rows::RowForm,
     split, twins,
@@ -194,6 +194,7 @@ pub(super) fn list_opened(
     if !has_only_classes && listing.masks.is_none() {
         pairs::split_masks(&mut listing);
     }
+    mask_colors::find(&mut listing)?;
     if !has_only_classes && listing.masks.is_none() {
         nested::refuse_masks(&listing)?;
         let twins = twins::find(&listing)?;

@@ -56,6 +56,7 @@ pub(crate) mod lmdb;
 mod located;
 mod look;
 mod manifest;
+mod mask_colors;
 mod masks;
 mod mistaken;
 pub(crate) mod mnist;

@@ -391,6 +391,13 @@ pub enum Warning {
         /// The field.
         field: String,
     },
+    /// The colours of the masks are packed as class numbers, in the order of a table.
+    MaskColors {
+        /// The name of the table.
+        file: Vec<u8>,
+        /// The class of each number.
+        names: Vec<String>,
+    },
     /// Each dataset of the source is read as one image.
     DatasetEach {
         /// Number of cases.

@@ -382,6 +382,12 @@ impl Warning {
                 "labels are read from '{field}', the only field with a whole number for each image; to pack the images without labels, add {}",
                 LEAVE_OUT.with(field)
             ),
+            Self::MaskColors { file, names } => write!(
+                out,
+                "the colours of the masks are packed as class numbers, counted from 0 in the order of '{}': {}",
+                String::from_utf8_lossy(file),
+                quoted(names)
+            ),
             Self::DatasetEach { n } => {
                 write!(
                     out,
