@@ -260,6 +260,7 @@ fn colours_of_masks_are_numbered_by_the_table_beside_them() {
         values.dedup();
         assert_eq!(values, [0, 1, 2], "{mode:?}");
     }
+    assert!(!read(&folder, &["table"]).1.contains("was not read"));
     let by_table = masks_of(&folder, &["table"]);
     let expected = std::fs::read(folder.path("table.ids")).unwrap();
     assert_eq!(by_table[0], expected);

@@ -216,7 +216,8 @@ pub(super) fn list_opened(
             .retain(|warning| !matches!(warning, Warning::UnreadType { count: 1, first, .. } if is_told(first)));
         listing.warnings.extend(told);
     }
-    listing.warnings.extend(manifest.map(|file| Warning::ManifestUnread { file }));
+    let unread = manifest.filter(|file| !mask_colors::are_in(file, &listing));
+    listing.warnings.extend(unread.map(|file| Warning::ManifestUnread { file }));
     listing.ignored += beside_it;
     listing.warnings.extend(hidden.warning(|count, first| Warning::HiddenFolders { count, first }));
     let unasked = wrapper.filter(|_| options.images.is_none());

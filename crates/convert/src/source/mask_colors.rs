@@ -51,6 +51,11 @@ pub(super) fn find(listing: &mut Listing) -> Result<(), ConvertError> {
     Ok(())
 }
 
+/// Whether the colours are read from a file of this name.
+pub(super) fn are_in(file: &[u8], listing: &Listing) -> bool {
+    listing.mask_colors.as_ref().is_some_and(|colors| colors.file.as_bytes() == file)
+}
+
 /// Where the table may be: in the folder of masks or above it, and beside a split.
 fn places(mask: &Path, root: &Path) -> Vec<PathBuf> {
     let is_split = root.file_name().is_some_and(|name| is_split_folder(name.as_encoded_bytes()));
