@@ -46,6 +46,19 @@ def pairs(root):
         save(f"{root}/masks/{i}.png", (6, 7))
 
 
+def pairs_of_arrays(root):
+    for folder, shape in (("images", (6, 7, 3)), ("masks", (6, 7))):
+        os.makedirs(f"{root}/{folder}")
+        for i in range(3):
+            np.save(f"{root}/{folder}/{i}.npy", RNG.integers(0, 3, shape, dtype=np.uint8))
+
+
+def beside(root):
+    for i in range(3):
+        save(f"{root}/{i}_image.png")
+        save(f"{root}/{i}_mask.png", (6, 7))
+
+
 def splits(root):
     for split in ("train", "test"):
         for name in ("a", "b"):
@@ -95,7 +108,7 @@ def tar_folder(root, path, mode="w"):
 
 
 def write_all(at):
-    for make in (classes, pairs, splits, cifar, mnist, zarr_store):
+    for make in (classes, pairs, splits, cifar, mnist, zarr_store, pairs_of_arrays, beside):
         root = at(make.__name__)
         make(root)
         zip_folder(root, f"{root}.zip", zipfile.ZIP_DEFLATED)
@@ -105,7 +118,7 @@ def write_all(at):
     zip_folder(root, at("bzip2.zip"), zipfile.ZIP_BZIP2)
     tar_folder(root, at("classes.tar.xz"), "w:xz")
     tar_folder(root, at("classes.tar.bz2"), "w:bz2")
-    for name in ("classes", "pairs", "splits", "cifar"):
+    for name in ("classes", "pairs", "splits", "cifar", "pairs_of_arrays", "beside"):
         tar_folder(at(name), at(f"{name}.tar"))
     with open(at("classes.tar"), "rb") as data:
         write(at("classes.tar.zst"), zstandard.compress(data.read()))

@@ -57,6 +57,9 @@ fn an_archive_of_class_folders_gives_the_same_bytes_as_the_folder() {
 fn archives_of_pairs_splits_and_other_formats_give_the_same_bytes_as_the_folders() {
     let folder = archives();
     assert_same(&folder, "pairs", &["pairs.zip", "pairs.tar", "pairs.tar.gz"], &[]);
+    assert_same(&folder, "pairs_of_arrays", &["pairs_of_arrays.zip", "pairs_of_arrays.tar"], &[]);
+    assert_same(&folder, "beside", &["beside.zip", "beside.tar", "beside.tar.gz"], &[]);
+    assert!(convert(&folder, "beside.tar", &[]).schema().index_of("mask").is_ok());
     assert_same(&folder, "splits", &["splits.zip", "splits.tar", "splits.tar.gz"], &["--split", "test"]);
     assert_same(&folder, "cifar", &["cifar.zip", "cifar.tar", "cifar.tar.gz"], &[]);
     assert_same(&folder, "mnist/gzip", &["mnist.zip", "mnist.tar.gz"], &[]);

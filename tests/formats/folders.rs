@@ -1,6 +1,9 @@
 //! Folders of published datasets of masks, depth and versions of images. They are read correctly, cause a warning, or
 //! are rejected with advice.
 
+use packds_format::Pack;
+
+use super::items::items;
 use super::python;
 use crate::support::Folder;
 
@@ -234,4 +237,57 @@ fn a_folder_is_explained_without_options_for_fields() {
     assert!(said.contains("why      mask: the files beside the images have the same names; instead: --from"), "{said}");
     assert!(said.contains("why      label: there are no class folders; instead: a CSV file"), "{said}");
     assert!(!said.contains("a field") && !said.contains("-key"), "{said}");
+}
+
+/// The masks of a source of three colours, which a table numbers.
+fn masks_of(folder: &Folder, args: &[&str]) -> Vec<Vec<u8>> {
+    let ran = folder.packds(&[&["convert"], args, &["--keep-order", "--force", "out.pack"]].concat());
+    assert_eq!(ran.code, 0, "{args:?}: {ran:?}");
+    let told = "the colours of the masks are packed as class numbers, counted from 0 in the order of 'class_dict.csv': 'road', 'grass, wet', 'sky'";
+    assert!(ran.stderr.contains(told), "{args:?}: {ran:?}");
+    let pack = Pack::open(std::fs::read(folder.path("out.pack")).unwrap()).unwrap();
+    items(&pack, "mask")
+}
+
+#[test]
+fn colours_of_masks_are_numbered_by_the_table_beside_them() {
+    let folder = sources();
+    let modes = [&[][..], &["--mode", "encoded"], &["--resize", "20x10"]];
+    for mode in modes {
+        let masks = masks_of(&folder, &[&["table"], mode].concat());
+        assert_eq!(masks.len(), 4);
+        let mut values = masks.concat();
+        values.sort_unstable();
+        values.dedup();
+        assert_eq!(values, [0, 1, 2], "{mode:?}");
+    }
+    assert!(!read(&folder, &["table"]).1.contains("was not read"));
+    let by_table = masks_of(&folder, &["table"]);
+    let expected = std::fs::read(folder.path("table.ids")).unwrap();
+    assert_eq!(by_table[0], expected);
+    masks_of(&folder, &["sets", "--split", "train"]);
+    masks_of(&folder, &["sat/train"]);
+    std::fs::write(folder.path("table/list.csv"), "image,mask\nimages/000001.png,masks/000001.png\n").unwrap();
+    assert_eq!(masks_of(&folder, &["table/list.csv"])[0], expected);
+}
+
+#[test]
+fn colours_without_a_class_are_refused() {
+    let folder = sources();
+    let said = refused(&folder, &["coloured"]);
+    assert!(said.contains("write a table 'class_dict.csv' with the columns name,r,g,b beside the masks"), "{said}");
+    let said = refused(&folder, &["lacking"]);
+    assert!(said.contains("mask `masks/000001.png`: the colour "), "{said}");
+    assert!(said.contains(" is not in 'class_dict.csv'"), "{said}");
+    let said = refused(&folder, &["broken"]);
+    assert!(said.contains("class_dict.csv: line 2: expected a colour from 0 to 255, found '300'"), "{said}");
+}
+
+#[test]
+fn values_of_masks_that_do_not_count_from_zero_are_noted() {
+    let folder = sources();
+    let noted = folder.packds(&["convert", "binary", "out.pack"]).stdout;
+    assert!(noted.contains("note     the masks hold the values 0, 255, packed as they are"), "{noted}");
+    let plain = folder.packds(&["convert", "letters", "out.pack", "--force"]).stdout;
+    assert!(!plain.contains("the masks hold"), "{plain}");
 }

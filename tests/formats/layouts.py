@@ -57,6 +57,29 @@ def hdf5(at):
     group.attrs["class_names"] = NAMES
 
 
+def one_hot(at):
+    """One-hot labels in each format, and vectors that are not one-hot."""
+    import h5py
+    import zarr
+    from safetensors.numpy import save_file
+
+    rows = np.eye(3)[LABELS]
+    np.savez(at("hot.npz"), x=PIXELS, y=rows, class_names=np.array(NAMES))
+    np.savez(at("unnamed-hot.npz"), x=PIXELS, kind=rows.astype("u1"))
+    os.mkdir(at("hot"))
+    np.save(at("hot/X.npy"), PIXELS)
+    np.save(at("hot/Y.npy"), rows.astype("f4"))
+    save_file({"images": PIXELS, "labels": rows.astype("i8")}, at("hot.safetensors"))
+    with h5py.File(at("hot.h5"), "w") as f:
+        f["images"], f["label"], f["class_names"] = PIXELS, rows, np.array(NAMES, "S3")
+    group = zarr.open_group(at("hot.zarr"), mode="w")
+    for name, data in (("images", PIXELS), ("labels", rows.astype(bool))):
+        group.create_array(name, data=data)
+    for name, data in (("many-hot", np.ones((N, 3))), ("none-hot", np.zeros((N, 3))), ("half-hot", rows * 0.5)):
+        np.savez(at(f"{name}.npz"), x=PIXELS, y=data)
+    np.savez(at("attributes.npz"), x=PIXELS, attributes=np.ones((N, 3)))
+
+
 def arrays(at):
     unlabeled = np.array([0, 1, -1, 0, 1, 1])
     np.savez(at("unlabeled.npz"), x=PIXELS, y=unlabeled, classes=np.array(["a", "b"]))
@@ -122,6 +145,11 @@ def splits(at):
         np.savez(at(f"beside/{name}.npz"), x=PIXELS, y=np.array(LABELS))
     with h5py.File(at("answers.h5"), "w") as f:
         f["images"], f["ans"] = PIXELS, np.array(LABELS)
+    two = {"targets_1": np.array(LABELS), "targets_2": np.array(LABELS)}
+    np.savez(at("two.npz"), x=PIXELS, **two)
+    for name, values in (("ages", {"age": LABELS}), ("counts", {"n": [1, 1, 2, 2, 3, 3]}), ("indexes", {"n": range(N)})):
+        np.savez(at(f"{name}.npz"), x=PIXELS, **{key: np.array(list(value)) for key, value in values.items()})
+    one_hot(at)
     objects = np.array([{"a": 1}], dtype=object)
     np.savez(at("objects.npz"), x=PIXELS, y=np.array(LABELS), about=objects)
     os.mkdir(at("apart"))
@@ -157,6 +185,10 @@ def write(folder):
     tables(at)
     classes = ["cat"] * 3 + ["dog"] * 3
     tar(at("folders.tar"), [(f"{c}/{k}.png", png(i)) for k, (c, i) in enumerate(zip(classes, PIXELS))])
+    captioned = []
+    for k, c in enumerate(classes):
+        captioned += [(f"{c}/{k}.png", png(PIXELS[k])), (f"{c}/{k}.txt", b"a " + c.encode())]
+    tar(at("captioned.tar"), captioned)
     members = []
     for k, image in enumerate(PIXELS):
         text = b"x1" if k == 3 else b"%d" % LABELS[k]

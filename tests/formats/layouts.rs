@@ -114,8 +114,8 @@ fn what_is_overlooked_or_left_out_is_said() {
         let report = folder.packds(&["convert", source, "w.pack", "--json", "--force"]).json();
         report["warnings"].to_string()
     };
-    let answers = warnings("answers.h5");
-    assert!(answers.contains("no labels found: no field has a usual label name (fields: 'ans'"), "{answers}");
+    let two = warnings("two.npz");
+    assert!(two.contains("no field has a usual label name (fields: 'targets_1', 'targets_2'); choose"), "{two}");
     let objects = warnings("objects.npz");
     assert!(objects.contains("left out the field 'about': elements of type"), "{objects}");
     assert!(!warnings("unlabeled.npz").contains("no labels"));
@@ -129,6 +129,46 @@ fn what_is_overlooked_or_left_out_is_said() {
         (&["*.npz"], 2, "no such file or folder", "{000..099}"),
     ];
     assert_refused(&folder, &refused);
+}
+
+#[test]
+fn the_only_field_of_class_ids_gives_the_labels_and_is_told() {
+    let (folder, expected) = sources();
+    let read = |args: &[&str]| folder.packds(&[&["convert", "--dry-run"], args, &["no.pack"]].concat());
+    let told = read(&["answers.h5"]).stderr;
+    let warning = "labels are read from 'ans', the only field with a whole number for each image; to pack the images without labels, add --leave-out ans";
+    assert!(told.contains(warning), "{told}");
+    assert_eq!(json!(ids(&convert(&folder, "answers.h5", &[]))), expected["labels"]);
+    for args in
+        [&["answers.h5", "--leave-out", "ans"][..], &["two.npz"], &["ages.npz"], &["counts.npz"], &["indexes.npz"]]
+    {
+        let read = read(args);
+        assert!(read.stdout.contains("labels   none") && !read.stderr.contains("are read from"), "{args:?}: {read:?}");
+    }
+}
+
+#[test]
+fn one_hot_rows_are_labels_and_other_rows_are_told() {
+    let (folder, expected) = sources();
+    let sources = ["hot.npz", "unnamed-hot.npz", "hot", "hot.safetensors", "hot.h5", "hot.zarr"];
+    for source in sources {
+        let told = folder.packds(&["convert", source, "no.pack", "--dry-run"]).stderr;
+        assert!(told.contains("which is one-hot: the position of the 1, from 0 to 2, is the class id"), "{told}");
+        let pack = convert(&folder, source, &[]);
+        assert_eq!(json!(ids(&pack)), expected["labels"], "{source}");
+        if ["hot.npz", "hot.h5"].contains(&source) {
+            assert_eq!(pack.classes().unwrap()[0].names, NAMES, "{source}");
+        }
+    }
+    convert(&folder, "unnamed-hot.npz", &["--label-key", "kind"]);
+    for name in ["many-hot", "none-hot", "half-hot"] {
+        let told = folder.packds(&["convert", &format!("{name}.npz"), "no.pack", "--dry-run"]);
+        assert!(told.stderr.contains("'y' is packed as an ordinary field, not as labels"), "{told:?}");
+        let said = said(&folder, &[&format!("{name}.npz"), "--label-key", "y"], 2);
+        assert!(said.contains("or 3 numbers with a 1 for the class and 0 elsewhere, found other numbers"), "{said}");
+    }
+    let told = folder.packds(&["convert", "attributes.npz", "no.pack", "--dry-run"]).stderr;
+    assert!(told.contains("no labels found: no field has a usual label name (fields: 'attributes')"), "{told}");
 }
 
 #[test]
@@ -351,6 +391,8 @@ fn folders_of_images_in_a_tar_file_are_classes_which_is_said() {
     let report = folder.packds(&["convert", "folders.tar", "f.pack", "--json"]).json();
     let warnings = report["warnings"].to_string();
     assert!(warnings.contains("read 2 folders in the tar file as classes"), "{warnings}");
+    let pack = convert(&folder, "captioned.tar", &[]);
+    assert_eq!((ids(&pack), pack.schema().index_of("txt").is_ok()), (vec![0, 0, 0, 1, 1, 1], true));
 }
 
 #[test]

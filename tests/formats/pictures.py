@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import struct
 import sys
 import tarfile
 import zipfile
@@ -170,6 +171,30 @@ def tiffs(root):
     for name, (image, compression) in kinds.items():
         (root / name).mkdir(parents=True)
         image.save(root / name / "x.tif", compression=compression)
+    for name, planar in (("bands", 1), ("planes", 2)):
+        bands(root / name / "sub", np.arange(13 * 64, dtype=np.uint16).reshape(8, 8, 13), planar)
+
+
+def bands(root, pixels, planar):
+    """A TIFF of 13 bands of 16 bits, like those of EuroSAT. Pillow does not write such files."""
+    height, width, n = pixels.shape
+    root.mkdir(parents=True)
+    data = (pixels if planar == 1 else np.moveaxis(pixels, -1, 0)).astype("<u2").tobytes()
+    n_strips, at = (1, 8) if planar == 1 else (n, 8)
+    lists = at + len(data)
+    entries = [
+        (256, 3, 1, width), (257, 3, 1, height), (258, 3, n, lists), (259, 3, 1, 1), (262, 3, 1, 1),
+        (273, 4, n_strips, at if n_strips == 1 else lists + 2 * n), (277, 3, 1, n), (278, 3, 1, height),
+        (279, 4, n_strips, len(data) if n_strips == 1 else lists + 2 * n + 4 * n), (284, 3, 1, planar),
+        (338, 3, n - 1, lists + 2 * n + 8 * n),
+    ]
+    size = len(data) // n_strips
+    tail = struct.pack(f"<{n}H", *[16] * n)
+    tail += struct.pack(f"<{n}I", *[at + i * size for i in range(n)]) + struct.pack(f"<{n}I", *[size] * n)
+    tail += struct.pack(f"<{n - 1}H", *[0] * (n - 1))
+    directory = struct.pack("<H", len(entries)) + b"".join(struct.pack("<HHII", *entry) for entry in entries) + bytes(4)
+    head = struct.pack("<2sHI", b"II", 42, lists + len(tail))
+    (root / "x.tif").write_bytes(head + data + tail + directory)
 
 
 root = Path(sys.argv[1])

@@ -164,3 +164,17 @@ fn tiff_files_that_are_not_decoded_are_refused_with_what_to_do() {
         assert!(said.contains("Image.open(file).convert"), "{said}");
     }
 }
+
+#[test]
+fn tiff_files_of_many_bands_are_refused_with_a_line_that_writes_arrays() {
+    let (folder, _) = sources();
+    for name in ["bands", "planes"] {
+        let said = refused(&folder, &format!("tiffs/{name}"), 1);
+        assert!(said.contains("x.tif: TIFF with 13 channels (bands): expected at most 4"), "{said}");
+        assert!(
+            said.contains("numpy.save((out / f.relative_to(src)).with_suffix(\".npy\"), tifffile.imread(f))"),
+            "{said}"
+        );
+        assert!(!said.contains("Image.open"), "{said}");
+    }
+}

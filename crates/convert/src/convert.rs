@@ -368,6 +368,7 @@ fn report(
     }
     let mut notes = plan.notes.clone();
     notes.extend(sorted);
+    notes.extend(findings.mask_values.note());
     let invalid = findings.invalid + to_u64(substituted.len());
     let seen = findings.counted > 0 && findings.counted + invalid == summary.n_samples;
     let (mean, std) = if seen { mean_and_std(&findings.histogram, options) } else { (Vec::new(), Vec::new()) };

@@ -547,6 +547,9 @@ fn hint_of_fields(found: &[String]) -> String {
     }
 }
 
+/// Writes the TIFF files of a folder as arrays. Pillow does not read more than four channels.
+const BANDS_TO_NPY: &str = "import pathlib, numpy, tifffile; src, out = pathlib.Path(\"images\"), pathlib.Path(\"arrays\"); [((out / f.relative_to(src)).parent.mkdir(parents=True, exist_ok=True), numpy.save((out / f.relative_to(src)).with_suffix(\".npy\"), tifffile.imread(f))) for f in src.rglob(\"*.tif*\")]";
+
 fn hint_of_sample(error: &SampleError) -> String {
     let skip = ON_ERROR.with("skip");
     match error {
@@ -556,6 +559,12 @@ fn hint_of_sample(error: &SampleError) -> String {
         SampleError::Mask { source, .. } => hint_of_sample(source),
         SampleError::Pixels(PixelError::Unsupported { .. }) => {
             format!("convert it in Python: Image.open(file).convert(\"RGB\").save(\"x.png\") writes 8-bit pixels, and numpy.save(\"x.npy\", numpy.asarray(Image.open(file))) keeps the values; {skip} leaves out bad samples and lists them")
+        }
+        SampleError::Pixels(PixelError::ManyChannels { .. }) => {
+            format!("to keep all channels, write the images as arrays into another folder, and convert that folder; in Python, run: {BANDS_TO_NPY}; {skip} leaves out bad samples and lists them")
+        }
+        SampleError::Pixels(PixelError::NotSingleChannel { .. }) => {
+            format!("if the colours of mask files stand for classes, write a table 'class_dict.csv' with the columns name,r,g,b beside the masks: each colour then becomes the number of its row, counted from 0; {skip} leaves out bad samples and lists them")
         }
         SampleError::Pixels(PixelError::OtherFormat { name }) => {
             let hint = Unread::named(name).map_or("", |row| row.hint);

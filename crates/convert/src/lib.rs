@@ -45,6 +45,7 @@ mod export;
 mod forecast;
 mod formats;
 mod identity;
+mod mask_values;
 mod metadata;
 mod opt;
 mod options;

@@ -8,6 +8,7 @@ use packds_format::{Block, BlockBuilder, SeekStats};
 use packds_pixels::Histogram;
 
 use crate::ConvertError;
+use crate::mask_values::MaskValues;
 use crate::options::{ConvertOptions, OnError};
 use crate::ordered::{Next, ordered};
 use crate::plan::{Order, Plan};
@@ -29,6 +30,8 @@ pub(crate) struct Findings {
     pub(crate) cut: u64,
     /// Number of images whose files contain further frames or pages, and the listing index of the first such image.
     pub(crate) with_more: Option<(u64, usize)>,
+    /// The values of all masks that were decoded.
+    pub(crate) mask_values: MaskValues,
     pub(crate) sizes: ItemSizes,
     /// Number and size of the images' seek indexes, if requested.
     pub(crate) seek: SeekStats,
@@ -249,6 +252,7 @@ impl Pass<'_> {
         };
         reader.times.encode += started.elapsed();
         findings.times = std::mem::take(&mut reader.times);
+        findings.mask_values = std::mem::take(&mut reader.mask_values);
         Made { ids: task.ids, block, bad, findings }
     }
 
@@ -367,6 +371,7 @@ impl Findings {
             oriented: 0,
             cut: 0,
             with_more: None,
+            mask_values: MaskValues::default(),
             sizes: ItemSizes::default(),
             seek: SeekStats::default(),
             bad: Vec::new(),
@@ -392,6 +397,7 @@ impl Findings {
         self.oriented += other.oriented;
         self.cut += other.cut;
         self.add_with_more(other.with_more);
+        self.mask_values.merge(&other.mask_values);
         self.sizes.merge(&other.sizes);
         self.seek.n_indexed += other.seek.n_indexed;
         self.seek.bytes += other.seek.bytes;

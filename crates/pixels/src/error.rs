@@ -4,7 +4,7 @@ use crate::area::Area;
 use crate::format::ImageFormat;
 
 /// The variants show what caused the error: the file (`UnknownFormat`, `OtherFormat`, `Empty`, `Malformed`,
-/// `Truncated`), a limit (`TooManyPixels`, `OutOfMemory`), this library (`Unsupported`), or the caller (`WrongBuffer`,
+/// `Truncated`), a limit (`TooManyPixels`, `OutOfMemory`), this library (`Unsupported`, `ManyChannels`), or the caller (`WrongBuffer`,
 /// `NotSingleChannel`, `EmptyArea`, `AreaOutside`, `InvalidArgument`). No variant contains a path. The caller can add
 /// it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -67,6 +67,14 @@ pub enum PixelError {
         format: ImageFormat,
         /// The unsupported feature.
         what: String,
+    },
+    /// The image has more channels than colours and alpha, such as the bands of a satellite image.
+    #[error("{format} with {channels} channels (bands): expected at most 4")]
+    ManyChannels {
+        /// The format according to the first bytes.
+        format: ImageFormat,
+        /// Its channels.
+        channels: u8,
     },
     /// A buffer from the caller has the wrong length.
     #[error("wrong buffer: expected {expected} bytes, found {found}")]

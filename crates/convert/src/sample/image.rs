@@ -278,10 +278,13 @@ impl SampleReader<'_> {
         let mut item_bytes = 0;
         if self.plan.fields.mask_size.is_some() {
             let out = block.tensor_mut(field)?;
-            let rendered = rendered.render(&mut self.mask_decoder, &mut self.planes, out);
-            rendered.map_err(wrong)?;
+            rendered.render(&mut self.mask_decoder, &mut self.planes, out).map_err(wrong)?;
+            self.mask_values.add(out);
         } else {
-            let is_file = |file: &[u8]| probe(file).is_ok_and(|info| coding_of(info.format).is_some());
+            // Class numbers are no file, even if they begin like one.
+            let is_file = |file: &[u8]| {
+                !matches!(content, Content::Pixels(_)) && probe(file).is_ok_and(|info| coding_of(info.format).is_some())
+            };
             let keep = matches!(self.plan.form, ImageForm::Encoded { quality: None }) && is_file(&file);
             let item = if keep {
                 let (item, _) = check_file(&file, self.options.max_pixels).map_err(wrong)?;
@@ -295,8 +298,8 @@ impl SampleReader<'_> {
                 let before = items.len();
                 items.resize(before.saturating_add(pixel_bytes(width, height, 1)), 0);
                 let out = items.get_mut(before..).unwrap_or_default();
-                let rendered = rendered.render(&mut self.mask_decoder, &mut self.planes, out);
-                rendered.map_err(wrong)?;
+                rendered.render(&mut self.mask_decoder, &mut self.planes, out).map_err(wrong)?;
+                self.mask_values.add(out);
                 Item { width, height, channels: 1, coding: Coding::Raw }
             };
             item_bytes = match item.coding {

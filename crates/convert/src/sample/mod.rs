@@ -10,6 +10,7 @@ use packds_format::{BlockBuilder, Coding};
 use packds_pixels::ops::Emit;
 use packds_pixels::{Color, DecodeOptions, Decoder, Histogram, PixelError};
 
+use crate::mask_values::MaskValues;
 use crate::options::ConvertOptions;
 use crate::plan::{ImageForm, Plan};
 use crate::source::Listing;
@@ -197,6 +198,8 @@ pub(crate) struct SampleReader<'a> {
     pixels: Vec<u8>,
     planes: Vec<u8>,
     path: Vec<u8>,
+    /// The values of the masks so far.
+    pub(crate) mask_values: MaskValues,
     pub(crate) times: Times,
 }
 
@@ -219,6 +222,7 @@ impl<'a> SampleReader<'a> {
             pixels: Vec::new(),
             planes: Vec::new(),
             path: Vec::new(),
+            mask_values: MaskValues::default(),
             times: Times::default(),
         }
     }

@@ -413,8 +413,9 @@ impl ArraySet {
         let roles = roles.map_err(|error| self.several(source).unwrap_or(error))?;
         let mut found = self.sort(source, roles)?;
         self.warnings.extend(self.others.warning(|count, first| Warning::OtherArrays { count, first }));
-        if let Some(labels) = &mut found.labels {
-            labels.classes = self.classes;
+        match &mut found.labels {
+            Some(labels) => labels.classes = self.classes,
+            None => found.classes = self.classes,
         }
         let (metadata, warnings, has_single_label) = (self.metadata, self.warnings, self.has_single_label);
         Ok(Found { metadata, warnings, has_single_label, ..found })

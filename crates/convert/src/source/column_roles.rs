@@ -129,7 +129,9 @@ pub(super) fn check_mask(source: &Path, listing: &Listing, warnings: &[Warning])
         _ => None,
     });
     let mut mask = Vec::new();
-    let (Some(field), Some(_)) = (chosen, listing.mask_path_into(0, &mut mask)) else { return Ok(()) };
+    let (Some(field), Some(_), None) = (chosen, listing.mask_path_into(0, &mut mask), &listing.mask_colors) else {
+        return Ok(());
+    };
     if look_at(&listing.root().join(as_path(&mask))).is_none_or(|look| look.is_mask) {
         return Ok(());
     }

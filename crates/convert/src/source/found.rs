@@ -29,6 +29,8 @@ pub(crate) struct Found {
     pub(super) images: Arc<dyn Store>,
     pub(super) names: Names,
     pub(super) labels: Option<FoundLabels>,
+    /// The name of each class id, if the source has them and no labels were found yet.
+    pub(super) classes: Vec<String>,
     /// Mask images. Each must have the size of its image.
     pub(super) masks: Option<Arc<dyn Store>>,
     /// All other fields of fixed type or bytes: numbers, arrays, files.
@@ -120,6 +122,7 @@ impl Found {
             images,
             names,
             labels: None,
+            classes: Vec::new(),
             masks: None,
             fields: Vec::new(),
             texts: Vec::new(),

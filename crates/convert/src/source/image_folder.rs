@@ -12,7 +12,7 @@ use super::{
     directory::{Directory, Identity},
     layout::{Layout, Pair, inside},
     listing::{Labels, Listing, SourceKind},
-    lists, mistaken, name_words, nested, pairs,
+    lists, mask_colors, mistaken, name_words, nested, pairs,
     paths::{as_path, lossy},
     rows::RowForm,
     split, twins,
@@ -206,6 +206,7 @@ pub(super) fn list_opened(
     if !has_only_classes && listing.masks.is_none() {
         pairs::split_masks(&mut listing);
     }
+    mask_colors::find(&mut listing)?;
     if !has_only_classes && listing.masks.is_none() {
         nested::refuse_masks(&listing)?;
         let twins = twins::find(&listing)?;
@@ -231,7 +232,8 @@ pub(super) fn list_opened(
             .retain(|warning| !matches!(warning, Warning::UnreadType { count: 1, first, .. } if is_told(first)));
         listing.warnings.extend(told);
     }
-    listing.warnings.extend(manifest.map(|file| Warning::ManifestUnread { file }));
+    let unread = manifest.filter(|file| !mask_colors::are_in(file, &listing));
+    listing.warnings.extend(unread.map(|file| Warning::ManifestUnread { file }));
     listing.ignored += beside_it;
     listing.warnings.extend(hidden.warning(|count, first| Warning::HiddenFolders { count, first }));
     let unasked = wrapper.filter(|_| options.images.is_none());

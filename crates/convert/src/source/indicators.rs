@@ -1,4 +1,5 @@
-//! Columns with 0 and 1, one for each class, such as `healthy,rust,scab`: each row has 1 in exactly one of them.
+//! Columns with 0 and 1, one for each class, such as `healthy,rust,scab`: each row has 1 in exactly one of them. The same rule holds
+//! for the numbers of one-hot arrays.
 
 use std::collections::BTreeSet;
 
@@ -17,8 +18,19 @@ pub(super) fn indicator(cell: Cell<'_>) -> Option<bool> {
 
 /// The column of the current row's class, if exactly one has a 1.
 pub(super) fn class_of(rows: &Rows<'_>, columns: &[usize]) -> Option<usize> {
-    let mut ones = columns.iter().filter(|column| indicator(rows.cell(**column)) == Some(true));
-    ones.next().copied().filter(|_| ones.next().is_none())
+    let place = only_one(columns.iter().map(|column| indicator(rows.cell(*column)) == Some(true)))?;
+    columns.get(place).copied()
+}
+
+/// The position of the `true`, if there is exactly one.
+pub(super) fn only_one(mut flags: impl Iterator<Item = bool>) -> Option<usize> {
+    let place = flags.position(|flag| flag)?;
+    (!flags.any(|flag| flag)).then_some(place)
+}
+
+/// Whether rows that each have one class give labels. Few rows may fit by chance.
+pub(super) fn is_no_chance(n_seen: usize, n_rows: usize, n_classes: usize) -> bool {
+    n_seen > 1 && n_rows >= n_classes
 }
 
 /// Whether these columns give one class in every row, and several classes in all. Reads all rows.
@@ -29,6 +41,5 @@ pub(super) fn are_classes(rows: &mut Rows<'_>, columns: &[usize]) -> Result<bool
         seen.insert(class);
         n_rows += 1;
     }
-    // Few rows may fit by chance.
-    Ok(seen.len() > 1 && n_rows >= columns.len())
+    Ok(is_no_chance(seen.len(), n_rows, columns.len()))
 }

@@ -14,6 +14,7 @@ use packds_format::Role;
 use super::{
     archive::Unpacked,
     column::SourceColumn,
+    mask_colors::MaskColors,
     paths::{PathTable, as_path, join_into, lossy},
     store::{Content, Store},
     warning::{Tally, Warning},
@@ -113,6 +114,8 @@ pub struct Listing {
     pub(super) classes: Vec<Vec<u8>>,
     pub(super) columns: Vec<SourceColumn>,
     pub(super) masks: Option<Masks>,
+    /// The class numbers of the colours in mask files.
+    pub(super) mask_colors: Option<Arc<MaskColors>>,
     pub(super) images: Images,
     pub(super) fields: Vec<SourceField>,
     pub(super) metadata: Option<Metadata>,
@@ -218,6 +221,7 @@ impl Listing {
             classes: Vec::new(),
             columns: Vec::new(),
             masks: None,
+            mask_colors: None,
             images: Images::Files,
             fields: Vec::new(),
             metadata: None,
@@ -383,7 +387,8 @@ impl Listing {
             None => Ok(None),
             Some(Masks::Files { paths, .. }) => {
                 append_file(&self.stored_path(&paths.path(idx)), u64::MAX, out)?;
-                Ok(Some(Content::File))
+                let shape = self.mask_colors.as_ref().map(|colors| colors.number(out)).transpose()?;
+                Ok(Some(shape.map_or(Content::File, Content::Pixels)))
             }
             Some(Masks::Stored(store)) => append_stored(store.as_ref(), idx, u64::MAX, out).map(Some),
         }

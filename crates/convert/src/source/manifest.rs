@@ -29,6 +29,7 @@ use super::{
     joined::JoinedScan,
     labels::{LabelBuilder, LabelForm, LabelScan, LabelSplit, MISSING, NEGATIVE, in_known_order},
     listing::{Fault, Faults, Images, Labels, Listing, Masks, SourceField, SourceKind},
+    mask_colors,
     narrow::{Wide, narrowed},
     numerals::Numerals,
     overlooked,
@@ -201,7 +202,9 @@ impl<'a> Manifest<'a> {
             let fields: Vec<&str> = taken.columns.iter().map(|column| column.name.as_str()).collect();
             warnings.extend(repeats::check(&self.file.path, &self.names[path], &taken.images.paths, &fields)?);
         }
-        let listing = finish(&self.file.path, root, taken, self.metadata.clone(), self.options.jobs)?;
+        let mut listing = finish(&self.file.path, root, taken, self.metadata.clone(), self.options.jobs)?;
+        mask_colors::find(&mut listing)?;
+        warnings.append(&mut listing.warnings);
         check_mask(&self.file.path, &listing, &warnings)?;
         warnings.extend(listing.warnings.iter().cloned());
         warnings.extend(overlooked::inner_labels(&listing));

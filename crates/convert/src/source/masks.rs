@@ -6,6 +6,7 @@ use std::sync::Arc;
 use packds_format::Scalar;
 use packds_system::to_usize;
 
+use super::indicators::only_one;
 use super::store::{ArrayType, Content, PixelShape, Store};
 use crate::error::ConvertError;
 use crate::opt::LEAVE_OUT;
@@ -78,10 +79,8 @@ impl Numbers {
             Classes::Numbers => number(pixel).and_then(Scalar::class_id).and_then(|id| u8::try_from(id).ok()),
             Classes::OneHot { n, first } => {
                 let at = |class: usize| if first { class * n_pixels + pixel } else { pixel * n + class };
-                let is_set = |class: &usize| number(at(*class)).is_some_and(|number| number.nearest_f64() != 0.0);
-                let mut set = (0..n).filter(is_set);
-                let class = set.next().and_then(|class| u8::try_from(class).ok());
-                class.filter(|_| set.next().is_none())
+                let is_set = |class: usize| number(at(class)).is_some_and(|number| number.nearest_f64() != 0.0);
+                only_one((0..n).map(is_set)).and_then(|class| u8::try_from(class).ok())
             }
         };
         let wrong = |pixel: usize| {

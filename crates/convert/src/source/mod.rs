@@ -46,6 +46,7 @@ mod indicators;
 mod joined;
 mod json_rows;
 mod key_split;
+mod label_fields;
 mod labelled_table;
 mod labels;
 mod layout;
@@ -55,6 +56,7 @@ pub(crate) mod lmdb;
 mod located;
 mod look;
 mod manifest;
+mod mask_colors;
 mod masks;
 mod mistaken;
 pub(crate) mod mnist;
@@ -486,10 +488,11 @@ fn read(
     read: impl Fn(&Shards, &ListOptions) -> Result<Found, ConvertError>,
     options: &ListOptions,
 ) -> Result<Found, ConvertError> {
-    let found = read(part, options)?;
+    let mut found = read(part, options)?;
     if matches!(found.kind, SourceKind::Container(format) if format.may_hold_one_sample()) {
         per_file::refuse_one(&found, part, options)?;
     }
+    found.take_label_field(&part.root, options.label_key.as_deref())?;
     match &options.mask_key {
         Some(key) if found.masks.is_none() => Err(ConvertError::unsupported(
             &part.root,

@@ -5,9 +5,10 @@ use packds_system::to_u64;
 use serde_json::Value;
 
 use super::column::{ColumnValues, TextArena};
-use super::listing::{Images, Listing, SourceKind};
+use super::label_fields::{is_one_integer, is_vector};
+use super::listing::{Images, Listing, SourceField, SourceKind};
 use super::roles::is_label_name;
-use super::store::{Content, Store};
+use super::store::Content;
 use super::warning::Warning;
 use crate::data_format::DataFormat;
 
@@ -18,11 +19,15 @@ pub(super) fn note_overlooked_labels(listing: &mut Listing) {
     if has_labels || listing.metadata.is_some() || listing.warnings.iter().any(is_told) {
         return;
     }
-    let numbers = fields_of_one_number(listing);
+    let is_program = listing.kind == SourceKind::Program;
+    // Vectors of other sources, such as boxes, are rarely labels.
+    let has_arrays = matches!(listing.kind, SourceKind::Container(format) if format.may_hold_one_sample());
+    let may_be_labels = |field: &&SourceField| is_one_integer(field) || (has_arrays && is_vector(field));
+    let numbers = listing.fields.iter().filter(may_be_labels).map(|field| field.name.clone()).collect::<Vec<_>>();
     let json = json_columns(listing);
     listing.warnings.extend(json);
     if !numbers.is_empty() {
-        listing.warnings.push(Warning::NoLabels { fields: numbers, is_program: listing.kind == SourceKind::Program });
+        listing.warnings.push(Warning::NoLabels { fields: numbers, is_program });
     }
 }
 
@@ -39,14 +44,6 @@ pub(super) fn images_last(listing: &Listing) -> Option<Warning> {
 pub(super) fn inner_labels(listing: &Listing) -> Vec<Warning> {
     let has_labels = listing.has_labels() || listing.has_label_lists();
     if has_labels || listing.metadata.is_some() { Vec::new() } else { json_columns(listing) }
-}
-
-/// Fields with one whole number per sample.
-fn fields_of_one_number(listing: &Listing) -> Vec<String> {
-    let is_one = |store: &dyn Store| matches!(store.content(0), Content::Array(array) if array.is_one_number() && !array.dtype.is_float());
-    let fields = listing.fields.iter();
-    let fields = fields.filter(|field| is_one(field.store.as_ref()));
-    fields.map(|field| field.name.clone()).collect()
 }
 
 /// Columns of lists or objects that have a label name, or that contain a label which a key can select.

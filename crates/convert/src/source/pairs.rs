@@ -334,6 +334,24 @@ fn zeros((root, pair): (&Path, &Pair), images: &PathTable, image: usize) -> Opti
     ))
 }
 
+/// The names that the image of a mask with this name may have.
+fn mask_bases(key: &[u8]) -> impl Iterator<Item = &[u8]> {
+    MASK_SUFFIXES.iter().filter_map(|suffix| key.strip_suffix(*suffix))
+}
+
+/// Whether files are masks if their names say so. A few such names are chance.
+fn are_enough(n_masks: usize, n_images: usize) -> bool {
+    2 * n_masks >= n_images
+}
+
+/// Whether files with these names are images and masks beside them.
+pub(super) fn are_beside(keys: &BTreeSet<&[u8]>) -> bool {
+    let named = |base: &[u8], end: &[u8]| keys.contains([base, end].concat().as_slice());
+    let is_image = |base: &[u8]| keys.contains(base) || IMAGE_SUFFIXES.iter().any(|end| named(base, end));
+    let n_masks = keys.iter().filter(|key| mask_bases(key).any(is_image)).count();
+    n_masks > 0 && are_enough(n_masks, keys.len() - n_masks)
+}
+
 /// Moves masks beside their images, such as `1_mask.png` beside `1.png`, out of a listing of a folder.
 pub(super) fn split_masks(listing: &mut Listing) {
     let keys = keys(&listing.paths, 0, b"");
@@ -358,10 +376,7 @@ pub(super) fn split_masks(listing: &mut Listing) {
         let digits = key.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
         key[..key.len() - digits].strip_suffix(b"_").filter(|_| digits > 0).map(<[u8]>::to_vec)
     };
-    let of_mask = |key: &[u8]| {
-        let mut bases = MASK_SUFFIXES.iter().filter_map(|suffix| key.strip_suffix(*suffix));
-        bases.find_map(|base| places.get(base).copied())
-    };
+    let of_mask = |key: &[u8]| mask_bases(key).find_map(|base| places.get(base).copied());
     let base = |key: &[u8]| of_mask(key).or_else(|| of_mask(&unnumbered(key)?));
     let bases: Vec<Option<usize>> = keys.iter().map(|key| base(key)).collect();
     let images: Vec<usize> = (0..keys.len()).filter(|idx| bases[*idx].is_none()).collect();
@@ -371,7 +386,7 @@ pub(super) fn split_masks(listing: &mut Listing) {
         listing.warnings.extend(marked(&listing.paths, &image_keys, &images));
         return;
     }
-    if n_masks * 2 < images.len() {
+    if !are_enough(n_masks, images.len()) {
         let first = listing.paths.path(bases.iter().position(Option::is_some).unwrap_or(0));
         listing.warnings.push(Warning::FewMasks { count: count(n_masks), first });
         return;

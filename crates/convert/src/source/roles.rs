@@ -8,6 +8,7 @@ use std::path::Path;
 use packds_format::Role;
 
 use super::ListOptions;
+use super::label_fields::one_hot_classes;
 use super::store::{ArrayType, Content, PixelShape};
 use super::warning::Warning;
 use crate::error::ConvertError;
@@ -310,7 +311,7 @@ impl<'a> Roles<'a> {
     }
 
     /// The role that fits a field's items. A field that is label or mask only by name becomes an ordinary field if its items do not
-    /// fit. For a label, that is a warning.
+    /// fit. For a label, that is a warning. It is withdrawn if the values prove to be one-hot labels.
     ///
     /// # Errors
     /// If the items do not fit, and the field is the image or was chosen by the caller.
@@ -339,7 +340,7 @@ impl<'a> Roles<'a> {
         let found = items.found.clone();
         if fits {
             Ok(part)
-        } else if self.is_needed(part) {
+        } else if self.is_needed(part) && !(part == Some(Part::Label) && items.may_be_one_hot) {
             let (reason, hint) = match items.is_readable {
                 true => (format!("expected {expected}, found {found}"), hint),
                 false => (found, "write the array again as numbers or variable-length bytes".to_owned()),
@@ -360,6 +361,8 @@ impl<'a> Roles<'a> {
 pub(super) struct Items {
     may_be_images: bool,
     may_be_labels: bool,
+    /// Whether the values decide if an item is a one-hot label.
+    may_be_one_hot: bool,
     may_be_masks: bool,
     is_readable: bool,
     /// A description, or why it cannot be read.
@@ -390,6 +393,7 @@ impl Items {
         Self {
             may_be_images: true,
             may_be_labels: array.is_one_number(),
+            may_be_one_hot: one_hot_classes(array).is_some(),
             may_be_masks: is_mask && !array.is_one_number(),
             is_readable: true,
             found: match array.shape.as_slice() {
@@ -411,7 +415,14 @@ impl Items {
 
     /// Anything else, with a description.
     pub(super) fn other(found: impl Into<String>) -> Self {
-        Self { may_be_images: false, may_be_labels: false, may_be_masks: false, is_readable: true, found: found.into() }
+        Self {
+            may_be_images: false,
+            may_be_labels: false,
+            may_be_one_hot: false,
+            may_be_masks: false,
+            is_readable: true,
+            found: found.into(),
+        }
     }
 
     /// Items that cannot be read, and why.
@@ -486,8 +497,10 @@ mod tests {
         assert_eq!(fit(none, Part::Label, &array(&[1])), (Ok(Some(Part::Label)), 0));
         assert_eq!(fit(none, Part::Label, &array(&[3])), (Ok(None), 1));
         assert_eq!(fit(none, Part::Mask, &Items::texts()), (Ok(None), 0));
-        let (error, _) = fit(named, Part::Label, &array(&[3]));
-        assert!(error.unwrap_err().contains("found f32 arrays of shape [3]"));
+        // The values decide whether rows are one-hot.
+        assert_eq!(fit(named, Part::Label, &array(&[3])), (Ok(None), 1));
+        let (error, _) = fit(named, Part::Label, &array(&[3, 2]));
+        assert!(error.unwrap_err().contains("found f32 arrays of shape [3, 2]"));
         assert!(fit(named, Part::Mask, &Items::texts()).0.is_err());
         assert!(fit(none, Part::Image, &Items::texts()).0.is_err());
     }

@@ -28,6 +28,7 @@ impl Listing {
             labels: self.picked_labels(&places),
             classes: self.classes.clone(),
             masks,
+            mask_colors: self.mask_colors.clone(),
             images: match &self.images {
                 Images::Files => Images::Files,
                 Images::Stored(store) => Images::Stored(picked(store)),

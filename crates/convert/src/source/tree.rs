@@ -10,6 +10,7 @@ use packds_format::{FieldKind, Role};
 use super::ListOptions;
 use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::found::{Found, FoundLabels, LabelValues, Names, check_same_classes, is_made_anew, role_of};
+use super::label_fields::one_hot_classes;
 use super::listing::SourceField;
 use super::paths::lossy;
 use super::roles::{CLASS_LIST_NAMES, Items, Keys, Part, Roles, are_paths, find_field, is_image_name, is_path_name};
@@ -284,6 +285,9 @@ pub(super) fn read(
             put => put?,
         }
     }
+    if let Some(label) = roles.label.filter(|_| found.labels.is_none()) {
+        found.classes = fields.classes(tree, fields.node(label)?.0)?;
+    }
     found.metadata = metadata;
     Ok(found)
 }
@@ -484,7 +488,8 @@ impl Fields<'_> {
     /// The node of the array that names the ids of the field `label`.
     fn class_list_of(&self, tree: &impl Tree, label: usize) -> Option<usize> {
         let (number, node) = self.node(label).ok()?;
-        let has_ids = matches!(&node.kind, NodeKind::Array(array) if array.is_one_number());
+        let has_ids =
+            matches!(&node.kind, NodeKind::Array(array) if array.is_one_number() || one_hot_classes(array).is_some());
         let is_used = has_ids && tree.classes(number).is_ok_and(|classes| classes.is_empty());
         self.class_list().filter(|_| is_used)
     }

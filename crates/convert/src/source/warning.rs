@@ -419,6 +419,25 @@ pub enum Warning {
         /// The number of classes.
         n: usize,
     },
+    /// The labels are one-hot: a number for each class. They are packed as class numbers.
+    OneHotLabels {
+        /// The field.
+        field: String,
+        /// The number of classes.
+        n: u64,
+    },
+    /// No field has a label name, so the only one with a whole number for each image gives the labels.
+    OnlyIds {
+        /// The field.
+        field: String,
+    },
+    /// The colours of the masks are packed as class numbers, in the order of a table.
+    MaskColors {
+        /// The name of the table.
+        file: Vec<u8>,
+        /// The class of each number.
+        names: Vec<String>,
+    },
     /// Each dataset of the source is read as one image.
     DatasetEach {
         /// Number of cases.

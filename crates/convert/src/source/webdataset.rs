@@ -16,6 +16,7 @@ use serde_json::Value;
 use self::names::{Kind, is_image, key_and_extension, kind_and_field, without_root};
 use super::ListOptions;
 use super::candidate::{SNIFFED_BYTES, is_image_bytes};
+use super::column::SourceColumn;
 use super::compressed::Compression;
 use super::found::{Found, FoundLabels, LabelValues, Names};
 use super::gather::{Gathered, Gathering, Item, Raw, shown};
@@ -37,6 +38,9 @@ use crate::metadata::{CLASSES_FILE, METADATA_RECORD, Metadata};
 use crate::opt::IMAGE_KEY;
 use crate::ordered::{Next, ordered};
 use crate::sample::MAX_FILE_BYTES;
+
+/// The field of `.txt` members.
+const CAPTION: &str = "txt";
 
 /// Whether a tar file holds files of another kind of source, such as images and masks, instead of samples. If it cannot be read,
 /// the reader of samples says why.
@@ -607,7 +611,9 @@ impl<'a> Samples<'a> {
             ignored: self.ignored,
         };
         let mut found = gathering.into_found(&part.root, &options)?;
-        let has_only_images = found.fields.is_empty() && found.texts.is_empty() && found.masks.is_none();
+        // Folders of captioned images in several tar files may be shards.
+        let is_caption = |column: &SourceColumn| column.name == CAPTION && part.files.len() == 1;
+        let has_only_images = found.fields.is_empty() && found.texts.iter().all(is_caption) && found.masks.is_none();
         let is_unlabelled = found.labels.is_none() && found.metadata.is_none() && options.leave_out.is_empty();
         if is_unlabelled
             && has_only_images

@@ -8,7 +8,7 @@ use super::layout::WRITE_LABELS;
 use super::unread::Unread;
 use super::warning::Warning;
 use crate::error::quoted;
-use crate::opt::{FROM, IMAGES, LABEL_KEY};
+use crate::opt::{FROM, IMAGES, LABEL_KEY, LEAVE_OUT};
 
 const BESIDE_PAIRS: &str = " beside the folders of images and masks";
 
@@ -400,6 +400,22 @@ impl Warning {
             Self::OneHotMasks { n } => {
                 write!(out, "the masks are one-hot: the {n} classes are packed as the numbers 0 to {}", n - 1)
             }
+            Self::OneHotLabels { field, n } => write!(
+                out,
+                "labels are read from '{field}', which is one-hot: the position of the 1, from 0 to {}, is the class id",
+                n - 1
+            ),
+            Self::OnlyIds { field } => write!(
+                out,
+                "labels are read from '{field}', the only field with a whole number for each image; to pack the images without labels, add {}",
+                LEAVE_OUT.with(field)
+            ),
+            Self::MaskColors { file, names } => write!(
+                out,
+                "the colours of the masks are packed as class numbers, counted from 0 in the order of '{}': {}",
+                String::from_utf8_lossy(file),
+                quoted(names)
+            ),
             Self::DatasetEach { n } => {
                 write!(
                     out,

@@ -25,6 +25,9 @@ fn error(error: TiffError) -> PixelError {
 }
 
 pub(super) fn decode(bytes: &[u8], info: &ImageInfo) -> Result<Raster, PixelError> {
+    if info.channels > 4 {
+        return Err(PixelError::ManyChannels { format: FORMAT, channels: info.channels });
+    }
     let colors = tiff_colors(bytes);
     let mut decoder = Decoder::new(Cursor::new(as_the_decoder_reads(bytes, &colors)?)).map_err(error)?;
     let mut limits = Limits::default();

@@ -8,6 +8,7 @@ use crate::error::ConvertError;
 use crate::source::candidate::{is_image_name, is_system_folder};
 use crate::source::found::{FoundLabels, LabelValues, Names};
 use crate::source::layout::is_mask_folder;
+use crate::source::pairs::are_beside;
 use crate::source::paths::lossy;
 use crate::source::split::is_split_folder;
 use crate::source::tar::Member;
@@ -21,7 +22,7 @@ pub(super) const MAX_PACKED: usize = 256;
 
 /// Whether these files are a folder of files, not samples: each has a different key.
 ///
-/// A plain tar file is read in place if its files are all images or all arrays, without folders of splits or masks.
+/// A plain tar file is read in place if its files are all images or all arrays, without masks and without folders of splits.
 pub(super) fn are_files(members: &[Member], is_plain: bool) -> bool {
     let visible = |member: &&Member| {
         let mut parts = member.name.split(|byte| *byte == b'/');
@@ -44,7 +45,7 @@ pub(super) fn are_files(members: &[Member], is_plain: bool) -> bool {
         .iter()
         .filter_map(|member| in_folder(&member.name))
         .any(|(folder, _)| folder.split(|byte| *byte == b'/').any(is_special));
-    has_special || !(all(&is_image_name) || all(&is_array) || all(&is_tar_name))
+    has_special || are_beside(&known) || !(all(&is_image_name) || all(&is_array) || all(&is_tar_name))
 }
 
 /// What the members of a sample share. `cat.1.jpg` and `cat.2.jpg` are two images, `cat.1.jpg` and `cat.1.cls` are one sample.
@@ -67,6 +68,10 @@ pub(super) fn are_samples(members: &[Member]) -> bool {
     let mut names: BTreeMap<&[u8], BTreeSet<&[u8]>> = BTreeMap::new();
     for member in members.iter().take(MAX_MEMBERS) {
         let Some((folder, name)) = in_folder(&member.name) else { return false };
+        // Images and their masks have the same names too.
+        if folder.split(|byte| *byte == b'/').any(is_mask_folder) {
+            return false;
+        }
         names.entry(folder).or_default().insert(name);
     }
     if members.len() > MAX_MEMBERS {

@@ -127,6 +127,7 @@ impl Format {
         found.warnings.splice(0..0, folder.warnings);
         found.ignored += folder.ignored;
         found.kind = SourceKind::SampleFiles(self.format);
+        found.take_label_field(&root, options.label_key.as_deref())?;
         found.into_listing(&root)
     }
 

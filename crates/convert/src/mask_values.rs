@@ -1,0 +1,90 @@
+//! The values that masks hold: which class numbers a training loop will see.
+
+use packds_system::counted;
+
+/// Maximum number of values or ranges of values to list.
+const MAX_SHOWN: usize = 12;
+
+/// A set of mask values.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MaskValues([bool; 256]);
+
+impl Default for MaskValues {
+    fn default() -> Self {
+        Self([false; 256])
+    }
+}
+
+impl MaskValues {
+    /// Adds the values of a mask.
+    pub(crate) fn add(&mut self, mask: &[u8]) {
+        mask.iter().for_each(|value| self.0[usize::from(*value)] = true);
+    }
+
+    /// Adds another set.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(own, other)| *own |= other);
+    }
+
+    /// A note if the values do not count the classes from 0, such as 0 and 255. 255 beside classes marks pixels to ignore.
+    pub(crate) fn note(&self) -> Option<String> {
+        let values: Vec<usize> = (0..256).filter(|value| self.0[*value]).collect();
+        let classes = values.strip_suffix(&[255]).filter(|classes| classes.len() > 1).unwrap_or(&values);
+        let has_gaps = *classes.first()? != 0 || *classes.last()? >= 2 * classes.len();
+        has_gaps.then(|| {
+            format!(
+                "the masks hold the values {}, packed as they are: a model needs {} for them; to number the values from 0, save the masks again, in Python: numpy.searchsorted({}, mask).astype(\"uint8\")",
+                ranges(&values),
+                counted(values.last().map_or(0, |last| last + 1), "class"),
+                match values.len() {
+                    0..=MAX_SHOWN => format!("{values:?}"),
+                    _ => "numpy.unique(all_masks)".to_owned(),
+                }
+            )
+        })
+    }
+}
+
+/// Values in words: `0, 5 to 7, 255`.
+fn ranges(values: &[usize]) -> String {
+    let runs: Vec<&[usize]> = values.chunk_by(|a, b| a + 1 == *b).collect();
+    let run = |run: &&[usize]| match **run {
+        [first, .., last] => format!("{first} to {last}"),
+        [one] => one.to_string(),
+        [] => String::new(),
+    };
+    let shown: Vec<String> = runs.iter().take(MAX_SHOWN).map(run).collect();
+    let more = if runs.len() > MAX_SHOWN { ", ..." } else { "" };
+    format!("{}{more}", shown.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(values: &[u8]) -> Option<String> {
+        let mut all = MaskValues::default();
+        all.add(values);
+        all.note()
+    }
+
+    #[test]
+    fn values_that_do_not_count_from_zero_are_noted() {
+        for plain in [&[][..], &[0], &[0, 1], &[0, 1, 2, 255], &[0, 1, 3, 4], &[1, 0, 255]] {
+            assert_eq!(note(plain), None, "{plain:?}");
+        }
+        for (values, shown, n) in [
+            (&[0_u8, 255][..], "0, 255", 256),
+            (&[0, 128, 255], "0, 128, 255", 256),
+            (&[3, 2, 1], "1 to 3", 4),
+            (&[7, 8, 11, 255], "7 to 8, 11, 255", 256),
+        ] {
+            let note = note(values).unwrap();
+            assert!(note.starts_with(&format!("the masks hold the values {shown}, packed")), "{note}");
+            assert!(note.contains(&format!("needs {n} classes")), "{note}");
+        }
+        let spread: Vec<u8> = (0..=255).step_by(3).collect();
+        let note = note(&spread).unwrap();
+        assert!(note.contains("27, 30, 33, ..., packed") && note.contains("numpy.unique(all_masks)"), "{note}");
+    }
+}

@@ -1,0 +1,164 @@
+//! Finds labels among the arrays of a source in which no field was chosen as labels: one-hot rows, or the only field of whole numbers.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use packds_format::{DType, Scalar};
+use packds_system::to_usize;
+
+use super::found::{Found, FoundLabels, LabelValues};
+use super::indicators::{is_no_chance, only_one};
+use super::listing::{Faults, SourceField};
+use super::roles::is_column_name;
+use super::store::{ArrayType, Content};
+use super::warning::Warning;
+use crate::error::ConvertError;
+use crate::opt::LABEL_KEY;
+use crate::sample::SampleError;
+
+/// Maximum number of classes that are recognized without a name.
+const MAX_CLASSES: u64 = 1 << 16;
+
+/// The number of classes if items of this type may be one-hot labels.
+pub(super) fn one_hot_classes(array: &ArrayType) -> Option<u64> {
+    match *array.shape.as_slice() {
+        [n @ 2..=MAX_CLASSES] => Some(n),
+        _ => None,
+    }
+}
+
+impl Found {
+    /// Reads a field as labels if there are none, and if its values leave little doubt. `key` is the caller's field of labels.
+    ///
+    /// # Errors
+    /// If the caller chose a field with several numbers for each image, and it is not one-hot.
+    pub(super) fn take_label_field(&mut self, source: &Path, key: Option<&str>) -> Result<(), ConvertError> {
+        if self.labels.is_some() || self.metadata.is_some() {
+            return Ok(());
+        }
+        self.take_one_hot(source, key)?;
+        if self.labels.is_none() && key.is_none() && self.named_like_labels().is_none() {
+            self.take_only_ids(source)?;
+        }
+        Ok(())
+    }
+
+    /// The field with a label name whose items are not labels.
+    fn named_like_labels(&self) -> Option<&str> {
+        self.warnings.iter().find_map(|warning| match warning {
+            Warning::NotLabels { field, .. } => Some(field.as_str()),
+            _ => None,
+        })
+    }
+
+    /// Reads the field with a label name, otherwise the only other one, if it is one-hot.
+    fn take_one_hot(&mut self, source: &Path, key: Option<&str>) -> Result<(), ConvertError> {
+        let n_classes = |field: &SourceField| one_hot_classes(&array_of(field)?);
+        let vectors = |named: Option<&str>| {
+            let fields = self.fields.iter().enumerate();
+            let mut fields = fields.filter(|(_, field)| named.is_none_or(|named| field.name == named));
+            fields.find_map(|(place, field)| Some((place, n_classes(field)?)))
+        };
+        let named = self.named_like_labels();
+        let Some((place, n)) = vectors(named) else { return Ok(()) };
+        let is_only = self.fields.iter().filter(|field| n_classes(field).is_some()).count() == 1;
+        let Some(field) = self.fields.get(place).filter(|_| named.is_some() || is_only) else { return Ok(()) };
+        let wrong = |error: SampleError| ConvertError::malformed(source, &field.name, error.to_string());
+        match one_hot_ids(field, &self.faults, named.is_some()).map_err(wrong)? {
+            Some(ids) => {
+                let name = field.name.clone();
+                self.warnings.push(Warning::OneHotLabels { field: name, n });
+                self.take_ids(place, ids);
+                Ok(())
+            }
+            None if key == Some(field.name.as_str()) => {
+                let reason = format!(
+                    "expected one number or class name for each image, or {n} numbers with a 1 for the class and 0 elsewhere, found other numbers"
+                );
+                let hint = format!("choose another field with {LABEL_KEY}, or omit it to pack the numbers as a field");
+                Err(ConvertError::unsupported(source, &field.name, reason, hint))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Reads the only field of whole numbers if they look like class ids. A text could be the label as well.
+    fn take_only_ids(&mut self, source: &Path) -> Result<(), ConvertError> {
+        let mut places = (0..self.fields.len()).filter(|place| is_one_integer(&self.fields[*place]));
+        let (Some(place), None) = (places.next(), places.next()) else { return Ok(()) };
+        let SourceField { name, store, .. } = &self.fields[place];
+        let dtype = array_of(&self.fields[place]).map_or(DType::Bool, |array| array.dtype);
+        if dtype == DType::Bool || is_column_name(name) || !self.texts.is_empty() {
+            return Ok(());
+        }
+        let values = LabelValues::of_store(store.clone(), dtype);
+        let values = values.map_err(|error| ConvertError::malformed(source, name, error.to_string()))?;
+        if let LabelValues::Ids(ids) = values
+            && are_class_ids(&ids)
+        {
+            self.warnings.push(Warning::OnlyIds { field: name.clone() });
+            self.take_ids(place, ids);
+        }
+        Ok(())
+    }
+
+    /// Makes the field at `place` the labels.
+    fn take_ids(&mut self, place: usize, ids: Vec<i64>) {
+        let SourceField { name, .. } = self.fields.remove(place);
+        self.warnings.retain(|warning| !matches!(warning, Warning::NotLabels { field, .. } if *field == name));
+        let classes = std::mem::take(&mut self.classes);
+        self.labels = Some(FoundLabels { name, values: LabelValues::Ids(ids), classes });
+    }
+}
+
+/// The type of a field's items if they are arrays. None without a name, which packs cannot store.
+fn array_of(field: &SourceField) -> Option<ArrayType> {
+    match field.store.content(0) {
+        Content::Array(array) if !field.name.is_empty() => Some(array),
+        _ => None,
+    }
+}
+
+/// Whether a field has one whole number per sample.
+pub(super) fn is_one_integer(field: &SourceField) -> bool {
+    array_of(field).is_some_and(|array| array.is_one_number() && !array.dtype.is_float())
+}
+
+/// Whether a field has several numbers per sample, like one-hot labels.
+pub(super) fn is_vector(field: &SourceField) -> bool {
+    array_of(field).is_some_and(|array| one_hot_classes(&array).is_some())
+}
+
+/// The position of the 1 in each row. None if a row is not one-hot, or if few rows without a label name may be so by chance.
+fn one_hot_ids(field: &SourceField, faults: &Faults, is_named: bool) -> Result<Option<Vec<i64>>, SampleError> {
+    let Some(array) = array_of(field) else { return Ok(None) };
+    let size = to_usize(array.dtype.size());
+    let (mut row, mut ids) = (Vec::new(), Vec::new());
+    for idx in 0..field.store.len() {
+        if faults.contains_key(&idx) {
+            // The row is a filler.
+            ids.push(0);
+            continue;
+        }
+        row.clear();
+        field.store.append(idx, u64::MAX, &mut row)?;
+        let flags = row.chunks_exact(size).map(|bytes| match Scalar::of(array.dtype, bytes)?.class_id()? {
+            id @ (0 | 1) => Some(id == 1),
+            _ => None,
+        });
+        let Some(flags) = flags.collect::<Option<Vec<bool>>>() else { return Ok(None) };
+        let Some(id) = only_one(flags.into_iter()).and_then(|id| i64::try_from(id).ok()) else { return Ok(None) };
+        ids.push(id);
+    }
+    let seen: BTreeSet<i64> = ids.iter().copied().collect();
+    let n_classes = one_hot_classes(&array).map_or(usize::MAX, to_usize);
+    Ok((is_named || is_no_chance(seen.len(), ids.len(), n_classes)).then_some(ids))
+}
+
+/// Whether whole numbers look like class ids: they count from 0, repeat, and skip few.
+fn are_class_ids(ids: &[i64]) -> bool {
+    let seen: BTreeSet<i64> = ids.iter().copied().collect();
+    let (first, last) = (seen.first().copied(), seen.last().copied().unwrap_or(0));
+    let n_seen = i64::try_from(seen.len()).unwrap_or(i64::MAX);
+    first == Some(0) && n_seen > 1 && 2 * seen.len() <= ids.len() && last / 2 < n_seen
+}

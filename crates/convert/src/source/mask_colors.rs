@@ -1,0 +1,118 @@
+//! Masks whose colours stand for classes, with a table of the colours: `class_dict.csv` with the columns `name,r,g,b`, as CamVid and
+//! DeepGlobe have it. A class's number is its row.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use packds_pixels::{Color, DecodeOptions, Decoder};
+
+use super::listing::{Listing, Masks};
+use super::look::look_at;
+use super::paths::as_path;
+use super::rows::{Cell, RowFile, RowForm, Rows};
+use super::split::is_split_folder;
+use super::store::PixelShape;
+use super::there::first_there;
+use super::warning::Warning;
+use crate::error::ConvertError;
+use crate::sample::SampleError;
+
+/// Usual names of such tables.
+const FILES: [&str; 2] = ["class_dict.csv", "class_dict_seg.csv"];
+/// The names of each column, in lower case.
+const COLUMNS: [&[&str]; 4] =
+    [&["name", "class", "class_name", "label"], &["r", "red"], &["g", "green"], &["b", "blue"]];
+
+/// The class number of each colour.
+#[derive(Debug)]
+pub(super) struct MaskColors {
+    /// The name of the table.
+    file: String,
+    ids: HashMap<[u8; 3], u8>,
+}
+
+/// Reads the table beside colour masks, if there is one.
+///
+/// # Errors
+/// If the table is malformed.
+pub(super) fn find(listing: &mut Listing) -> Result<(), ConvertError> {
+    let Some(Masks::Files { paths, .. }) = &listing.masks else { return Ok(()) };
+    let first = (0..paths.len()).find(|idx| !listing.faults.contains_key(idx));
+    let Some(first) = first.map(|idx| listing.root.join(as_path(&paths.path(idx)))) else { return Ok(()) };
+    if !look_at(&first).is_some_and(|look| look.is_color) {
+        return Ok(());
+    }
+    let Some(table) = first_there(places(&first, &listing.root))? else { return Ok(()) };
+    let (colors, names) = read(&table)?;
+    let file = colors.file.clone().into_bytes();
+    listing.warnings.push(Warning::MaskColors { file, names });
+    listing.mask_colors = Some(Arc::new(colors));
+    Ok(())
+}
+
+/// Whether the colours are read from a file of this name.
+pub(super) fn are_in(file: &[u8], listing: &Listing) -> bool {
+    listing.mask_colors.as_ref().is_some_and(|colors| colors.file.as_bytes() == file)
+}
+
+/// Where the table may be: in the folder of masks or above it, and beside a split.
+fn places(mask: &Path, root: &Path) -> Vec<PathBuf> {
+    let is_split = root.file_name().is_some_and(|name| is_split_folder(name.as_encoded_bytes()));
+    let above = root.parent().filter(|_| is_split);
+    let folders = mask.ancestors().skip(1).take_while(|folder| folder.starts_with(root)).chain(above);
+    folders.flat_map(|folder| FILES.map(|name| folder.join(name))).collect()
+}
+
+/// The colours of a table, and the names of the classes.
+fn read(path: &Path) -> Result<(MaskColors, Vec<String>), ConvertError> {
+    let file = RowFile::new(path, path.parent().unwrap_or(Path::new("")))?;
+    let mut rows = Rows::open(&file, RowForm::Csv)?;
+    let place = |known: &[&str]| {
+        let is_known = |column: &String| known.contains(&column.trim().to_ascii_lowercase().as_str());
+        rows.columns.iter().position(is_known)
+    };
+    let [Some(name), Some(red), Some(green), Some(blue)] = COLUMNS.map(place) else {
+        let found = crate::error::quoted(&rows.columns);
+        return Err(rows.malformed(format!("expected the columns 'name', 'r', 'g' and 'b', found {found}")));
+    };
+    let (mut ids, mut names) = (HashMap::new(), Vec::new());
+    while rows.advance()? {
+        let text = |column: usize| match rows.cell(column) {
+            Cell::Text(text) => text.trim().to_owned(),
+            _ => String::new(),
+        };
+        let level = |column: usize| {
+            let text = text(column);
+            let level = text.parse::<u8>();
+            level.map_err(|_| rows.malformed(format!("expected a colour from 0 to 255, found '{text}'")))
+        };
+        let color = [level(red)?, level(green)?, level(blue)?];
+        let id = u8::try_from(names.len()).map_err(|_| rows.malformed("expected at most 256 colours".to_owned()))?;
+        if let Some(other) = ids.insert(color, id) {
+            let other = names.get(usize::from(other)).cloned().unwrap_or_default();
+            return Err(rows.malformed(format!("'{}' has the colour of '{other}'", text(name))));
+        }
+        names.push(text(name));
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok((MaskColors { file: name, ids }, names))
+}
+
+impl MaskColors {
+    /// Replaces the bytes of a mask file by its class numbers, one for each pixel.
+    pub(super) fn number(&self, file: &mut Vec<u8>) -> Result<PixelShape, SampleError> {
+        let options = DecodeOptions { color: Color::Rgb, ..DecodeOptions::default() };
+        let image = Decoder::new(options).decode(file).map_err(SampleError::Pixels)?;
+        file.clear();
+        for (pixel, color) in image.data.as_chunks::<3>().0.iter().enumerate() {
+            let id = self.ids.get(color).ok_or_else(|| {
+                let width = usize::try_from(image.width).unwrap_or(1).max(1);
+                let (x, y, [r, g, b]) = (pixel % width, pixel / width, color);
+                SampleError::Source(format!("the colour {r}, {g}, {b} at x {x}, y {y} is not in '{}'", self.file))
+            })?;
+            file.push(*id);
+        }
+        Ok(PixelShape { width: image.width, height: image.height, channels: 1, planar: false })
+    }
+}
