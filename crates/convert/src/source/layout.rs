@@ -14,7 +14,7 @@ use super::paths::{as_path, joined, lossy, stem};
 use super::split::{is_split_folder, is_split_name};
 use super::there::text_file;
 use crate::error::{ConvertError, quoted};
-use crate::opt::{FROM, IMAGES, MASKS, SPLIT};
+use crate::opt::{IMAGES, MASKS, SPLIT};
 
 /// Usual names of a folder of images that is beside a folder of masks. Case and separators are ignored.
 pub(super) const IMAGE_FOLDERS: [&str; 16] = [

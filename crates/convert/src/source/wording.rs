@@ -316,15 +316,15 @@ impl Warning {
             }
             Self::LabelColumn { field } => write!(out, "labels are read from '{field}', because of its name"),
             Self::Indicators { fields } => {
+                write!(out, "the label of a row is the column that has a 1: {}", quoted(fields))
+            }
             Self::NearNames { count, named, path } => write!(
                 out,
                 "found {} by names that differ from the table only in case or Unicode form: '{}' is read from '{}'",
                 counted(*count, "file"),
-                text(named),
-                text(path)
+                String::from_utf8_lossy(named),
+                String::from_utf8_lossy(path)
             ),
-                write!(out, "the label of a row is the column that has a 1: {}", quoted(fields))
-            }
             Self::OnlyOtherColumn { field } => {
                 write!(out, "labels are read from '{field}', the only column besides the paths")
             }

@@ -206,12 +206,12 @@ fn quotes_after_a_space_hold_one_cell() {
     // A quote that does not end is a part of the text.
     let error = listed(&["a.jpg"], "m.csv", b"path,label\na.jpg, \"x, y\n").unwrap_err();
     assert!(error.to_string().contains("expected 2 fields, found 3"), "{error}");
-}
-
     // Quotes may begin late.
     let many = "a.jpg, c0\nb.jpg, c1\n".repeat(5000);
     let text = format!("path, label\n{many}a.jpg, \"c0\"\n");
     assert_eq!(classes(&listed(&["a.jpg", "b.jpg"], "m.csv", text.as_bytes()).unwrap()), ["c0", "c1"]);
+}
+
 #[test]
 fn metadata_in_splits_is_read_with_one_list_of_classes() {
     let tree = Tree::new(&["train/1.png", "train/2.png", "val/3.png"]);
