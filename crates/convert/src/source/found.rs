@@ -11,7 +11,7 @@ use super::ListOptions;
 use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::listing::{Faults, Images, LabelLists, Labels, Listing, Masks, SourceField, SourceKind, append_stored};
 use super::masks::Numbers;
-use super::overlooked::{images_last, note_overlooked_labels};
+use super::overlooked::{flat_pixels, images_last, note_overlooked_labels};
 use super::paths::{FileTable, PathTable};
 use super::roles::{is_label_name, no_samples};
 use super::store::{Content, Store};
@@ -162,8 +162,8 @@ impl Found {
             None => take_label_sets(&mut listing, source)?,
         }
         note_overlooked_labels(&mut listing);
-        let images_last = images_last(&listing);
-        listing.warnings.extend(images_last);
+        let forms = [images_last(&listing), flat_pixels(&listing)];
+        listing.warnings.extend(forms.into_iter().flatten());
         rename_taken(&mut listing);
         check_names(&listing, source)?;
         Ok(listing)

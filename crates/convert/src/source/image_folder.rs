@@ -95,7 +95,8 @@ pub(super) fn manifest_in(top: &Directory) -> Option<Vec<u8>> {
         let lower = name.to_ascii_lowercase();
         (is_submission(name), has_boxes(&lower), !lower.starts_with(b"train"), name.to_vec())
     };
-    top.names().filter(|name| RowForm::from_path(as_path(name)).is_some()).min_by_key(rank).map(<[u8]>::to_vec)
+    let is_table = |name: &&[u8]| RowForm::from_path(as_path(name)).is_some() && !mask_colors::is_table(name);
+    top.names().filter(is_table).min_by_key(rank).map(<[u8]>::to_vec)
 }
 
 /// A text or JSON file named like labels.
@@ -232,8 +233,7 @@ pub(super) fn list_opened(
             .retain(|warning| !matches!(warning, Warning::UnreadType { count: 1, first, .. } if is_told(first)));
         listing.warnings.extend(told);
     }
-    let unread = manifest.filter(|file| !mask_colors::are_in(file, &listing));
-    listing.warnings.extend(unread.map(|file| Warning::ManifestUnread { file }));
+    listing.warnings.extend(manifest.map(|file| Warning::ManifestUnread { file }));
     listing.ignored += beside_it;
     listing.warnings.extend(hidden.warning(|count, first| Warning::HiddenFolders { count, first }));
     let unasked = wrapper.filter(|_| options.images.is_none());

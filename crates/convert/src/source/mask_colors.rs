@@ -1,7 +1,8 @@
-//! Masks whose colours stand for classes, with a table of the colours: `class_dict.csv` with the columns `name,r,g,b`, as CamVid and
-//! DeepGlobe have it. A class's number is its row.
+//! Masks in colour files. A table of the colours gives the classes: `class_dict.csv` with the columns `name,r,g,b`, as CamVid and
+//! DeepGlobe have it. A class's number is its row. Without a table, all colours must be gray, as in Kvasir-SEG.
 
 use std::collections::HashMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -27,8 +28,8 @@ const COLUMNS: [&[&str]; 4] =
 /// The class number of each colour.
 #[derive(Debug)]
 pub(super) struct MaskColors {
-    /// The name of the table.
-    file: String,
+    /// The name of the table. None if the colours are gray.
+    file: Option<String>,
     ids: HashMap<[u8; 3], u8>,
 }
 
@@ -43,17 +44,27 @@ pub(super) fn find(listing: &mut Listing) -> Result<(), ConvertError> {
     if !look_at(&first).is_some_and(|look| look.is_color) {
         return Ok(());
     }
-    let Some(table) = first_there(places(&first, &listing.root))? else { return Ok(()) };
-    let (colors, names) = read(&table)?;
-    let file = colors.file.clone().into_bytes();
-    listing.warnings.push(Warning::MaskColors { file, names });
+    let colors = if let Some(table) = first_there(places(&first, &listing.root))? {
+        let (colors, names) = read(&table)?;
+        listing
+            .warnings
+            .push(Warning::MaskColors { file: colors.file.clone().unwrap_or_default().into_bytes(), names });
+        colors
+    } else if let gray = MaskColors::gray()
+        && fs::read(&first).is_ok_and(|mut file| gray.number(&mut file).is_ok())
+    {
+        listing.warnings.push(Warning::GrayMasks);
+        gray
+    } else {
+        return Ok(());
+    };
     listing.mask_colors = Some(Arc::new(colors));
     Ok(())
 }
 
-/// Whether the colours are read from a file of this name.
-pub(super) fn are_in(file: &[u8], listing: &Listing) -> bool {
-    listing.mask_colors.as_ref().is_some_and(|colors| colors.file.as_bytes() == file)
+/// Whether a file has the name of a table of colours.
+pub(super) fn is_table(file: &[u8]) -> bool {
+    FILES.iter().any(|name| name.as_bytes() == file)
 }
 
 /// Where the table may be: in the folder of masks or above it, and beside a split.
@@ -96,10 +107,15 @@ fn read(path: &Path) -> Result<(MaskColors, Vec<String>), ConvertError> {
         names.push(text(name));
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok((MaskColors { file: name, ids }, names))
+    Ok((MaskColors { file: Some(name), ids }, names))
 }
 
 impl MaskColors {
+    /// Every gray stands for its own level.
+    fn gray() -> Self {
+        Self { file: None, ids: (0..=u8::MAX).map(|level| ([level; 3], level)).collect() }
+    }
+
     /// Replaces the bytes of a mask file by its class numbers, one for each pixel.
     pub(super) fn number(&self, file: &mut Vec<u8>) -> Result<PixelShape, SampleError> {
         let options = DecodeOptions { color: Color::Rgb, ..DecodeOptions::default() };
@@ -109,7 +125,8 @@ impl MaskColors {
             let id = self.ids.get(color).ok_or_else(|| {
                 let width = usize::try_from(image.width).unwrap_or(1).max(1);
                 let (x, y, [r, g, b]) = (pixel % width, pixel / width, color);
-                SampleError::Source(format!("the colour {r}, {g}, {b} at x {x}, y {y} is not in '{}'", self.file))
+                let expected = self.file.as_ref().map_or("gray".to_owned(), |file| format!("in '{file}'"));
+                SampleError::Source(format!("the colour {r}, {g}, {b} at x {x}, y {y} is not {expected}"))
             })?;
             file.push(*id);
         }

@@ -40,6 +40,19 @@ pub(super) fn images_last(listing: &Listing) -> Option<Warning> {
     is_one.then_some(Warning::ImagesLast { shape: [to_u64(store.len()), width, channels, n] })
 }
 
+/// Warns about images of one dimension whose numbers fill a square.
+pub(super) fn flat_pixels(listing: &Listing) -> Option<Warning> {
+    const MIN_SIDE: u64 = 8;
+    let Images::Stored(store) = &listing.images else { return None };
+    let Content::Array(array) = store.content(0) else { return None };
+    let [n] = *array.shape.as_slice() else { return None };
+    let square = |channels: u64| {
+        let side = (n / channels).isqrt();
+        (side >= MIN_SIDE && side * side * channels == n).then_some(Warning::FlatPixels { n, side, channels })
+    };
+    square(3).or_else(|| square(1)).filter(|_| listing.metadata.is_none())
+}
+
 /// Warns about labels inside a table's JSON objects if there are no others.
 pub(super) fn inner_labels(listing: &Listing) -> Vec<Warning> {
     let has_labels = listing.has_labels() || listing.has_label_lists();

@@ -216,7 +216,8 @@ fn extension(file: &[u8]) -> String {
     if is_one { extension.to_owned() } else { String::new() }
 }
 
-/// Joins the warnings about other files into one, which comes last. A single file that another warning names is left out.
+/// Joins the warnings about other files into one, which comes last. A single file that another
+/// warning names is left out.
 pub(super) fn join_other_files(warnings: &mut Vec<Warning>) {
     let mut joined = UnreadFiles::default();
     warnings.retain_mut(|warning| match warning {
@@ -230,7 +231,9 @@ pub(super) fn join_other_files(warnings: &mut Vec<Warning>) {
     });
     let named = |file: &[u8]| {
         warnings.iter().any(|warning| match warning {
-            Warning::ManifestUnread { file: named } | Warning::LabelsUnread { file: named } => named == file,
+            Warning::ManifestUnread { file: named }
+            | Warning::LabelsUnread { file: named }
+            | Warning::MaskColors { file: named, .. } => named == file,
             _ => false,
         })
     };

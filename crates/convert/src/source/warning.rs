@@ -431,6 +431,17 @@ pub enum Warning {
         /// The field.
         field: String,
     },
+    /// Masks in colour files whose colours are all gray.
+    GrayMasks,
+    /// Arrays of one dimension that may be images.
+    FlatPixels {
+        /// Numbers in each array.
+        n: u64,
+        /// Side of the square image.
+        side: u64,
+        /// Channels of the image.
+        channels: u64,
+    },
     /// The colours of the masks are packed as class numbers, in the order of a table.
     MaskColors {
         /// The name of the table.

@@ -410,6 +410,12 @@ impl Warning {
                 "labels are read from '{field}', the only field with a whole number for each image; to pack the images without labels, add {}",
                 LEAVE_OUT.with(field)
             ),
+            Self::GrayMasks => write!(out, "the mask files have three equal channels, of which one is packed"),
+            Self::FlatPixels { n, side, channels } => write!(
+                out,
+                "each image is packed as {n} numbers in one dimension; if they are {side}x{side} pixels with {}, reshape the array first: x.reshape(-1, {side}, {side}, {channels}), or x.reshape(-1, {channels}, {side}, {side}) if the channels come first",
+                counted(*channels, "channel")
+            ),
             Self::MaskColors { file, names } => write!(
                 out,
                 "the colours of the masks are packed as class numbers, counted from 0 in the order of '{}': {}",
