@@ -487,6 +487,40 @@ pub enum Warning {
     TableRead {
         /// Its name.
         file: Vec<u8>,
+        /// Number of ignored images: those in the folder that the table does not name.
+        count: u64,
+        /// The first ignored image.
+        first: Vec<u8>,
+    },
+    /// Ignored Parquet files that are named like tar files.
+    TablesOfTars {
+        /// Number of cases.
+        count: u64,
+        /// The first case.
+        first: Vec<u8>,
+    },
+    /// Folders that are parts of one dataset, because a file beside each has its name; not used as classes.
+    NumberedParts {
+        /// Number of cases.
+        count: u64,
+        /// The first case.
+        first: Vec<u8>,
+    },
+    /// The values in the `.json` files beside the images are packed as fields.
+    JsonFields {
+        /// The fields.
+        fields: Vec<String>,
+        /// The field with a usual name of labels, if there are no labels.
+        label: Option<String>,
+        /// Number of images without such values.
+        missing: u64,
+    },
+    /// Ignored `.json` files beside the images.
+    JsonUnread {
+        /// Number of cases.
+        count: u64,
+        /// The first case.
+        first: Vec<u8>,
     },
     /// The source has one split, which is read.
     OnlySplit {
