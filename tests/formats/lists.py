@@ -1,8 +1,12 @@
 """Tables and lists like those of competitions and papers: lists.py DIR. Prints the labels and the class names."""
 
+import csv
 import json
+import os
 import sys
 from pathlib import Path
+
+os.environ["HF_HUB_OFFLINE"] = "1"
 
 import numpy as np
 import pandas as pd
@@ -103,8 +107,54 @@ def others(root):
             np.save(root / name / "labels.npy", np.array(labels))
 
 
+def written(root):
+    images(root)
+    frame = pd.DataFrame({"file": FILES, "label": NAMES})
+    flags = pd.get_dummies(frame.label).astype(int)
+    pd.concat([frame[["file"]], flags], axis=1).to_csv(root / "flags.csv", index=False)
+    pd.concat([frame[["file"]], flags.astype(float)], axis=1).to_csv(root / "float_flags.csv", index=False)
+    pd.DataFrame({"photo": FILES, "label": NAMES}).to_csv(root / "photo.csv", index=False)
+    frame.to_csv(root / "index.csv")
+    frame.to_csv(root / "crlf.csv", index=False, lineterminator="\r\n", quoting=csv.QUOTE_ALL)
+    lesions = {"lesion_id": [f"HAM_{i}" for i in range(N)], "image_id": [Path(name).stem for name in FILES], "dx": NAMES}
+    ages = {"dx_type": ["histo", "consensus"] * (N // 2), "age": [40.0, np.nan, 55.0] * (N // 3), "sex": ["male", "female"] * (N // 2)}
+    pd.DataFrame(lesions | ages).to_csv(root / "ham.csv", index=False)
+    pd.DataFrame({"file": FILES, "diagnosis": LABELS, "age": range(N)}).to_csv(root / "diagnosis.csv", index=False)
+    frame.assign(split=["train", "train", "val"] * (N // 3)).to_csv(root / "split.csv", index=False)
+    frame.assign(fold=[i % 5 for i in range(N)]).to_csv(root / "fold.csv", index=False)
+    with (root / "comma.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerows([["file", "label", ""], *([name, label, ""] for name, label in zip(FILES, NAMES, strict=True))])
+    with (root / "dict.csv").open("w", newline="") as file:
+        rows = csv.DictWriter(file, ["file", "label", "note"])
+        rows.writeheader()
+        rows.writerows({"file": name, "label": label, "note": 'says "a, b"\nand more'} for name, label in zip(FILES, NAMES, strict=True))
+    with (root / "dict.tsv").open("w", newline="") as file:
+        rows = csv.DictWriter(file, ["file", "label"], dialect="excel-tab")
+        rows.writeheader()
+        rows.writerows({"file": name, "label": label} for name, label in zip(FILES, NAMES, strict=True))
+    # pandas reads such quotes with skipinitialspace. They begin after the first 64 KiB.
+    plain = "".join(f"{name}, {label}\n" for name, label in zip(FILES, NAMES, strict=True))
+    (root / "late.csv").write_text("file, label\n" + plain * 400 + '0000.png, "cat"\n')
+    assert pd.read_csv(root / "late.csv", skipinitialspace=True).label.unique().tolist() == list(dict.fromkeys(NAMES))
+
+
+def imagefolder(root):
+    from datasets import load_dataset
+
+    images(root / "train")
+    rows = [{"file_name": name, "text": f"picture {i}", "n": i} for i, name in enumerate(FILES)]
+    lines = "\n".join(json.dumps(row) for row in rows)
+    (root / "train" / "metadata.jsonl").write_text(lines)
+    read = load_dataset("imagefolder", data_dir=str(root), split="train", cache_dir=str(root.with_suffix(".cache")))
+    # An image that the table does not name; datasets leaves it out, too.
+    Image.fromarray(PIXELS[0]).save(root / "train" / "extra.png")
+    again = load_dataset("imagefolder", data_dir=str(root), split="train", cache_dir=str(root.with_suffix(".cache2")))
+    assert again["text"] == read["text"] == [row["text"] for row in rows]
+
+
 root = Path(sys.argv[1])
-for part in (tables, encodings, papers, others):
+for part in (tables, encodings, papers, others, written, imagefolder):
     (root / part.__name__).mkdir()
     part(root / part.__name__)
 print(json.dumps({"labels": LABELS}))

@@ -168,3 +168,74 @@ fn arrays_with_other_numbers_of_labels_are_refused_and_samples_in_the_last_dimen
     let words = ["the array [8, 9, 3, 12] is read as 8 images: if it has 12, put that dimension first"];
     assert_told(&folder, "others/unlabelled", &words);
 }
+
+#[test]
+fn tables_of_pandas_and_csv_have_their_labels() {
+    let (folder, expected) = sources();
+    let labelled: [(&str, &[&str]); 11] = [
+        ("flags.csv", &["the label of a row is the column that has a 1: 'cat', 'dog', 'owl'"]),
+        ("float_flags.csv", &["the label of a row is the column that has a 1: 'cat', 'dog', 'owl'"]),
+        ("photo.csv", &["image paths are read from 'photo', because its cells are names of image files"]),
+        ("index.csv", &["left out the first column: it has no name, like the index column that pandas writes"]),
+        ("ham.csv", &["labels are read from 'dx', because of its name", "'0000' is read from '0000.png'"]),
+        ("diagnosis.csv", &["labels are read from 'diagnosis', because of its name"]),
+        ("fold.csv", &[]),
+        ("comma.csv", &[]),
+        ("dict.csv", &[]),
+        ("dict.tsv", &[]),
+        ("crlf.csv", &[]),
+    ];
+    for (name, words) in labelled {
+        let source = format!("written/{name}");
+        assert_told(&folder, &source, words);
+        let pack = convert(&folder, &source, &[]);
+        assert_eq!(json!(ids(&pack)), expected["labels"], "{name}");
+        let has_names = name != "diagnosis.csv";
+        assert_eq!(names(&pack), if has_names { vec!["cat", "dog", "owl"] } else { vec![] }, "{name}");
+    }
+    let pack = convert(&folder, "written/dict.csv", &[]);
+    assert_eq!(items(&pack, "note")[0], b"says \"a, b\"\nand more");
+    let pack = convert(&folder, "written/late.csv", &[]);
+    assert_eq!((pack.n_samples(), names(&pack)), (4801, vec!["cat".to_owned(), "dog".to_owned(), "owl".to_owned()]));
+    let pack = convert(&folder, "written/split.csv", &["--split", "val"]);
+    assert_eq!((pack.n_samples(), names(&pack)), (4, vec!["cat".to_owned(), "dog".to_owned(), "owl".to_owned()]));
+}
+
+#[test]
+fn an_image_folder_of_datasets_has_the_images_of_its_table() {
+    let (folder, _) = sources();
+    assert_told(
+        &folder,
+        "imagefolder",
+        &["read the images in 'metadata.jsonl', and ignored 1 other image of the folder ('extra.png')"],
+    );
+    let pack = convert(&folder, "imagefolder", &[]);
+    let texts: Vec<String> = items(&pack, "text").into_iter().map(|text| String::from_utf8(text).unwrap()).collect();
+    assert_eq!(texts, (0..12).map(|n| format!("picture {n}")).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_explanation_has_the_reason_and_the_option_that_decides_otherwise() {
+    let (folder, _) = sources();
+    for (source, words) in [
+        (
+            "imagefolder",
+            "why      format: a table beside the images describes them; instead: --from image-folder: the folder itself",
+        ),
+        (
+            "written/flags.csv",
+            "why      label: the label of a row is the column that has a 1: 'cat', 'dog', 'owl'; instead: --label-key NAME",
+        ),
+        (
+            "written/photo.csv",
+            "why      image: image paths are read from 'photo', because its cells are names of image files; instead: --image-key NAME",
+        ),
+        (
+            "written/ham.csv",
+            "why      label: labels are read from 'dx', because of its name; instead: --label-key NAME",
+        ),
+    ] {
+        let ran = folder.packds(&["convert", source, "no.pack", "--dry-run", "--explain"]);
+        assert!(ran.stdout.contains(words), "{source}: {ran:?}");
+    }
+}

@@ -4,6 +4,7 @@
 
 mod archive;
 mod arrays;
+mod downloads;
 mod folders;
 mod hdf5;
 mod image_folder;

@@ -15,9 +15,9 @@ use crate::error::ConvertError;
 
 /// The column of the texts.
 const NAME: &str = "caption";
-/// Number of images checked first. A folder without text files costs no more than that.
-const MAX_FIRST: usize = 100;
-/// Maximum size of a caption, in bytes.
+/// Number of images checked first. A folder without such files costs no more than that.
+pub(super) const MAX_FIRST: usize = 100;
+/// Maximum size of a caption or an object, in bytes.
 const MAX_BYTES: u64 = 1 << 16;
 /// Minimum count of numbers on the line of a box: a class, a centre and a size.
 const BOX_NUMBERS: usize = 5;
@@ -53,7 +53,8 @@ pub(super) fn add(listing: &mut Listing) -> Result<(), ConvertError> {
     Ok(())
 }
 
-fn are_nearly_all(n: usize, all: usize) -> bool {
+/// Whether nearly all of the images have a file beside them.
+pub(super) fn are_nearly_all(n: usize, all: usize) -> bool {
     n > 0 && 10 * n >= 9 * all
 }
 
@@ -64,16 +65,19 @@ fn text_path(listing: &Listing, idx: usize) -> std::path::PathBuf {
     path.with_file_name(as_path(&name))
 }
 
-/// The content of a text file that is not too long; none if there is no such file.
-fn text_at(path: &Path) -> Result<Option<String>, ConvertError> {
+/// The content of a file that is not too long; none if there is no such file.
+pub(super) fn short_file(path: &Path) -> Result<Option<Vec<u8>>, ConvertError> {
     let mut bytes = Vec::new();
     match open_regular(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes)) {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::IsADirectory) => return Ok(None),
         read => read.map_err(ConvertError::io(path))?,
     };
-    if to_u64(bytes.len()) > MAX_BYTES {
-        return Ok(None);
-    }
+    Ok((to_u64(bytes.len()) <= MAX_BYTES).then_some(bytes))
+}
+
+/// The content of a text file that is not too long; none if there is no such file.
+fn text_at(path: &Path) -> Result<Option<String>, ConvertError> {
+    let Some(bytes) = short_file(path)? else { return Ok(None) };
     let not_text = |_| {
         let hint = format!("save it as UTF-8; {} and ignores the text files", as_classes());
         ConvertError::contradictory(path, "", "this caption is not UTF-8", hint)

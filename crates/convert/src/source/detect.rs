@@ -1,5 +1,6 @@
 //! Detects the format of a source: by its first bytes, by the content of a folder, and otherwise by name.
 
+use std::collections::HashSet;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
@@ -164,7 +165,7 @@ pub(super) fn holds(folder: &Path, format: DataFormat) -> bool {
 }
 
 /// The visible names in a folder, up to the limit; empty if it cannot be listed.
-fn names_in(folder: &Path) -> Vec<String> {
+pub(super) fn names_in(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.take(MAX_ENTRIES).map(|entry| entry.file_name());
     let names = names.filter_map(|name| name.into_string().ok());
@@ -188,8 +189,10 @@ fn of_folder(folder: &Path) -> Result<Option<DataFormat>, ConvertError> {
 fn only_set(folder: &Path, format: DataFormat) -> Result<DataFormat, ConvertError> {
     let mut names = names_in(folder);
     names.sort();
+    let tables = tables_of_tars(&names);
+    let format = if tables.is_empty() { format } else { DataFormat::WebDataset };
     let of = |name: &String| Some((of_set(name)?, name.clone()));
-    let sets: Vec<_> = names.iter().filter_map(of).collect();
+    let sets: Vec<_> = names.iter().filter(|name| !tables.contains(name)).filter_map(of).collect();
     let own = sets.iter().find(|(found, _)| *found == format);
     let other = sets.iter().find(|(found, _)| *found != format);
     let (Some((_, own)), Some((second, other))) = (own, other) else {
@@ -198,6 +201,16 @@ fn only_set(folder: &Path, format: DataFormat) -> Result<DataFormat, ConvertErro
     let reason = format!("the files have different formats: '{own}' is {format}, '{other}' is {second}");
     let hint = format!("choose with {} or {}, or pass the files", FROM.with(format.name()), FROM.with(second.name()));
     Err(ConvertError::contradictory(folder, "", reason, hint))
+}
+
+/// The Parquet files, if each is named like a tar file beside it. img2dataset writes the samples to the tar file, and a description
+/// of each to the Parquet file.
+pub(super) fn tables_of_tars(names: &[String]) -> Vec<&String> {
+    let is_of = |name: &&String, format| of_set(name) == Some(format);
+    let stem = |name: &String| name.split('.').next().unwrap_or_default().to_owned();
+    let tars: HashSet<String> = names.iter().filter(|name| is_of(name, DataFormat::WebDataset)).map(stem).collect();
+    let tables: Vec<&String> = names.iter().filter(|name| is_of(name, DataFormat::Parquet)).collect();
+    if tables.iter().all(|name| tars.contains(&stem(name))) { tables } else { Vec::new() }
 }
 
 /// The format indicated by the files directly in a folder.

@@ -399,7 +399,7 @@ fn check_names(listing: &Listing, source: &Path) -> Result<(), ConvertError> {
 }
 
 /// Renames fields that collide with the pack's names for images, labels and masks.
-fn rename_taken(listing: &mut Listing) {
+pub(super) fn rename_taken(listing: &mut Listing) {
     let taken = [
         ("image", true),
         ("label", listing.has_labels()),

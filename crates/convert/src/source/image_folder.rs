@@ -2,6 +2,7 @@
 //!
 //! Splits are only detected here; `split` handles them.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::{
@@ -10,10 +11,11 @@ use super::{
     captions, class_names,
     detect::{data_set_in, of_set},
     directory::{Directory, Identity},
+    json_files,
     layout::{Layout, Pair, inside},
     listing::{Labels, Listing, SourceKind},
     lists, mask_colors, mistaken, name_words, nested, pairs,
-    paths::{as_path, lossy},
+    paths::{as_path, joined, lossy},
     rows::RowForm,
     split, twins,
     unread::join_other_files,
@@ -186,11 +188,13 @@ pub(super) fn list_opened(
 ) -> Result<Listing, ConvertError> {
     let Opened { root, files, mut top, layout, wrapper, beside_it, hidden, beside: told, manifest } = opened;
     let has_only_classes = has_only_classes(&root, options)?;
-    let manifest = manifest.filter(|_| !has_only_classes);
+    let mut manifest = manifest.filter(|_| !has_only_classes);
+    let mut pair_of = None;
     let mut listing = match layout {
         Layout::Pairs(pair) => {
             let mut listing = pairs::list(&root, &pair, files)?;
-            note_beside(&mut listing, &top, &pair);
+            note_beside(&mut listing, (&root, files), &top, &pair)?;
+            pair_of = Some(pair);
             listing
         }
         Layout::PairsInEach(pair) => {
@@ -201,37 +205,34 @@ pub(super) fn list_opened(
             if let Some(table) = manifest.as_deref().filter(|file| RowForm::from_path(as_path(file)).is_some()) {
                 mistaken::refuse_parts(&root, &top.subdirectories, table)?;
             }
-            list_scanned((&root, files), top, all_classes, options.jobs)?
+            let parts = if has_only_classes { None } else { mistaken::numbered_parts(&top) };
+            let listing = list_scanned((&root, files), top, all_classes, options.jobs)?;
+            match parts {
+                None => listing,
+                Some(parts) => {
+                    // The files beside the parts do not have the labels.
+                    manifest = None;
+                    as_one(listing, parts)
+                }
+            }
         }
     };
     if !has_only_classes && listing.masks.is_none() {
         pairs::split_masks(&mut listing);
     }
     mask_colors::find(&mut listing)?;
+    if options.masks.is_none() && listing.mask_colors.is_none() {
+        pairs::refuse_colors(&listing, pair_of.as_ref())?;
+    }
     if !has_only_classes && listing.masks.is_none() {
         nested::refuse_masks(&listing)?;
         let twins = twins::find(&listing)?;
         listing.warnings.extend(twins);
-        let parts = nested::find_parts(&listing);
-        listing.warnings.extend(parts);
+        let bands = nested::find_bands(&listing);
+        listing.warnings.extend(bands);
     }
     if !has_only_classes {
-        captions::add(&mut listing)?;
-        let may_be_labels =
-            |warning: &Warning| !matches!(warning, Warning::OtherFiles { .. } | Warning::FoldersBesideWrapper { .. });
-        if manifest.is_none() && !told.iter().any(may_be_labels) {
-            listing.warnings.extend(name_words::find(&listing));
-        }
-    }
-    if !has_only_classes {
-        // The hint for a file of labels replaces that for files of its type.
-        let is_told = |first: &Vec<u8>| {
-            told.iter().any(|warning| matches!(warning, Warning::LabelsUnread { file } if file == first))
-        };
-        listing
-            .warnings
-            .retain(|warning| !matches!(warning, Warning::UnreadType { count: 1, first, .. } if is_told(first)));
-        listing.warnings.extend(told);
+        add_beside(&mut listing, manifest.is_some(), told)?;
     }
     listing.warnings.extend(manifest.map(|file| Warning::ManifestUnread { file }));
     listing.ignored += beside_it;
@@ -253,25 +254,72 @@ fn beside_wrapper(top: &Directory, wrapper: &[u8]) -> Vec<Warning> {
     folders.into_iter().chain(top.other_files()).collect()
 }
 
-/// Reports what is beside the folders of images and masks.
-fn note_beside(listing: &mut Listing, top: &Directory, pair: &Pair) {
-    let is_used =
-        |name: &[u8]| [&pair.images, &pair.masks].iter().any(|path| path.split(|b| *b == b'/').next() == Some(name));
-    let visible = top.subdirectories.iter().filter(|name| !name.starts_with(b"."));
-    let (used, others): (Vec<&Vec<u8>>, Vec<&Vec<u8>>) = visible.partition(|name| is_used(name));
+/// The listing of folders that are not classes, with the warning about them.
+fn as_one(mut listing: Listing, parts: Warning) -> Listing {
+    listing.warnings.retain(|warning| !matches!(warning, Warning::EmptyClasses { .. }));
+    listing.warnings.push(parts);
+    Listing { labels: Labels::None, classes: Vec::new(), kind: SourceKind::FlatFolder, ..listing }
+}
+
+/// Adds the files beside the images: captions, objects, labels and class names in other files.
+fn add_beside(listing: &mut Listing, has_manifest: bool, told: Vec<Warning>) -> Result<(), ConvertError> {
+    captions::add(listing)?;
+    json_files::add(listing)?;
+    let may_be_labels =
+        |warning: &Warning| !matches!(warning, Warning::OtherFiles { .. } | Warning::FoldersBesideWrapper { .. });
+    if !has_manifest && !told.iter().any(may_be_labels) {
+        listing.warnings.extend(name_words::find(listing));
+    }
+    // The hint for a file of labels replaces that for files of its type.
+    let is_told =
+        |first: &Vec<u8>| told.iter().any(|warning| matches!(warning, Warning::LabelsUnread { file } if file == first));
+    listing
+        .warnings
+        .retain(|warning| !matches!(warning, Warning::UnreadType { count: 1, first, .. } if is_told(first)));
+    listing.warnings.extend(told);
+    Ok(())
+}
+
+/// Reports what is beside the folders of images and masks, in each folder on the way to them.
+fn note_beside(
+    listing: &mut Listing,
+    (root, files): (&Path, SampleFiles),
+    top: &Directory,
+    pair: &Pair,
+) -> Result<(), ConvertError> {
+    let paths = [pair.images.as_slice(), pair.masks.as_slice()];
+    let first = |path: &[u8]| path.split(|byte| *byte == b'/').next().map(<[u8]>::to_vec);
     // The folders of a split are one level deeper.
-    if used.is_empty() {
-        return;
+    if !paths.iter().any(|path| first(path).is_some_and(|first| top.subdirectories.contains(&first))) {
+        return Ok(());
     }
-    if let Some(first) = others.iter().min() {
-        listing.warnings.push(Warning::FoldersBesidePairs { count: count(others.len()), first: first.to_vec() });
+    let above = |path: &&[u8]| {
+        let ends: Vec<usize> = (0..path.len()).filter(|at| path[*at] == b'/').collect();
+        ends.into_iter().map(|end| path[..end].to_vec()).collect::<Vec<_>>()
+    };
+    // Masks may be in the folder of images.
+    let is_read = |folder: &Vec<u8>| paths.iter().any(|path| folder.starts_with(path));
+    let inner: BTreeSet<Vec<u8>> = paths.iter().flat_map(above).filter(|folder| !is_read(folder)).collect();
+    let (mut folders, mut images) = (Tally::default(), Tally::default());
+    let mut note = |path: &[u8], directory: &Directory| {
+        let is_used = |folder: &[u8]| paths.iter().any(|path| *path == folder) || inner.contains(folder);
+        let visible = directory.subdirectories.iter().filter(|name| !name.starts_with(b"."));
+        let mut others: Vec<Vec<u8>> = visible.map(|name| joined(path, name)).collect();
+        others.sort_unstable();
+        others.iter().filter(|folder| !is_used(folder)).for_each(|folder| folders.add(folder));
+        let mut names: Vec<&[u8]> = directory.sample_names().collect();
+        names.sort_unstable();
+        names.into_iter().for_each(|name| images.add(&joined(path, name)));
+        listing.ignored += count(directory.n_others());
+    };
+    note(b"", top);
+    for folder in &inner {
+        note(folder, &Directory::scan(root, folder, files)?);
     }
-    if let Some(first) = top.sample_names().min() {
-        let count = count(top.sample_names().count());
-        listing.warnings.push(Warning::FilesBesidePairs { count, first: first.to_vec() });
-    }
-    listing.ignored += count(top.n_others());
+    listing.warnings.extend(folders.warning(|count, first| Warning::FoldersBesidePairs { count, first }));
+    listing.warnings.extend(images.warning(|count, first| Warning::FilesBesidePairs { count, first }));
     listing.warnings.extend(top.other_files());
+    Ok(())
 }
 
 fn list_scanned(

@@ -1,14 +1,19 @@
 //! A table beside images that have no labels of their own: `train.csv` beside `train/` and `test/`, `metadata.jsonl` in a split.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::ListOptions;
+use super::candidate::SampleFiles;
+use super::directory::Identity;
 use super::image_folder::is_submission;
 use super::listing::Listing;
 use super::manifest;
 use super::paths::as_path;
+use super::root::without_dots;
 use super::rows::RowForm;
-use super::warning::Warning;
+use super::walk::Found;
+use super::warning::{Tally, Warning};
 use crate::error::ConvertError;
 
 /// Reads the table instead of the folder, if the folder has no labels or only splits, and the table has labels for files that exist.
@@ -24,8 +29,38 @@ pub(super) fn instead(folder: &Path, found: &Result<Listing, ConvertError>, opti
     if !is_meant || !listing.faults.is_empty() {
         return None;
     }
-    listing.warnings.insert(0, Warning::TableRead { file });
+    let others = note_others(folder, &table, &mut listing).ok()?;
+    listing.warnings.insert(0, Warning::TableRead { file, count: others.count, first: others.first });
     Some(listing)
+}
+
+/// Counts the images of the folder that the table does not name, and its other files.
+fn note_others(folder: &Path, table: &Path, listing: &mut Listing) -> Result<Tally, ConvertError> {
+    let mut found = Found::default();
+    // The folder itself is walked, so nothing is above it.
+    found.add_class((folder, Identity::default()), b"", 0, SampleFiles::Images)?;
+    let file = |path: &[u8]| without_dots(&listing.root().join(as_path(path)));
+    let mut named: HashSet<Option<Vec<u8>>> = HashSet::with_capacity(listing.len());
+    let mut path = Vec::new();
+    for idx in 0..listing.len() {
+        path.clear();
+        listing.path_into(idx, &mut path);
+        named.insert(file(&path));
+        path.clear();
+        if listing.mask_path_into(idx, &mut path).is_some() {
+            named.insert(file(&path));
+        }
+    }
+    let mut others = Tally::default();
+    for idx in 0..found.paths.len() {
+        let path = found.paths.path(idx);
+        if !named.contains(&without_dots(&folder.join(as_path(&path)))) {
+            others.add(&path);
+        }
+    }
+    listing.warnings.extend(found.oddities.into_warnings());
+    listing.ignored += found.ignored - u64::from(found.ignored > 0 && table.parent() == Some(folder));
+    Ok(others)
 }
 
 /// The table that the folder's listing or error names.

@@ -430,6 +430,7 @@ fn refuse_annotated(
         let contents = Contents::below((root, files), annotations)?;
         let images = find(&IMAGE_FOLDERS).or_else(others);
         if let (Some(images), true) = (images, !contents.images && (contents.json || contents.xml)) {
+            refuse_captions((root, files), folders, (annotations, images))?;
             let what = if contents.json { "a COCO dataset with boxes" } else { "a dataset with boxes" };
             return refused(&format!("{what} in {}", String::from_utf8_lossy(annotations)), images, None);
         }
@@ -451,6 +452,34 @@ fn refuse_annotated(
         return Err(ConvertError::unsupported(root, "", reason, hint));
     }
     Ok(())
+}
+
+/// Refuses COCO's captions, in files such as `captions_train2017.json` for the images in `train2017`, if there are no other annotations.
+fn refuse_captions(
+    (root, files): (&Path, SampleFiles),
+    folders: &[&[u8]],
+    (annotations, images): (&[u8], &[u8]),
+) -> Result<(), ConvertError> {
+    let directory = Directory::scan(root, annotations, files)?;
+    let mut lists: Vec<&[u8]> = directory.names().filter(|name| name.ends_with(b".json")).collect();
+    // The one for training comes first.
+    lists.sort_unstable_by_key(|name| (!name.windows(5).any(|word| word == b"train"), *name));
+    let (Some(first), true) = (lists.first(), lists.iter().all(|name| name.starts_with(b"captions"))) else {
+        return Ok(());
+    };
+    let own = folders.iter().find(|folder| stem(first).ends_with(folder));
+    let images = inside(root, own.unwrap_or(&images));
+    let list = inside(root, &joined(annotations, first));
+    let reason = format!(
+        "this is a COCO dataset with captions in {}, which packds reads only from a table beside the images",
+        lossy(annotations)
+    );
+    let hint = format!(
+        "to write the table, run in Python: import json; c = json.load(open({list:?})); t = {{}}; [t.setdefault(a[\"image_id\"], []).append(a[\"caption\"]) for a in c[\"annotations\"]]; open({:?}, \"w\").writelines(json.dumps({{\"file_name\": i[\"file_name\"], \"captions\": t.get(i[\"id\"], [])}}) + \"\\n\" for i in c[\"images\"]); then pass {} as the source; to pack only the images, pass that folder without the table",
+        images.join("metadata.jsonl"),
+        images.display()
+    );
+    Err(ConvertError::unsupported(root, "", reason, hint))
 }
 
 /// Refuses a folder with a text file for each image in the folder of images. Other text files are lists.

@@ -28,17 +28,15 @@ const ALIKE: f64 = 0.5;
 pub(super) struct Look {
     /// Whether it may be a mask: it has a palette, or one channel of at most 8 bits.
     pub(super) is_mask: bool,
-    /// Whether its pixels are colours.
+    /// Whether it has several channels, unlike any mask.
     pub(super) is_color: bool,
 }
 
 /// Inspects an image file. None if the header cannot be read.
 pub(super) fn look_at(path: &Path) -> Option<Look> {
     let info = probe(&bytes(path, HEAD_BYTES)?).ok()?;
-    Some(Look {
-        is_mask: (info.palette || info.channels == 1) && info.bit_depth <= 8,
-        is_color: !info.palette && info.channels >= 3,
-    })
+    let is_color = !info.palette && info.channels > 1;
+    Some(Look { is_mask: !is_color && info.bit_depth <= 8, is_color })
 }
 
 /// Whether most pixels of an image have one of a few gray levels, as in a mask.

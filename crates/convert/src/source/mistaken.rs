@@ -2,10 +2,15 @@
 //!
 //! `layout` decides what a folder is. `twins` looks at the names of the files.
 
+use std::collections::HashSet;
 use std::path::Path;
 
+use packds_system::to_u64;
+
+use super::directory::Directory;
 use super::layout::Pair;
 use super::paths::{as_path, lossy};
+use super::warning::Warning;
 use crate::error::ConvertError;
 use crate::opt::{FROM, IMAGES};
 
@@ -51,6 +56,19 @@ pub(super) fn refuse_named(root: &Path, folders: &[&[u8]]) -> Result<(), Convert
         }
     }
     Ok(())
+}
+
+/// The warning about folders that are parts of one dataset, because each has a file of its name beside it: `00000.parquet` or
+/// `00000_stats.json` beside `00000`, as img2dataset writes them.
+pub(super) fn numbered_parts(top: &Directory) -> Option<Warning> {
+    let names: HashSet<&[u8]> = top.names().collect();
+    let is_part = |folder: &&Vec<u8>| {
+        let beside = |end: &str| names.contains([folder, end.as_bytes()].concat().as_slice());
+        folder.iter().all(u8::is_ascii_digit) && (beside(".parquet") || beside("_stats.json"))
+    };
+    let first = top.subdirectories.iter().min()?.clone();
+    let count = to_u64(top.subdirectories.len());
+    top.subdirectories.iter().all(|folder| is_part(&folder)).then_some(Warning::NumberedParts { count, first })
 }
 
 /// Refuses folders whose names differ only in a number, such as `images_001` and `images_002`, beside a table.

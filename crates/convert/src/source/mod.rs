@@ -44,6 +44,7 @@ pub(crate) mod hdf5;
 mod image_folder;
 mod indicators;
 mod joined;
+mod json_files;
 mod json_rows;
 mod key_split;
 mod label_fields;

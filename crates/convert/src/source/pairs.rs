@@ -12,13 +12,13 @@ use super::doubles::{Doubles, marked};
 use super::image_folder::known_metadata;
 use super::layout::{Pair, inside};
 use super::listing::{Fault, Faults, Labels, Listing, Masks, SourceKind};
-use super::look::look_at;
-use super::mistaken::as_classes;
+use super::look::{MAX_LOOKED, look_at};
+use super::mistaken::{as_classes, way_out};
 use super::paths::{FileTable, PathTable, joined, lossy, stem};
 use super::walk::{Found, count};
 use super::warning::{Tally, Warning};
 use crate::error::ConvertError;
-use crate::opt::{IMAGES, MASKS};
+use crate::opt::{FROM, IMAGES, MASKS};
 
 /// What usually follows the image's name in a mask's name.
 const MASK_SUFFIXES: [&[u8]; 17] = [
@@ -134,6 +134,27 @@ pub(super) fn list_each(
     Ok(listing)
 }
 
+/// Refuses masks that were found by the names of folders or files, if they are colour images. `pair` names the folders.
+pub(super) fn refuse_colors(listing: &Listing, pair: Option<&Pair>) -> Result<(), ConvertError> {
+    let mask = |idx| {
+        let mut path = Vec::new();
+        listing.mask_path_into(idx, &mut path).map(|_| path)
+    };
+    let with_mask = (0..listing.len()).filter(|idx| !listing.faults.contains_key(idx));
+    let masks: Vec<Vec<u8>> = with_mask.take(MAX_LOOKED).filter_map(mask).collect();
+    let is_color = |mask: &Vec<u8>| look_at(&inside(&listing.root, mask)).is_some_and(|look| look.is_color);
+    let (Some(first), true) = (masks.first(), masks.iter().all(is_color)) else { return Ok(()) };
+    let reason = format!("'{}' is named like a mask, but is a colour image: a mask has one channel", lossy(first));
+    let alone = match pair {
+        Some(pair) => way_out(&lossy(pair.images.split(|byte| *byte == b'/').next().unwrap_or_default())),
+        None => format!("{} reads every file as an image", FROM.with("image-folder")),
+    };
+    let hint = format!(
+        "if its colours are classes, write a table 'class_dict.csv' with the columns name,r,g,b beside the masks; {alone}"
+    );
+    Err(ConvertError::contradictory(&listing.root, "", reason, hint))
+}
+
 /// What to do with several masks of one image.
 const MERGE_MASKS: &str = "merge the masks of each image into one file; to merge them in Python, run: Image.fromarray(numpy.max([numpy.array(Image.open(m)) for m in masks], axis=0)).save(merged)";
 
@@ -193,7 +214,7 @@ impl Both {
             metadata: known_metadata(root)?,
             faults,
             warnings,
-            ignored: self.images.ignored,
+            ignored: self.images.ignored + self.masks.ignored,
             ..Listing::of_files(SourceKind::PairedFolders, root, self.images.paths, self.images.bytes)
         })
     }

@@ -6,6 +6,7 @@ use super::ListOptions;
 use super::listing::{Labels, Listing, SourceKind};
 use super::paths::lossy;
 use super::roles::LABEL_NAMES;
+use super::warning::Warning;
 use crate::opt::{
     FROM, IMAGE_KEY, IMAGES, LABEL_KEY, MANY_SAMPLES_PER_FILE, MASK_KEY, MASKS, ONE_SAMPLE_PER_FILE, SPLIT,
 };
@@ -75,62 +76,118 @@ impl Reading {
 }
 
 fn decisions(listing: &Listing, options: &ListOptions) -> Vec<Decision> {
-    let decided = |what, because: String, instead: String| Decision { what, because, instead };
-    let is_folder =
-        matches!(listing.kind(), SourceKind::ImageFolder | SourceKind::FlatFolder | SourceKind::PairedFolders);
     let mut all = vec![format_decision(listing, options)];
     all.extend(sample_decision(listing, options));
-    if let SourceKind::ImageFolder | SourceKind::FlatFolder = listing.kind() {
-        let because = match listing.has_masks() {
-            true => "the other files beside the images are their masks",
-            false => "no folder has a usual name for masks or splits",
-        };
-        let because = because.to_owned();
-        let instead = format!("{} with {MASKS} for image and mask pairs, {SPLIT} for one split", IMAGES.with("DIR"));
-        all.push(decided("image", because, instead));
-    } else if !matches!(listing.kind(), SourceKind::PairedFolders | SourceKind::SampleFiles(_)) {
-        let because = match &options.image_key {
-            Some(key) => format!("you chose '{key}'"),
-            None => "a field has a usual name for images".to_owned(),
-        };
-        all.push(decided("image", because, IMAGE_KEY.with("NAME").to_string()));
-    }
+    all.extend(image_decision(listing, options));
+    all.push(label_decision(listing, options));
+    all.extend(mask_decision(listing, options));
+    all
+}
+
+fn is_folder(listing: &Listing) -> bool {
+    matches!(listing.kind(), SourceKind::ImageFolder | SourceKind::FlatFolder | SourceKind::PairedFolders)
+}
+
+/// The warning that gives the reason for a decision.
+fn reason(listing: &Listing, is_one: fn(&Warning) -> bool) -> Option<String> {
+    listing.warnings().iter().find(|warning| is_one(warning)).map(ToString::to_string)
+}
+
+fn image_decision(listing: &Listing, options: &ListOptions) -> Option<Decision> {
+    let images = IMAGES.with("DIR");
+    let (because, instead) = match listing.kind() {
+        SourceKind::SampleFiles(_) => return None,
+        SourceKind::PairedFolders => {
+            let because = match &options.masks {
+                Some(_) => "you chose the folder of masks",
+                None => "the names of the folders are usual for images and masks",
+            };
+            (because.to_owned(), format!("{images} without {MASKS} for images alone, both for other folders"))
+        }
+        SourceKind::ImageFolder | SourceKind::FlatFolder => {
+            let because = match listing.has_masks() {
+                true => "the other files beside the images are their masks",
+                false => "no folder has a usual name for masks or splits",
+            };
+            (because.to_owned(), format!("{images} with {MASKS} for image and mask pairs, {SPLIT} for one split"))
+        }
+        _ => {
+            let told = reason(listing, |warning| matches!(warning, Warning::PathColumn { .. }));
+            let because = match (&options.image_key, told) {
+                (Some(key), _) => format!("you chose '{key}'"),
+                (None, Some(told)) => told,
+                (None, None) => "a field has a usual name for images".to_owned(),
+            };
+            (because, IMAGE_KEY.with("NAME").to_string())
+        }
+    };
+    Some(Decision { what: "image", because, instead })
+}
+
+fn label_decision(listing: &Listing, options: &ListOptions) -> Decision {
+    let is_reason = |warning: &Warning| {
+        matches!(
+            warning,
+            Warning::LabelColumn { .. }
+                | Warning::OnlyOtherColumn { .. }
+                | Warning::Indicators { .. }
+                | Warning::FolderLabels { .. }
+                | Warning::RestOfLine { .. }
+                | Warning::FoldersInTar { .. }
+                | Warning::TarClasses { .. }
+        )
+    };
+    let has_parts = reason(listing, |warning| matches!(warning, Warning::NumberedParts { .. })).is_some();
     let because = match (&listing.labels, &options.label_key) {
         (_, Some(key)) => format!("you chose '{key}'"),
         (Labels::ByDirectory(_), None) => "each folder with images is a class".to_owned(),
         _ if has_class_folders(listing) => "each folder with files is a class".to_owned(),
-        (Labels::PerSample(_) | Labels::Lists(_), None) => "a field has a usual name for labels".to_owned(),
-        (Labels::None, None) if is_folder => "there are no class folders".to_owned(),
+        (Labels::PerSample(_) | Labels::Lists(_), None) => {
+            reason(listing, is_reason).unwrap_or_else(|| "a field has a usual name for labels".to_owned())
+        }
+        (Labels::None, None) if has_parts => "the folders are parts of one dataset, not classes".to_owned(),
+        (Labels::None, None) if is_folder(listing) => "there are no class folders".to_owned(),
         (Labels::None, None) => {
             format!("there are no class folders, and no field has one of the names {}", LABEL_NAMES.join(", "))
         }
     };
-    let instead = match is_folder {
+    let instead = match is_folder(listing) {
+        true if has_parts => format!("{}: every folder is a class", FROM.with("image-folder")),
         // A folder has no fields.
         true => "a CSV file with the columns 'path' and 'label' as the source".to_owned(),
         false => LABEL_KEY.with("NAME").to_string(),
     };
-    all.push(decided("label", because, instead));
-    if listing.has_masks() {
-        let because = match &options.mask_key {
-            Some(key) => format!("you chose '{key}'"),
-            None if listing.kind() == SourceKind::PairedFolders => {
-                "the files in the folder have the same names as the images".to_owned()
-            }
-            None if is_folder => "the files beside the images have the same names".to_owned(),
-            None => "a field has a usual name for masks".to_owned(),
-        };
-        let instead = match listing.kind() {
-            SourceKind::PairedFolders => format!("{}: every folder is a class", FROM.with("image-folder")),
-            _ if is_folder => format!("{}: every file is an image", FROM.with("image-folder")),
-            _ => MASK_KEY.with("NAME").to_string(),
-        };
-        all.push(decided("mask", because, instead));
+    Decision { what: "label", because, instead }
+}
+
+fn mask_decision(listing: &Listing, options: &ListOptions) -> Option<Decision> {
+    if !listing.has_masks() {
+        return None;
     }
-    all
+    let told = reason(listing, |warning| matches!(warning, Warning::MaskColumn { .. }));
+    let because = match (&options.mask_key, told) {
+        (Some(key), _) => format!("you chose '{key}'"),
+        (None, Some(told)) => told,
+        (None, None) if listing.kind() == SourceKind::PairedFolders => {
+            "the files in the folder have the same names as the images".to_owned()
+        }
+        (None, None) if is_folder(listing) => "the files beside the images have the same names".to_owned(),
+        (None, None) => "a field has a usual name for masks".to_owned(),
+    };
+    let instead = match listing.kind() {
+        SourceKind::PairedFolders => format!("{}: every folder is a class", FROM.with("image-folder")),
+        _ if is_folder(listing) => format!("{}: every file is an image", FROM.with("image-folder")),
+        _ => MASK_KEY.with("NAME").to_string(),
+    };
+    Some(Decision { what: "mask", because, instead })
 }
 
 fn format_decision(listing: &Listing, options: &ListOptions) -> Decision {
+    if reason(listing, |warning| matches!(warning, Warning::TableRead { .. })).is_some() {
+        let because = "a table beside the images describes them".to_owned();
+        let instead = format!("{}: the folder itself", FROM.with("image-folder"));
+        return Decision { what: "format", because, instead };
+    }
     let because = match (options.from, listing.kind()) {
         (Some(_), _) => "you chose it".to_owned(),
         (None, SourceKind::ImageFolder | SourceKind::FlatFolder | SourceKind::PairedFolders) => {

@@ -210,11 +210,6 @@ pub enum Warning {
         /// The first case.
         first: Vec<u8>,
     },
-    /// All classes are folders with numbers of equal length as names, such as `00000`.
-    NumberedFolders {
-        /// The first folder.
-        first: Vec<u8>,
-    },
     /// The files of each class have the name of their folder and the same ends, such as `a/a_B01.tif`, `a/a_B02.tif`.
     SampleFolders {
         /// The first folder.
@@ -548,6 +543,40 @@ pub enum Warning {
     TableRead {
         /// Its name.
         file: Vec<u8>,
+        /// Number of ignored images: those in the folder that the table does not name.
+        count: u64,
+        /// The first ignored image.
+        first: Vec<u8>,
+    },
+    /// Ignored Parquet files that are named like tar files.
+    TablesOfTars {
+        /// Number of cases.
+        count: u64,
+        /// The first case.
+        first: Vec<u8>,
+    },
+    /// Folders that are parts of one dataset, because a file beside each has its name; not used as classes.
+    NumberedParts {
+        /// Number of cases.
+        count: u64,
+        /// The first case.
+        first: Vec<u8>,
+    },
+    /// The values in the `.json` files beside the images are packed as fields.
+    JsonFields {
+        /// The fields.
+        fields: Vec<String>,
+        /// The field with a usual name of labels, if there are no labels.
+        label: Option<String>,
+        /// Number of images without such values.
+        missing: u64,
+    },
+    /// Ignored `.json` files beside the images.
+    JsonUnread {
+        /// Number of cases.
+        count: u64,
+        /// The first case.
+        first: Vec<u8>,
     },
     /// The source has one split, which is read.
     OnlySplit {

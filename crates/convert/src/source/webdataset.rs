@@ -18,6 +18,7 @@ use super::ListOptions;
 use super::candidate::{SNIFFED_BYTES, is_image_bytes};
 use super::column::SourceColumn;
 use super::compressed::Compression;
+use super::detect::{names_in, tables_of_tars};
 use super::found::{Found, FoundLabels, LabelValues, Names};
 use super::gather::{Gathered, Gathering, Item, Raw, shown};
 use super::listing::Faults;
@@ -579,6 +580,7 @@ impl<'a> Samples<'a> {
         let open_ended = std::mem::take(&mut self.open_ended);
         let open_ended = open_ended.warning(|count, first| Warning::OpenEndedTars { count, first });
         let mut warnings: Vec<Warning> = refused.into_iter().chain(undecoded).chain(open_ended).collect();
+        warnings.extend(tables_beside(part));
         let metadata = self.metadata.take().map(|bytes| Metadata::parse(&String::from_utf8_lossy(&bytes)));
         let metadata = readable(metadata, &mut warnings);
         let mut options = options.clone();
@@ -704,6 +706,15 @@ impl ShardFile<'_> {
 /// The bytes of a member as JSON.
 fn json(raw: &Raw<'_>) -> Result<Value, ConvertError> {
     serde_json::from_str(&raw.text()?).map_err(|e| raw.wrong(format!("expected JSON: {e}")))
+}
+
+/// The warning about Parquet files that are named like the tar files beside them.
+fn tables_beside(part: &Shards) -> Option<Warning> {
+    let mut names = names_in(&part.root);
+    names.sort();
+    let tables = tables_of_tars(&names);
+    let first = tables.first()?.as_bytes().to_vec();
+    Some(Warning::TablesOfTars { count: to_u64(tables.len()), first })
 }
 
 /// The class names in a file such as `classes.txt` next to the shards, one per line.

@@ -5,6 +5,7 @@ use std::fmt;
 use packds_system::counted;
 
 use super::layout::WRITE_LABELS;
+use super::mistaken::as_classes;
 use super::unread::Unread;
 use super::warning::Warning;
 use crate::error::quoted;
@@ -38,6 +39,14 @@ impl Warning {
             Self::HiddenFolders { count, first } => ignored(count, "hidden folder", "", first),
             Self::UnreadableFiles { count, first } => ignored(count, "unreadable file", "", first),
             Self::OtherArrays { count, first } => ignored(count, "array", " without an item for each image", first),
+            Self::TablesOfTars { count, first } => Counted {
+                why: ": the tar files of the same names have the samples",
+                ..ignored(count, "Parquet file", "", first)
+            },
+            Self::JsonUnread { count, first } => Counted {
+                why: ": expected an object of at most 64 KiB for nearly every image",
+                ..ignored(count, ".json file", " beside the images", first)
+            },
             Self::Pickles { count, first } => {
                 Counted { why: ": pickles are never run", ..ignored(count, "pickle", "", first) }
             }
@@ -58,6 +67,10 @@ impl Warning {
                 let why = ": there are masks beside the images";
                 let rest = either(count, " of the images as a class", " of the images as classes");
                 ("did not use", count, "subfolder", rest, first, why)
+            }
+            Self::NumberedParts { count, first } => {
+                let why = ": a file beside each has the name of the folder, as img2dataset writes it";
+                ("did not use", count, "folder", either(count, " as a class", " as classes"), first, why)
             }
             Self::OpenEndedTars { count, first } => {
                 ("found", count, "tar file", " without an end marker", first, ": the end of the data may be missing")
@@ -95,10 +108,15 @@ struct Counted<'a> {
 
 impl fmt::Display for Counted<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let label = if self.count == 1 { "" } else { "first: " };
-        let first = String::from_utf8_lossy(self.first);
-        write!(out, "{} {}{} ({label}'{first}'){}", self.verb, counted(self.count, self.noun), self.rest, self.why)
+        let (verb, cases) = (self.verb, counted(self.count, self.noun));
+        write!(out, "{verb} {cases}{}{}{}", self.rest, first_of(self.count, self.first), self.why)
     }
+}
+
+/// The first of several cases, in brackets.
+fn first_of(count: u64, first: &[u8]) -> String {
+    let label = if count == 1 { "" } else { "first: " };
+    format!(" ({label}'{}')", String::from_utf8_lossy(first))
 }
 
 impl fmt::Display for Warning {
@@ -116,19 +134,6 @@ impl fmt::Display for Warning {
             Self::ManifestUnread { file } => {
                 let file = text(file);
                 write!(out, "'{file}' was not read: if it has labels or other fields, pass it as the source")
-            }
-            Self::Captions { missing: 0 } => out.write_str("the .txt files beside the images are packed as 'caption'"),
-            Self::Captions { missing } => write!(
-                out,
-                "the .txt files beside the images are packed as 'caption', which is empty for {} without such a file",
-                counted(*missing, "image")
-            ),
-            Self::BoxesUnread { count } => {
-                write!(
-                    out,
-                    "ignored {} beside the images: bounding boxes in YOLO format are not packed",
-                    counted(*count, ".txt file")
-                )
             }
             Self::Wrapper { folder } => write!(out, "read from '{}', the only subfolder with images", text(folder)),
             Self::BadMetadata { reason } => write!(out, "ignored the metadata of the original pack: {reason}"),
@@ -165,11 +170,6 @@ impl fmt::Display for Warning {
                 write!(out, "no labels found: to use '{key}' inside '{field}', add {}", LABEL_KEY.with(key))
             }
             Self::UnreadType { name, count, first } => fmt_unread(out, name, *count, first),
-            Self::NumberedFolders { first } => write!(
-                out,
-                "the labels are the folders, whose names are numbers ('{}'); if they only divide the files, move the images into one folder",
-                text(first)
-            ),
             Self::SampleFolders { first, count } => write!(
                 out,
                 "each folder is a class, but its files look like one sample: '{}' has {count} files with its own name; to pack one sample per folder, merge its files, for example into one .npy file",
@@ -188,7 +188,7 @@ impl fmt::Display for Warning {
             Self::LabelsMissing { file } => write!(out, "no labels found: the file '{}' is missing", text(file)),
             other => match other.counted() {
                 Some(counted) => write!(out, "{counted}{}", other.way_out()),
-                None => other.fmt_of_files(out),
+                None => other.fmt_beside(out),
             },
         }
     }
@@ -201,7 +201,43 @@ impl Warning {
             Self::NestedClasses { list: Some(list), .. } => {
                 format!("; to read them as classes, convert a list of the images, as written by: {list}")
             }
+            Self::TablesOfTars { .. } => format!("; to read the Parquet files instead, add {}", FROM.with("parquet")),
+            Self::NumberedParts { .. } => format!("; {}", as_classes()),
             _ => String::new(),
+        }
+    }
+
+    /// Writes a warning about text and JSON files beside the images.
+    fn fmt_beside(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Captions { missing: 0 } => out.write_str("the .txt files beside the images are packed as 'caption'"),
+            Self::Captions { missing } => write!(
+                out,
+                "the .txt files beside the images are packed as 'caption', which is empty for {} without such a file",
+                counted(*missing, "image")
+            ),
+            Self::JsonFields { fields, label, missing } => {
+                write!(
+                    out,
+                    "the values in the .json files beside the images are packed as fields: {}",
+                    quoted(fields)
+                )?;
+                if *missing > 0 {
+                    write!(out, "; they are empty for {} without an object", counted(*missing, "image"))?;
+                }
+                match label {
+                    Some(label) => write!(out, "; if '{label}' has the labels, {WRITE_LABELS}"),
+                    None => Ok(()),
+                }
+            }
+            Self::BoxesUnread { count } => {
+                write!(
+                    out,
+                    "ignored {} beside the images: bounding boxes in YOLO format are not packed",
+                    counted(*count, ".txt file")
+                )
+            }
+            _ => self.fmt_of_files(out),
         }
     }
 
@@ -212,9 +248,14 @@ impl Warning {
             Self::CaffeColors => out.write_str(
                 "the channels of Caffe's Datum are packed as they are: Caffe's tools write blue first, and packs declare RGB",
             ),
-            Self::TableRead { file } => {
-                let folder = FROM.with("image-folder");
-                write!(out, "read the images in '{}', and no others; to read the folder instead, add {folder}", text(file))
+            Self::TableRead { file, count, first } => {
+                let (file, folder) = (text(file), FROM.with("image-folder"));
+                write!(out, "read the images in '{file}'")?;
+                if *count > 0 {
+                    let others = counted(*count, "other image");
+                    write!(out, ", and ignored {others} of the folder{}", first_of(*count, first))?;
+                }
+                write!(out, "; to read the folder instead, add {folder}")
             }
             Self::OnlySplit { split } => write!(out, "read the split '{split}', the only one"),
             Self::SameStems { count, one, other } => write!(
@@ -270,6 +311,13 @@ impl Warning {
                     text(path)
                 )
             }
+            Self::NearNames { count, named, path } => write!(
+                out,
+                "found {} by names that differ from the table only in case or Unicode form: '{}' is read from '{}'",
+                counted(*count, "file"),
+                text(named),
+                text(path)
+            ),
             Self::RepeatedImages { column, n_images, n_rows, first } => write!(
                 out,
                 "the {n_rows} rows refer to only {n_images} images in '{column}' (first repeated image: '{}'): each row is packed as a sample",
@@ -318,13 +366,6 @@ impl Warning {
             Self::Indicators { fields } => {
                 write!(out, "the label of a row is the column that has a 1: {}", quoted(fields))
             }
-            Self::NearNames { count, named, path } => write!(
-                out,
-                "found {} by names that differ from the table only in case or Unicode form: '{}' is read from '{}'",
-                counted(*count, "file"),
-                String::from_utf8_lossy(named),
-                String::from_utf8_lossy(path)
-            ),
             Self::OnlyOtherColumn { field } => {
                 write!(out, "labels are read from '{field}', the only column besides the paths")
             }
@@ -440,9 +481,7 @@ impl Warning {
 
 /// Writes the warning about files of a type that is not read.
 fn fmt_unread(out: &mut fmt::Formatter<'_>, name: &str, count: u64, first: &[u8]) -> fmt::Result {
-    let label = if count == 1 { "" } else { "first: " };
-    let first = String::from_utf8_lossy(first);
-    write!(out, "ignored {} of type {name} ({label}'{first}')", counted(count, "file"))?;
+    write!(out, "ignored {} of type {name}{}", counted(count, "file"), first_of(count, first))?;
     Unread::named(name).map_or(Ok(()), |row| write!(out, "; to read them, {}", row.hint))
 }
 

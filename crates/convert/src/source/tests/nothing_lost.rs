@@ -8,7 +8,7 @@ use super::super::roles::{is_label_name, is_mask_name};
 use super::*;
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
-const FOLDERS: [&str; 18] = [
+const FOLDERS: [&str; 19] = [
     "",
     "cat",
     "dog",
@@ -27,8 +27,9 @@ const FOLDERS: [&str; 18] = [
     "trainA",
     "HR",
     "meta",
+    "00000",
 ];
-const FILES: [&str; 12] = [
+const FILES: [&str; 13] = [
     "1.png",
     "2.png",
     "1_mask.png",
@@ -40,14 +41,20 @@ const FILES: [&str; 12] = [
     "._1.png",
     "3.jpg",
     "3.json",
+    "00000.parquet",
     "4.h5",
 ];
 
-fn file() -> impl Strategy<Value = String> {
-    let folder = || prop::sample::select(&FOLDERS[..]);
-    (folder(), folder(), prop::sample::select(&FILES[..])).prop_map(|(outer, inner, name)| {
-        let parts = [outer, inner, name].into_iter().filter(|part| !part.is_empty());
-        parts.collect::<Vec<_>>().join("/")
+/// Files in a few folders, so that folders often belong together.
+fn files() -> impl Strategy<Value = BTreeSet<String>> {
+    prop::sample::subsequence(&FOLDERS[..], 1..6).prop_flat_map(|folders| {
+        let inner = prop_oneof![3 => Just(""), 1 => prop::sample::select(folders.clone())];
+        let file = (prop::sample::select(folders), inner, prop::sample::select(&FILES[..]));
+        let path = file.prop_map(|(outer, inner, name)| {
+            let parts = [outer, inner, name].into_iter().filter(|part| !part.is_empty());
+            parts.collect::<Vec<_>>().join("/")
+        });
+        prop::collection::btree_set(path, 1..14)
     })
 }
 
@@ -70,7 +77,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
     #[test]
-    fn of_folders(files in prop::collection::btree_set(file(), 1..14)) {
+    fn of_folders(files in files()) {
         let tree = Tree::new(&[]);
         for file in &files {
             let is_text = [".txt", ".json", ".csv"].iter().any(|end| file.ends_with(end));

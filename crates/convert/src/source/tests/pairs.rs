@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::{Tree, classes, labels, paths};
 use crate::error::ConvertError;
-use crate::source::{ListOptions, Listing, SourceKind, Warning, list, list_splits};
+use crate::source::{ListOptions, Listing, SourceKind, Warning, list, list_all, list_splits};
 
 /// Each image's path with its mask's.
 fn pairs(listing: &Listing) -> Vec<(String, String)> {
@@ -425,4 +425,47 @@ fn parts_of_a_dataset_beside_its_table_are_not_classes() {
         assert!(hint.contains(&format!("'{}'", tree.path("labels.csv").display())), "{hint}");
         assert_eq!(labels(&list(&tree.path("labels.csv"), &ListOptions::default()).unwrap()), [Some(0), Some(1)]);
     }
+}
+
+#[test]
+fn colour_images_in_a_folder_of_masks_are_refused() {
+    let color = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x02\0\0\0\x90\x77\x53\xde";
+    let color = [&color[..], &[0; 16]].concat();
+    for [images, masks, hint] in [
+        ["input/1.png", "gt/1.png", "image-folder reads every folder"],
+        ["1.png", "1_mask.png", "image-folder reads every file as an image"],
+        ["train/input/1.png", "train/gt/1.png", "images"],
+    ] {
+        let tree = Tree::new(&[]);
+        [images, masks].into_iter().for_each(|file| tree.write(file, &color));
+        let error = list_all(tree.root(), &ListOptions::default()).unwrap_err();
+        assert!(error.to_string().contains("is named like a mask, but is a colour image"), "{error}");
+        assert!(error.hint().unwrap().replace("'", "").contains(hint), "{:?}", error.hint());
+    }
+    // The caller may know better.
+    let tree = Tree::new(&[]);
+    ["input/1.png", "gt/1.png"].into_iter().for_each(|file| tree.write(file, &color));
+    let [images, masks] = ["input", "gt"].map(|folder| Some(folder.into()));
+    assert!(list(tree.root(), &ListOptions { images, masks, ..ListOptions::default() }).unwrap().has_masks());
+}
+
+#[test]
+fn everything_beside_images_and_masks_is_counted() {
+    let tree = Tree::new(&["images/1.png", "labels/2.png", "labels/x/3.png", "labels/labels/1.png"]);
+    tree.write("labels/notes.md", b"x");
+    tree.write("labels/labels/Thumbs.db", b"x");
+    let listing = tree.list().unwrap();
+    assert_eq!(pairs(&listing), [pair("images/1.png", "labels/labels/1.png")]);
+    let folder = Warning::FoldersBesidePairs { count: 1, first: b"labels/x".to_vec() };
+    let file = Warning::FilesBesidePairs { count: 1, first: b"labels/2.png".to_vec() };
+    assert_eq!(listing.warnings(), [folder, file]);
+    assert_eq!(listing.ignored(), 3);
+    let [images, masks] = ["labels", "labels/labels"].map(|folder| Some(folder.into()));
+    let listing = list(tree.root(), &ListOptions { images, masks, ..ListOptions::default() });
+    let told = listing.map(|listing| listing.warnings().to_vec()).unwrap_or_default();
+    assert!(
+        !told
+            .iter()
+            .any(|warning| matches!(warning, Warning::FilesBesidePairs { first, .. } if first.starts_with(b"labels")))
+    );
 }

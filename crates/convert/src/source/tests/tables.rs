@@ -180,7 +180,12 @@ fn a_table_beside_images_without_labels_is_read_if_it_has_them() {
         (paths(&listing), classes(&listing)),
         (vec!["train/1.png".to_owned(), "train/2.png".to_owned()], vec!["cat", "dog"])
     );
-    assert_eq!(listing.warnings()[0], Warning::TableRead { file: b"train.csv".to_vec() });
+    let read = Warning::TableRead { file: b"train.csv".to_vec(), count: 1, first: b"test/3.png".to_vec() };
+    assert_eq!((&listing.warnings()[0], listing.ignored()), (&read, 1));
+    assert!(
+        read.to_string()
+            .starts_with("read the images in 'train.csv', and ignored 1 other image of the folder ('test/3.png'); ")
+    );
     // A table without labels, or for other files, is not read.
     for table in ["id,width\n1,5\n2,6\n", "id,label\n8,cat\n9,dog\n"] {
         tree.write("train.csv", table.as_bytes());
@@ -203,13 +208,13 @@ fn quotes_after_a_space_hold_one_cell() {
     // Usual quotes stay as they are.
     let listing = listed(&THREE, "m.csv", b"path,label,x\na.jpg,\"u, v\", \"w\"\nb.jpg,\"u, v\",1\n").unwrap();
     assert_eq!(classes(&listing), ["u, v"]);
-    // A quote that does not end is a part of the text.
-    let error = listed(&["a.jpg"], "m.csv", b"path,label\na.jpg, \"x, y\n").unwrap_err();
-    assert!(error.to_string().contains("expected 2 fields, found 3"), "{error}");
     // Quotes may begin late.
     let many = "a.jpg, c0\nb.jpg, c1\n".repeat(5000);
     let text = format!("path, label\n{many}a.jpg, \"c0\"\n");
     assert_eq!(classes(&listed(&["a.jpg", "b.jpg"], "m.csv", text.as_bytes()).unwrap()), ["c0", "c1"]);
+    // A quote that does not end is a part of the text.
+    let error = listed(&["a.jpg"], "m.csv", b"path,label\na.jpg, \"x, y\n").unwrap_err();
+    assert!(error.to_string().contains("expected 2 fields, found 3"), "{error}");
 }
 
 #[test]

@@ -1,0 +1,93 @@
+//! Datasets as download tools and COCO leave them.
+
+use super::*;
+use crate::data_format::DataFormat;
+use crate::source::column::ColumnValues;
+use crate::source::detect::detect;
+use crate::source::{list, warning::Warning};
+
+#[test]
+fn parquet_files_that_are_named_like_tar_files_describe_their_samples() {
+    let tree = Tree::new(&["00000.tar", "00000.parquet", "00000_stats.json", "00001.tar"]);
+    assert_eq!(detect(tree.root()).unwrap(), DataFormat::WebDataset);
+    tree.write("more.parquet", b"x");
+    let error = detect(tree.root()).unwrap_err();
+    assert!(error.to_string().contains("the files have different formats"), "{error}");
+}
+
+#[test]
+fn folders_with_a_file_of_their_name_are_parts_of_one_dataset() {
+    let tree = Tree::new(&["00000/000000000.jpg", "00000/000000001.jpg", "00001/000010000.jpg"]);
+    assert_eq!(classes(&tree.list().unwrap()), ["00000", "00001"]);
+    tree.write("00000_stats.json", b"{}");
+    tree.write("00001.parquet", b"x");
+    let listing = tree.list().unwrap();
+    assert!(!listing.has_labels() && listing.classes().is_empty());
+    assert_eq!(listing.len(), 3);
+    assert_eq!(listing.warnings(), [Warning::NumberedParts { count: 2, first: b"00000".to_vec() }]);
+    let options = ListOptions { from: Some(DataFormat::ImageFolder), ..ListOptions::default() };
+    assert_eq!(classes(&list(tree.root(), &options).unwrap()), ["00000", "00001"]);
+}
+
+#[test]
+fn values_in_json_files_beside_the_images_are_fields() {
+    let tree = Tree::new(&["a/1.jpg", "a/2.jpg", "b/3.jpg"]);
+    tree.write("a/1.json", b"{\"width\": 3, \"caption\": \"a cat\", \"tags\": [\"x\"], \"label\": 5}");
+    tree.write("a/2.jpg.json", b"{\"width\": 4, \"caption\": \"a dog\", \"tags\": []}");
+    tree.write("b/3.json", b"{\"width\": 5, \"caption\": \"a cow\", \"tags\": null, \"label\": 6}");
+    let listing = tree.list().unwrap();
+    let names: Vec<&str> = listing.columns().iter().map(|column| column.name.as_str()).collect();
+    assert_eq!(names, ["width", "caption", "tags", "source_label"]);
+    assert_eq!(listing.columns()[0].values, ColumnValues::I64(vec![3, 4, 5]));
+    let ColumnValues::Json(tags) = &listing.columns()[2].values else { panic!() };
+    assert_eq!(tags.iter().collect::<Vec<_>>(), ["[\"x\"]", "[]", "null"]);
+    let ColumnValues::F64(label) = &listing.columns()[3].values else { panic!() };
+    assert!(label[0] == 5.0 && label[1].is_nan());
+    assert_eq!((listing.ignored(), classes(&listing)), (0, vec!["a", "b"]));
+    let said = listing.warnings()[0].to_string();
+    assert!(said.ends_with("are packed as fields: 'width', 'caption', 'tags', 'label'"), "{said}");
+    // Captions in text files count more. Labels in objects are told if there are no others.
+    let flat = Tree::new(&["1.jpg", "2.jpg"]);
+    for n in ["1", "2"] {
+        flat.write(&format!("{n}.txt"), b"a cat");
+        flat.write(&format!("{n}.json"), b"{\"caption\": \"x\", \"label\": \"cat\"}");
+    }
+    let listing = flat.list().unwrap();
+    let names: Vec<&str> = listing.columns().iter().map(|column| column.name.as_str()).collect();
+    assert_eq!(names, ["caption", "label"]);
+    let said: Vec<String> = listing.warnings().iter().map(ToString::to_string).collect();
+    assert!(said[1].contains("if 'label' has the labels, write its labels to a CSV file"), "{said:?}");
+    assert!(said[2].contains("left out the field 'caption'"), "{said:?}");
+}
+
+#[test]
+fn other_json_files_beside_the_images_are_counted_and_named() {
+    for text in ["[1, 2]", "{}", "a cat"] {
+        let tree = Tree::new(&["1.jpg", "2.jpg"]);
+        tree.write("1.json", text.as_bytes());
+        tree.write("2.json", text.as_bytes());
+        let listing = tree.list().unwrap();
+        assert_eq!(listing.warnings(), [Warning::JsonUnread { count: 2, first: b"1.json".to_vec() }], "{text}");
+        assert_eq!((listing.columns().len(), listing.ignored()), (0, 2));
+    }
+    // Objects with thousands of keys are something else.
+    let many: Vec<String> = (0..300).map(|n| format!("\"{n}\": 1")).collect();
+    let tree = Tree::new(&["1.jpg"]);
+    tree.write("1.json", format!("{{{}}}", many.join(", ")).as_bytes());
+    assert!(matches!(tree.list().unwrap().warnings(), [Warning::JsonUnread { count: 1, .. }]));
+}
+
+#[test]
+fn captions_of_coco_are_no_boxes() {
+    let tree = Tree::new(&["train2017/1.jpg", "val2017/2.jpg"]);
+    for split in ["train2017", "val2017"] {
+        tree.write(&format!("annotations/captions_{split}.json"), b"{}");
+    }
+    let error = tree.list().unwrap_err();
+    assert!(error.to_string().contains("a COCO dataset with captions in annotations"), "{error}");
+    let hint = error.hint().unwrap();
+    assert!(hint.contains("captions_train2017.json") && hint.contains("train2017/metadata.jsonl"), "{hint}");
+    tree.write("annotations/instances_train2017.json", b"{}");
+    let error = tree.list().unwrap_err();
+    assert!(error.to_string().contains("a COCO dataset with boxes"), "{error}");
+}

@@ -1,0 +1,64 @@
+//! Datasets as img2dataset and COCO write them: read with their metadata, or refused with the line that writes a table.
+
+use std::process::Command;
+
+use super::items::{convert, items};
+use super::people::{refused, told};
+use super::{clients, python};
+use crate::support::Folder;
+
+fn sources() -> Folder {
+    let folder = Folder::new();
+    python(&["downloads.py", folder.path("").to_str().unwrap()]);
+    folder
+}
+
+fn texts(items: &[Vec<u8>]) -> Vec<String> {
+    items.iter().map(|item| String::from_utf8(item.clone()).unwrap()).collect()
+}
+
+#[test]
+fn tar_files_of_img2dataset_are_read_without_their_tables() {
+    let folder = sources();
+    let said = told(&folder, "img2dataset/tars");
+    assert!(
+        said.contains("ignored 2 Parquet files (first: '00000.parquet')") && said.contains("--from parquet"),
+        "{said}"
+    );
+    let pack = convert(&folder, "img2dataset/tars", &[]);
+    assert_eq!((pack.n_samples(), texts(&items(&pack, "txt"))[5].as_str()), (6, "a 000010002"));
+}
+
+#[test]
+fn folders_of_img2dataset_are_one_dataset_with_the_values_of_each_image() {
+    let folder = sources();
+    let said = told(&folder, "img2dataset/files");
+    for words in [
+        "did not use 2 folders as classes (first: '00000')",
+        "are packed as fields: 'url', 'key', 'width', 'height'",
+        "left out the field 'caption': the .txt files beside the images have this field",
+    ] {
+        assert!(said.contains(words), "{said}");
+    }
+    let ran = folder.packds(&["convert", "img2dataset/files", "no.pack", "--dry-run", "--explain"]);
+    let words = "parts of one dataset, not classes; instead: --from image-folder: every folder is a class";
+    assert!(ran.stdout.contains(words), "{ran:?}");
+    let pack = convert(&folder, "img2dataset/files", &[]);
+    assert!(pack.classes().unwrap().is_empty());
+    assert_eq!(texts(&items(&pack, "caption"))[5], "a 000010002");
+    assert_eq!(texts(&items(&pack, "url"))[0], "http://x/000000000");
+    assert_eq!(items(&pack, "width"), vec![9_i64.to_le_bytes().to_vec(); 6]);
+}
+
+#[test]
+fn captions_of_coco_are_read_from_the_table_that_the_hint_writes() {
+    let folder = sources();
+    let said = refused(&folder, "coco", 2);
+    assert!(said.contains("a COCO dataset with captions in annotations"), "{said}");
+    let line = said.split_once("run in Python: ").unwrap().1.split_once("; then pass coco/train2017").unwrap().0;
+    let ran = Command::new(clients()).current_dir(folder.path("")).args(["-c", line]).output().unwrap();
+    assert!(ran.status.success(), "{line}: {}", String::from_utf8_lossy(&ran.stderr));
+    let pack = convert(&folder, "coco/train2017", &[]);
+    assert_eq!(pack.n_samples(), 12);
+    assert_eq!(texts(&items(&pack, "captions"))[1], r#"["picture 1","picture 13"]"#);
+}
