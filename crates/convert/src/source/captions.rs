@@ -9,7 +9,7 @@ use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::listing::Listing;
 use super::mistaken::as_classes;
 use super::paths::{as_path, stem};
-use super::unread::without_texts;
+use super::unread::take_others;
 use super::warning::Warning;
 use crate::error::ConvertError;
 
@@ -43,11 +43,11 @@ pub(super) fn add(listing: &mut Listing) -> Result<(), ConvertError> {
     }
     if n_other == 0 && n_boxes > 0 {
         listing.warnings.push(Warning::BoxesUnread { count: to_u64(n_boxes) });
-        without_texts(&mut listing.warnings, to_u64(n_texts));
+        take_others(&mut listing.warnings, "txt", to_u64(n_texts));
     } else if n_other > 0 && are_nearly_all(n_texts, listing.len()) {
         listing.columns.push(SourceColumn { name: NAME.to_owned(), values: ColumnValues::Text(texts) });
         listing.ignored = listing.ignored.saturating_sub(to_u64(n_texts));
-        without_texts(&mut listing.warnings, to_u64(n_texts));
+        take_others(&mut listing.warnings, "txt", to_u64(n_texts));
         listing.warnings.push(Warning::Captions { missing: to_u64(listing.len() - n_texts) });
     }
     Ok(())

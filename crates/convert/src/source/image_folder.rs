@@ -228,8 +228,8 @@ pub(super) fn list_opened(
         nested::refuse_masks(&listing)?;
         let twins = twins::find(&listing)?;
         listing.warnings.extend(twins);
-        let bands = nested::find_bands(&listing);
-        listing.warnings.extend(bands);
+        let parts = nested::find_parts(&listing);
+        listing.warnings.extend(parts);
     }
     if !has_only_classes {
         add_beside(&mut listing, manifest.is_some(), told)?;

@@ -15,6 +15,7 @@ use super::listing::Listing;
 use super::paths::{as_path, stem};
 use super::roles::is_label_name;
 use super::rows::Cell;
+use super::unread::take_others;
 use super::values::KindsSeen;
 use super::warning::Warning;
 use crate::error::ConvertError;
@@ -30,6 +31,7 @@ pub(super) fn add(listing: &mut Listing) -> Result<(), ConvertError> {
         return Ok(());
     }
     let Keys { keys, n_objects, n_files, first } = Keys::of(listing)?;
+    take_others(&mut listing.warnings, "json", n_files);
     if keys.is_empty() || keys.len() > MAX_KEYS || !are_nearly_all(n_objects, listing.len()) {
         listing.warnings.push(Warning::JsonUnread { count: n_files, first });
         return Ok(());

@@ -14,6 +14,9 @@ use super::walk::Found;
 use super::warning::{Tally, Warning};
 use crate::error::ConvertError;
 
+/// Minimum number of digits in the name of a folder that is a numbered part, such as `00000`. Classes may be named `0` to `100`.
+const MIN_DIGITS: usize = 4;
+
 /// The warning about two or more such classes.
 pub(super) fn find(root: &Path, found: &Found) -> Option<Warning> {
     let (mut direct, mut inner) = (BTreeSet::new(), BTreeMap::new());
@@ -32,10 +35,14 @@ pub(super) fn find(root: &Path, found: &Found) -> Option<Warning> {
     tally.warning(|count, first| Warning::NestedClasses { count, first, list }).filter(|_| inner.len() > 1)
 }
 
-/// The warning about class folders that each hold the bands of one sample.
-pub(super) fn find_bands(listing: &Listing) -> Option<Warning> {
+/// The warning about folders that may be no classes: numbered parts of one set, or the bands of one sample each.
+pub(super) fn find_parts(listing: &Listing) -> Option<Warning> {
     let classes = &listing.classes;
     let first = classes.first()?.clone();
+    let is_number = |name: &Vec<u8>| name.len() >= MIN_DIGITS && name.iter().all(u8::is_ascii_digit);
+    if classes.len() > 1 && classes.iter().all(|name| is_number(name) && name.len() == first.len()) {
+        return Some(Warning::NumberedFolders { first });
+    }
     let ends = |class: &[u8]| -> Option<BTreeSet<Vec<u8>>> {
         let own = (0..listing.paths.len()).filter(|idx| listing.paths.directory(*idx) == class);
         own.map(|idx| listing.paths.name(idx).strip_prefix(class).map(<[u8]>::to_vec)).collect()

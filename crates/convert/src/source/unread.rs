@@ -241,13 +241,13 @@ pub(super) fn join_other_files(warnings: &mut Vec<Warning>) {
     warnings.extend(joined.into_warnings());
 }
 
-/// Removes texts that were read as captions from the other files.
-pub(super) fn without_texts(warnings: &mut Vec<Warning>, n_texts: u64) {
+/// Removes `n` files of this extension from the other files, because they were read or have a warning of their own.
+pub(super) fn take_others(warnings: &mut Vec<Warning>, extension: &str, n: u64) {
     warnings.retain_mut(|warning| match warning {
         Warning::OtherFiles { groups } => {
-            groups.retain_mut(|(extension, count, _)| {
-                if extension == "txt" {
-                    *count = count.saturating_sub(n_texts);
+            groups.retain_mut(|(other, count, _)| {
+                if other == extension {
+                    *count = count.saturating_sub(n);
                 }
                 *count > 0
             });
@@ -289,7 +289,7 @@ mod tests {
         let texts: Vec<String> = warnings.iter().skip(1).map(ToString::to_string).collect();
         let expected = "ignored 4 other files: 1 without an extension ('checksums'), 1 .json ('x.json'), 2 .txt (first: 'b/1.TXT')";
         assert_eq!(texts, [expected]);
-        without_texts(&mut warnings, 2);
+        take_others(&mut warnings, "txt", 2);
         assert_eq!(warnings[1].to_string(), expected.replace(", 2 .txt (first: 'b/1.TXT')", "").replace('4', "2"));
     }
 

@@ -210,6 +210,11 @@ pub enum Warning {
         /// The first case.
         first: Vec<u8>,
     },
+    /// All classes are folders with numbers of equal length as names, such as `00000`.
+    NumberedFolders {
+        /// The first folder.
+        first: Vec<u8>,
+    },
     /// The files of each class have the name of their folder and the same ends, such as `a/a_B01.tif`, `a/a_B02.tif`.
     SampleFolders {
         /// The first folder.

@@ -170,6 +170,11 @@ impl fmt::Display for Warning {
                 write!(out, "no labels found: to use '{key}' inside '{field}', add {}", LABEL_KEY.with(key))
             }
             Self::UnreadType { name, count, first } => fmt_unread(out, name, *count, first),
+            Self::NumberedFolders { first } => write!(
+                out,
+                "the labels are the folders, whose names are numbers ('{}'); if they only divide the files, move the images into one folder",
+                text(first)
+            ),
             Self::SampleFolders { first, count } => write!(
                 out,
                 "each folder is a class, but its files look like one sample: '{}' has {count} files with its own name; to pack one sample per folder, merge its files, for example into one .npy file",
