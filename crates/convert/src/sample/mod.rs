@@ -55,7 +55,7 @@ pub enum SampleError {
         found: u64,
     },
     /// A file named by a manifest does not exist or is not a regular file.
-    #[error("{}, named in line {line} of {manifest}{}", if *is_there { "not a regular file" } else { "no such file" }, near_names(near.as_ref()))]
+    #[error("{}, named in line {line} of {manifest}{}", if *is_there { "not a regular file" } else { "no such file" }, near_names(near.as_deref()))]
     NoFile {
         /// The file's path, including the root folder.
         file: std::path::PathBuf,
@@ -66,7 +66,7 @@ pub enum SampleError {
         /// The line on which the row starts, counted from 1.
         line: u64,
         /// Two files whose names differ from it only in case or Unicode form.
-        near: Option<[String; 2]>,
+        near: Option<Box<[String; 2]>>,
     },
     /// The folder of masks does not contain a mask for this image.
     #[error("sample {sample}: '{masks}' has no mask with the same name")]

@@ -302,7 +302,7 @@ fn note_beside(
     let inner: BTreeSet<Vec<u8>> = paths.iter().flat_map(above).filter(|folder| !is_read(folder)).collect();
     let (mut folders, mut images) = (Tally::default(), Tally::default());
     let mut note = |path: &[u8], directory: &Directory| {
-        let is_used = |folder: &[u8]| paths.iter().any(|path| *path == folder) || inner.contains(folder);
+        let is_used = |folder: &[u8]| paths.contains(&folder) || inner.contains(folder);
         let visible = directory.subdirectories.iter().filter(|name| !name.starts_with(b"."));
         let mut others: Vec<Vec<u8>> = visible.map(|name| joined(path, name)).collect();
         others.sort_unstable();

@@ -436,7 +436,7 @@ impl Listing {
             Fault::File { manifest, line, is_mask, is_there, near } => {
                 let manifest =
                     self.unpacked.iter().fold(manifest.to_path_buf(), |path, unpacked| unpacked.named(&path));
-                (manifest, *line, *is_mask, *is_there, near.as_deref().cloned())
+                (manifest, *line, *is_mask, *is_there, near.clone())
             }
         };
         let path = match &self.masks {
