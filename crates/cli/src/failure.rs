@@ -179,6 +179,7 @@ fn path_of(error: &ConvertError) -> Option<&Path> {
         | E::Spool { folder: path, .. }
         | E::EmptySource { path, .. }
         | E::OnlySplits { path, .. }
+        | E::Parts { path, .. }
         | E::SeveralSplits { path, .. }
         | E::SplitMissing { path, .. }
         | E::UnreadableDirectory { path, .. }

@@ -369,6 +369,9 @@ fn report(
     let mut notes = plan.notes.clone();
     notes.extend(sorted);
     notes.extend(findings.mask_values.note());
+    if listing.has_only_images() {
+        notes.push("the pack has no labels and no other fields".to_owned());
+    }
     let invalid = findings.invalid + to_u64(substituted.len());
     let seen = findings.counted > 0 && findings.counted + invalid == summary.n_samples;
     let (mean, std) = if seen { mean_and_std(&findings.histogram, options) } else { (Vec::new(), Vec::new()) };

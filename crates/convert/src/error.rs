@@ -125,6 +125,18 @@ pub enum ConvertError {
         /// A manifest next to the splits.
         manifest: Option<String>,
     },
+    /// The folders are parts of one dataset, and the labels are probably in a table.
+    #[error("{path}: '{first}' and '{last}' look like parts of one dataset, not like classes")]
+    Parts {
+        /// The folder.
+        path: PathBuf,
+        /// The first part.
+        first: String,
+        /// The last part.
+        last: String,
+        /// The table beside the parts.
+        table: PathBuf,
+    },
     /// The source has several splits, and none was chosen.
     #[error("{path}: found the splits {}{and}", quoted(splits))]
     SeveralSplits {
@@ -436,6 +448,11 @@ impl ConvertError {
                     "{one} reads one split; to read data outside the splits, pass a pattern or a separate folder for files, or choose arrays with {IMAGE_KEY} and {LABEL_KEY}"
                 )
             }
+            Self::Parts { table, .. } => format!(
+                "if the table '{}' has the labels, pass it as the source; {} reads every folder as a class",
+                table.display(),
+                FROM.with("image-folder")
+            ),
             Self::OnlySplits { manifest: Some(manifest), .. } => {
                 format!("pass '{manifest}' if it has the labels; otherwise {one} reads one split")
             }
@@ -484,6 +501,7 @@ impl ConvertError {
         matches!(
             self,
             Self::EmptySource { .. }
+                | Self::Parts { .. }
                 | Self::SymlinkLoop { .. }
                 | Self::ManifestMalformed { .. }
                 | Self::BadSample { .. }

@@ -2,6 +2,8 @@
 
 use packds_system::counted;
 
+/// The largest distance to 0 or 255 of the values that JPEG makes of them.
+const NEAR: usize = 48;
 /// Maximum number of values or ranges of values to list.
 const MAX_SHOWN: usize = 12;
 
@@ -31,6 +33,11 @@ impl MaskValues {
         let values: Vec<usize> = (0..256).filter(|value| self.0[*value]).collect();
         let classes = values.strip_suffix(&[255]).filter(|classes| classes.len() > 1).unwrap_or(&values);
         let has_gaps = *classes.first()? != 0 || *classes.last()? >= 2 * classes.len();
+        let is_near = |value: &usize| *value < NEAR || *value > 255 - NEAR;
+        // 255 alone marks pixels to ignore.
+        if values.iter().all(is_near) && values.iter().any(|value| (256 - NEAR..255).contains(value)) {
+            return Some("the masks hold values near 0 and 255, as JPEG files do, packed as they are; to get the two classes, save the masks again as PNG, in Python: (mask > 127).astype(\"uint8\")".to_owned());
+        }
         has_gaps.then(|| {
             format!(
                 "the masks hold the values {}, packed as they are: a model needs {} for them; to number the values from 0, save the masks again, in Python: numpy.searchsorted({}, mask).astype(\"uint8\")",
@@ -66,6 +73,14 @@ mod tests {
         let mut all = MaskValues::default();
         all.add(values);
         all.note()
+    }
+
+    #[test]
+    fn values_that_jpeg_left_near_two_are_noted() {
+        let jpeg = note(&[0, 1, 2, 5, 250, 254, 255]).unwrap();
+        assert!(jpeg.contains("near 0 and 255") && jpeg.contains("mask > 127"), "{jpeg}");
+        let classes: Vec<u8> = (0..=20).chain([255]).collect();
+        assert_eq!(note(&classes), None);
     }
 
     #[test]

@@ -112,7 +112,10 @@ impl CsvRows {
             let path = path.or_else(|| cells.iter().position(is_text));
             rows.n_columns = cells.len();
             rows.is_read = true;
-            return Ok((rows, names_without_header(cells.len(), path, second_name(&file.path))));
+            // Several columns of images, such as those of three cameras, are not labels.
+            let has_images = cells.len() > 2 && cells.get(1).is_some_and(is_image);
+            let second = if has_images { "column_2" } else { second_name(&file.path) };
+            return Ok((rows, names_without_header(cells.len(), path, second)));
         }
         check_header(&file.path, rows.line(), &cells)?;
         rows.is_read = rows.read(file)?;

@@ -229,12 +229,19 @@ fn of_own_files(folder: &Path) -> Option<DataFormat> {
     let is_published = |format: &DataFormat| (format.entry().is_published)(folder, &names);
     let found = DataFormat::ALL.into_iter().find(is_published);
     // Weights or features beside class folders are not the dataset.
-    let is_image_folder = || holds_class_folders(folder).unwrap_or(false);
+    let is_image_folder = || holds_class_folders(folder).unwrap_or(false) || is_unpacked(folder, &names);
     let found = found.or_else(|| names.iter().find_map(|name| of_set(name)).filter(|_| !is_image_folder()));
     // A repository also contains its card and scripts.
     let found = found.or_else(|| names_in(&folder.join(DATA_FOLDER)).iter().find_map(|name| of_set(name)));
     let in_splits = || split_folders(folder).iter().flat_map(|split| names_in(split)).find_map(|name| of_set(&name));
     found.or_else(in_splits).or_else(|| of_sample_files(folder))
+}
+
+/// Whether a folder has one archive, and a subfolder of images that were probably unpacked from it.
+fn is_unpacked(folder: &Path, names: &[String]) -> bool {
+    let is_archive = |name: &&String| of_set(name) == Some(DataFormat::WebDataset);
+    let has_images = |name: &String| names_in(&folder.join(name)).iter().any(|name| is_image_name(name.as_bytes()));
+    names.iter().filter(is_archive).count() == 1 && names.iter().any(has_images)
 }
 
 /// The format of a file name, if a folder of such files is one dataset.

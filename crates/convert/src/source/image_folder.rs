@@ -55,6 +55,11 @@ impl Opened {
                 manifest.or_else(|| manifest_in(&top)).or_else(|| labels_in(&top)).or_else(|| data_file_in(&top));
             beside.extend(foreign_labels_in(&top));
             beside.extend(class_names::among(&top));
+            // `--images` may also name a folder of the only subfolder.
+            if let Some(inner) = only_with(&root, &top, options).filter(|_| wrapper.is_none()) {
+                root = inner;
+                continue;
+            }
             let layout = match (options, &wrapper) {
                 (ListOptions { images, masks, .. }, None) if images.is_some() || masks.is_some() => {
                     Layout::named(&root, &top, images.as_deref(), masks.as_deref())?
@@ -114,10 +119,32 @@ fn foreign_labels_in(top: &Directory) -> Option<Warning> {
     top.names().filter(is_one).min().map(|file| Warning::LabelsUnread { file: file.to_vec() })
 }
 
+/// The only subfolder, if the folders that the caller named are in it and not beside it.
+fn only_with(root: &Path, top: &Directory, options: &ListOptions) -> Option<PathBuf> {
+    let named: Vec<&PathBuf> = options.images.iter().chain(&options.masks).collect();
+    let mut visible = top.subdirectories.iter().filter(|name| !name.starts_with(b"."));
+    let (Some(only), None) = (visible.next(), visible.next()) else { return None };
+    let inner = inside(root, only);
+    let is_in = |folder: &Path| named.iter().all(|name| folder.join(name).is_dir());
+    (!named.is_empty() && !is_in(root) && is_in(&inner)).then_some(inner)
+}
+
 /// Whether a file's name ends in one of these and contains a word for labels.
 pub(super) fn is_list(name: &[u8], ends: &[&str]) -> bool {
-    const WORDS: [&str; 10] =
-        ["train", "val", "test", "label", "labels", "annotation", "annotations", "caption", "captions", "dataset"];
+    const WORDS: [&str; 12] = [
+        "train",
+        "val",
+        "test",
+        "list",
+        "attr",
+        "label",
+        "labels",
+        "annotation",
+        "annotations",
+        "caption",
+        "captions",
+        "dataset",
+    ];
     let lower = lossy(name).to_ascii_lowercase();
     let stem = ends.iter().find_map(|end| lower.strip_suffix(end));
     // Also as a part of a word, as in `sceneCategories.txt`.
@@ -157,7 +184,13 @@ pub(super) fn is_submission(table: &[u8]) -> bool {
 fn data_file_in(top: &Directory) -> Option<Vec<u8>> {
     let is_data = |name: &str| of_set(name).is_some() || is_archive(name);
     let is_beside = !top.subdirectories.is_empty();
-    top.names().filter(|name| is_beside && is_data(&lossy(name).to_ascii_lowercase())).min().map(<[u8]>::to_vec)
+    // `images.zip` beside `images` has nothing else.
+    let is_unpacked = |name: &[u8]| {
+        let stem = name.split(|byte| *byte == b'.').next().unwrap_or_default();
+        top.subdirectories.iter().any(|folder| folder == stem)
+    };
+    let is_other = |name: &&[u8]| is_data(&lossy(name).to_ascii_lowercase()) && !is_unpacked(name);
+    top.names().filter(|name| is_beside && is_other(name)).min().map(<[u8]>::to_vec)
 }
 
 /// Whether every subfolder is a class whatever its name: the caller named the format, or a pack was exported into the folder.
@@ -313,12 +346,15 @@ fn note_beside(
         listing.ignored += count(directory.n_others());
     };
     note(b"", top);
+    let mut others = Vec::new();
     for folder in &inner {
-        note(folder, &Directory::scan(root, folder, files)?);
+        let directory = Directory::scan(root, folder, files)?;
+        note(folder, &directory);
+        others.extend(directory.other_files());
     }
     listing.warnings.extend(folders.warning(|count, first| Warning::FoldersBesidePairs { count, first }));
     listing.warnings.extend(images.warning(|count, first| Warning::FilesBesidePairs { count, first }));
-    listing.warnings.extend(top.other_files());
+    listing.warnings.extend(others.into_iter().chain(top.other_files()));
     Ok(())
 }
 

@@ -12,6 +12,7 @@ use super::manifest;
 use super::paths::as_path;
 use super::root::without_dots;
 use super::rows::RowForm;
+use super::unread::take_others;
 use super::walk::Found;
 use super::warning::{Tally, Warning};
 use crate::error::ConvertError;
@@ -24,8 +25,14 @@ pub(super) fn instead(folder: &Path, found: &Result<Listing, ConvertError>, opti
     let options = ListOptions { split: None, ..options.clone() };
     let mut listing = manifest::list(&table, RowForm::of_source(&table)?, &options).ok()?;
     let file = table.file_name()?.as_encoded_bytes().to_vec();
-    // The name of Hugging Face's image folders says what the table is for.
-    let is_meant = file.starts_with(b"metadata.") || listing.has_labels() || listing.has_label_lists();
+    let lower = file.to_ascii_lowercase();
+    let has_columns = !listing.columns.is_empty() || !listing.fields.is_empty();
+    // The names of Hugging Face's image folders, of Kaggle's targets and of captions say what a table is for.
+    let is_named = lower.starts_with(b"train") || lower.windows(7).any(|word| word == b"caption");
+    let is_meant = lower.starts_with(b"metadata.")
+        || (is_named && has_columns)
+        || listing.has_labels()
+        || listing.has_label_lists();
     if !is_meant || !listing.faults.is_empty() {
         return None;
     }
@@ -59,6 +66,9 @@ fn note_others(folder: &Path, table: &Path, listing: &mut Listing) -> Result<Tal
         }
     }
     listing.warnings.extend(found.oddities.into_warnings());
+    if let (true, Some(extension)) = (table.parent() == Some(folder), table.extension()) {
+        take_others(&mut listing.warnings, &extension.to_string_lossy().to_lowercase(), 1);
+    }
     listing.ignored += found.ignored - u64::from(found.ignored > 0 && table.parent() == Some(folder));
     Ok(others)
 }
@@ -67,6 +77,7 @@ fn note_others(folder: &Path, table: &Path, listing: &mut Listing) -> Result<Tal
 fn table_of(folder: &Path, found: &Result<Listing, ConvertError>) -> Option<PathBuf> {
     match found {
         Err(ConvertError::OnlySplits { path, manifest, .. }) => Some(path.join(manifest.as_ref()?)),
+        Err(ConvertError::Parts { table, .. }) => Some(table.clone()),
         Ok(listing) if !listing.has_labels() && !listing.has_masks() => {
             let unread = |warning: &Warning| match warning {
                 Warning::ManifestUnread { file } => Some(file.clone()),

@@ -306,6 +306,12 @@ impl Listing {
         matches!(self.labels, Labels::ByDirectory(_) | Labels::PerSample(_))
     }
 
+    /// Whether a sample has nothing but its image.
+    pub(crate) fn has_only_images(&self) -> bool {
+        let has_labels = self.has_labels() || self.has_label_lists();
+        !has_labels && self.masks.is_none() && self.columns.is_empty() && self.fields.is_empty()
+    }
+
     /// True if each sample has a list of labels.
     pub fn has_label_lists(&self) -> bool {
         matches!(self.labels, Labels::Lists(_))

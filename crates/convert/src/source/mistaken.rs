@@ -83,7 +83,5 @@ pub(super) fn refuse_parts(root: &Path, folders: &[Vec<u8>], table: &[u8]) -> Re
         return Ok(());
     }
     let [first, last] = [first, last].map(|name| lossy(name));
-    let reason = format!("'{first}' and '{last}' look like parts of one dataset, not like classes");
-    let hint = format!("if the table '{}' has the labels, pass it as the source; {}", table.display(), as_classes());
-    Err(ConvertError::contradictory(root, "", reason, hint))
+    Err(ConvertError::Parts { path: root.to_owned(), first, last, table })
 }

@@ -10,6 +10,7 @@ use packds_system::counted;
 use super::paths::lossy;
 use super::warning::{Tally, Warning};
 use crate::error::ConvertError;
+use crate::metadata::METADATA_FILE;
 
 /// A type of files that are not read.
 pub(crate) struct Unread {
@@ -203,7 +204,10 @@ fn is_note(file: &[u8]) -> bool {
         ["readme", "license", "licence", "copying", "citation", "changelog", "thumbs.db", "desktop.ini"];
     let lower = lossy(file).to_ascii_lowercase();
     let name = lower.rsplit('/').next().unwrap_or_default();
-    name.starts_with('.') || name.ends_with(".md") || NOTES.iter().any(|note| name.starts_with(note))
+    name.starts_with('.')
+        || name.ends_with(".md")
+        || name == METADATA_FILE
+        || NOTES.iter().any(|note| name.starts_with(note))
 }
 
 /// The extension of a file in lower case, without the dot. Empty if it has none.

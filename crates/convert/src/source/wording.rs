@@ -9,7 +9,7 @@ use super::mistaken::as_classes;
 use super::unread::Unread;
 use super::warning::Warning;
 use crate::error::quoted;
-use crate::opt::{FROM, IMAGES, LABEL_KEY, LEAVE_OUT};
+use crate::opt::{FROM, IMAGES, LABEL_KEY, LEAVE_OUT, MASK_KEY};
 
 const BESIDE_PAIRS: &str = " beside the folders of images and masks";
 
@@ -138,10 +138,17 @@ impl fmt::Display for Warning {
             Self::Wrapper { folder } => write!(out, "read from '{}', the only subfolder with images", text(folder)),
             Self::BadMetadata { reason } => write!(out, "ignored the metadata of the original pack: {reason}"),
             Self::LeftOut { field, reason } => write!(out, "left out the field '{field}': {reason}"),
-            Self::NotLabels { field, found } => write!(
-                out,
-                "'{field}' is packed as an ordinary field, not as labels: labels are an integer or a name for each image, but this field has {found}"
-            ),
+            Self::NotLabels { field, found } => {
+                write!(
+                    out,
+                    "'{field}' is packed as an ordinary field, not as labels: labels are an integer or a name for each image, but this field has {found}"
+                )?;
+                if found == "images" {
+                    write!(out, "; to read them as masks, add {}", MASK_KEY.with(field))
+                } else {
+                    Ok(())
+                }
+            }
             Self::Renamed { field, to } => {
                 write!(out, "the field '{field}' is packed as '{to}', because packs reserve the name '{field}'")
             }

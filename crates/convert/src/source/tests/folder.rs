@@ -145,6 +145,24 @@ fn folders_that_look_like_no_classes_are_told() {
 }
 
 #[test]
+fn images_beside_their_archive_are_read_as_a_folder() {
+    let tree = Tree::new(&["jpg/1.jpg", "jpg/2.jpg", "flowers.tgz"]);
+    let listing = tree.list().unwrap();
+    assert_eq!((listing.kind(), listing.len()), (SourceKind::FlatFolder, 2));
+    assert!(listing.warnings().contains(&Warning::ManifestUnread { file: b"flowers.tgz".to_vec() }));
+    // The archive of the folder itself has nothing else.
+    let tree = Tree::new(&["jpg/1.jpg", "jpg/2.jpg", "jpg.zip", "list_attr.txt"]);
+    assert!(tree.list().unwrap().warnings().contains(&Warning::ManifestUnread { file: b"list_attr.txt".to_vec() }));
+}
+
+#[test]
+fn named_folders_may_be_in_the_only_subfolder() {
+    let tree = Tree::new(&["VOC2012/JPEGImages/1.jpg", "VOC2012/Annotations/1.xml"]);
+    let options = ListOptions { images: Some("JPEGImages".into()), ..ListOptions::default() };
+    assert_eq!(paths(&list(tree.root(), &options).unwrap()), ["1.jpg"]);
+}
+
+#[test]
 fn numbers_in_the_names_of_images_are_told() {
     let listing =
         Tree::new(&["25_0_2_2017.jpg", "30_1_0_2017.jpg", "9_1_4_2017.jpg", "7_0_1_2016.jpg"]).list().unwrap();

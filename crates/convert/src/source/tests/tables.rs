@@ -218,6 +218,29 @@ fn quotes_after_a_space_hold_one_cell() {
 }
 
 #[test]
+fn tables_of_targets_and_of_captions_are_read_in_place_of_the_folder() {
+    let targets = Tree::new(&["train/1.png", "train/2.png", "test/3.png"]);
+    targets.write("train.csv", b"Id,Score\n1,0.5\n2,0.25\n");
+    let listing = list(targets.root(), &ListOptions::default()).unwrap();
+    assert_eq!((listing.len(), listing.has_labels()), (2, false));
+    assert!(listing.warnings()[0].to_string().contains("read the images in 'train.csv'"), "{:?}", listing.warnings());
+    let captions = Tree::new(&["Images/1.png", "Images/2.png"]);
+    captions.write("captions.txt", b"image,caption\n1.png,a dog\n2.png,a cat\n");
+    let listing = list(captions.root(), &ListOptions::default()).unwrap();
+    assert_eq!(listing.columns()[0].name, "caption");
+    let others = |warning: &Warning| matches!(warning, Warning::OtherFiles { .. });
+    assert!(!listing.warnings().iter().any(others), "{:?}", listing.warnings());
+}
+
+#[test]
+fn several_columns_of_images_without_a_header_are_not_labels() {
+    let text = b"a.jpg,b.jpg,c.jpg,0.5\nb.jpg,c.jpg,a.jpg,0.25\n";
+    let listing = listed(&THREE, "log.csv", text).unwrap();
+    let names: Vec<&str> = listing.columns().iter().map(|column| column.name.as_str()).collect();
+    assert_eq!((listing.has_labels(), names), (false, vec!["column_2", "column_3", "column_4"]));
+}
+
+#[test]
 fn metadata_in_splits_is_read_with_one_list_of_classes() {
     let tree = Tree::new(&["train/1.png", "train/2.png", "val/3.png"]);
     tree.write(
