@@ -139,7 +139,7 @@ fn sheet(
         n_cells,
     };
     // Check the size before decoding anything.
-    layout.size()?;
+    layout.check()?;
     shown.during("drawing", || {
         let (cells, bad) = cells(pack, fields, samples, side, shown)?;
         Ok(Sheet { canvas: layout.draw(title, &cells)?, bad })
