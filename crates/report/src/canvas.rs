@@ -59,6 +59,16 @@ impl Canvas {
         }
     }
 
+    /// Fills a triangle in the upper right corner of a rectangle that ends before `right`. A black edge makes it visible on
+    /// every image.
+    pub(crate) fn corner(&mut self, right: u32, y: u32, side: u32, color: Rgb) {
+        for i in 0..side {
+            let left = right.saturating_sub(side - i);
+            self.fill(left, y + i, side - i, 1, color);
+            self.fill(left, y + i, 1, 1, [0; 3]);
+        }
+    }
+
     /// Lays pixels with premultiplied opacity over those of row `y`, starting at `x`.
     pub(crate) fn blend(&mut self, x: u32, y: u32, over: &[[u8; 4]]) {
         let line = self.line(x, y, u32::try_from(over.len()).unwrap_or(u32::MAX));

@@ -13,6 +13,7 @@ const CELL: Rgb = [232, 232, 229];
 const INK: Rgb = [28, 28, 30];
 const DIM: Rgb = [108, 108, 112];
 const BAD: Rgb = [196, 52, 46];
+const MARK: Rgb = [255, 150, 0];
 
 /// Margin around the sheet.
 const MARGIN: u32 = 16;
@@ -24,6 +25,8 @@ const SEAM: u32 = 2;
 const PAD: u32 = 3;
 /// Maximum number of lines of a title and of a caption.
 const MAX_LINES: usize = 2;
+/// Maximum number of entries of a legend.
+const MAX_ENTRIES: usize = 20;
 /// Maximum number of pixels: 286 MiB of memory.
 const MAX_PIXELS: u64 = 100_000_000;
 
@@ -35,6 +38,8 @@ pub struct Cell {
     pub caption: String,
     /// The last line of text.
     pub number: String,
+    /// Whether a corner is marked.
+    pub is_marked: bool,
 }
 
 /// The layout of the sheet.
@@ -91,11 +96,11 @@ impl Layout {
         self.size(self.head(1), std::iter::repeat_n(self.row_height(0), n_rows)).map(|_| ())
     }
 
-    /// Draws the sheet.
+    /// Draws the sheet. The legend has colours with their names, of which the first 20 are shown.
     ///
     /// # Errors
     /// `SheetTooLarge` above 100 million pixels.
-    pub fn draw(&self, title: &str, cells: &[Cell]) -> Result<Canvas, DrawError> {
+    pub fn draw(&self, title: &str, legend: &[(Rgb, String)], cells: &[Cell]) -> Result<Canvas, DrawError> {
         let mut typeface = Typeface::new();
         let (font, cell_width) = (self.font(), self.cell_width());
         let mut lines = |cell: &Cell| typeface.lines(&cell.caption, cell_width, MAX_LINES, font);
@@ -105,10 +110,13 @@ impl Layout {
         let (width, _) = self.size(0, std::iter::empty())?;
         let inner = width.saturating_sub(2 * MARGIN);
         let title = typeface.lines(title, inner, MAX_LINES, self.title_font());
-        let head = self.head(title.len());
+        let entries = self.entries(legend, inner, &mut typeface);
+        let n_legend_lines = entries.last().map_or(0, |entry| entry.line + 1);
+        let head = self.head(title.len()) + n_legend_lines * line_height(font);
         let (width, height) = self.size(head, heights.clone())?;
         let mut sheet = Drawing { layout: self, typeface, canvas: Canvas::new(width, height, PAPER) };
-        sheet.text((MARGIN, MARGIN), inner, (self.title_font(), INK), &title);
+        let below = sheet.text((MARGIN, MARGIN), inner, (self.title_font(), INK), &title);
+        entries.iter().for_each(|entry| sheet.entry(entry, below));
         let mut top = MARGIN + head;
         for ((row, captions), height) in cells.chunks(columns).zip(captions.chunks(columns)).zip(heights) {
             let lefts = (0..self.columns).map(|column| MARGIN + column * (cell_width + GAP));
@@ -119,6 +127,40 @@ impl Layout {
         }
         Ok(sheet.canvas)
     }
+}
+
+impl Layout {
+    /// The entries of a legend, on lines of this width.
+    fn entries(&self, legend: &[(Rgb, String)], width: u32, typeface: &mut Typeface) -> Vec<Entry> {
+        let font = self.font();
+        let more = legend.len().saturating_sub(MAX_ENTRIES);
+        let more = (more > 0).then(|| (None, format!("and {more} more")));
+        let shown = legend.iter().take(MAX_ENTRIES).map(|(color, name)| (Some(*color), name.clone()));
+        let (mut x, mut line) = (0, 0);
+        let entry = |(color, name): (Option<Rgb>, String)| {
+            let indent = color.map_or(0, |_| line_height(font));
+            let name = typeface.lines(&name, width.saturating_sub(indent), 1, font).pop().unwrap_or_default();
+            let len = indent + typeface.width(&name, font);
+            if x > 0 && x + len > width {
+                (x, line) = (0, line + 1);
+            }
+            let left = x;
+            x += len + GAP;
+            Entry { color, name, x: left, line, indent }
+        };
+        shown.chain(more).map(entry).collect()
+    }
+}
+
+/// An entry of the legend: a patch of its colour and a name.
+struct Entry {
+    color: Option<Rgb>,
+    name: String,
+    /// Where it starts in its line, in pixels.
+    x: u32,
+    line: u32,
+    /// The width of the patch with the space right of it.
+    indent: u32,
 }
 
 /// A sheet that is being drawn.
@@ -139,10 +181,27 @@ impl Drawing<'_> {
         top
     }
 
+    /// Draws an entry of the legend that begins at the height `top`.
+    fn entry(&mut self, entry: &Entry, top: u32) {
+        let font = self.layout.font();
+        let height = line_height(font);
+        let (x, y) = (MARGIN + entry.x, top + entry.line * height);
+        if let Some(color) = entry.color {
+            let (edge, side) = (height / 6, height - 2 * (height / 6));
+            self.canvas.fill(x, y + edge, side, side, DIM);
+            self.canvas.fill(x + 1, y + edge + 1, side.saturating_sub(2), side.saturating_sub(2), color);
+        }
+        let width = self.canvas.width;
+        self.typeface.draw(&mut self.canvas, (x + entry.indent, y), width, (font, INK), &entry.name);
+    }
+
     fn cell(&mut self, cell: &Cell, caption: &[String], (x, y): (u32, u32)) {
         let (side, width, font) = (self.layout.side, self.layout.cell_width(), self.layout.font());
         for (j, picture) in (0_u32..).zip(&cell.pictures) {
             self.picture(x + j * (side + SEAM), y, picture);
+        }
+        if cell.is_marked {
+            self.canvas.corner(x + width, y, (side / 4).max(10), MARK);
         }
         let below = self.text((x, y + side + PAD), width, (font, INK), caption);
         let number = self.typeface.lines(&cell.number, width, 1, font);
@@ -192,13 +251,14 @@ mod tests {
             pictures: vec![Err("chunk 0: checksum mismatch".to_owned())],
             caption: caption.to_owned(),
             number: "#7".to_owned(),
+            is_marked: false,
         }
     }
 
     #[test]
     fn a_row_is_as_high_as_its_longest_caption() {
         let layout = layout(64, 2, 4);
-        let height = |captions: [&str; 4]| layout.draw("a", &captions.map(cell)).unwrap().height;
+        let height = |captions: [&str; 4]| layout.draw("a", &[], &captions.map(cell)).unwrap().height;
         let line = line_height(layout.font());
         let short = height(["cat"; 4]);
         assert_eq!(height(["cat", "great white shark", "cat", "cat"]), short + line);
@@ -208,8 +268,39 @@ mod tests {
 
     #[test]
     fn sheets_have_the_same_bytes_each_time() {
-        let drawn = || layout(48, 2, 3).draw("caf\u{e9}.pack", &["cat", "sea lion", "dog"].map(cell)).unwrap().pixels;
+        let drawn =
+            || layout(48, 2, 3).draw("caf\u{e9}.pack", &[], &["cat", "sea lion", "dog"].map(cell)).unwrap().pixels;
         assert_eq!(drawn(), drawn());
+    }
+
+    #[test]
+    fn a_legend_is_wrapped_and_its_end_counted() {
+        let legend: Vec<(Rgb, String)> = (0..23).map(|i| ([i; 3], format!("class {i}"))).collect();
+        let layout = layout(64, 4, 4);
+        let entries = layout.entries(&legend, 300, &mut Typeface::new());
+        assert_eq!(entries.len(), 21);
+        assert_eq!((entries[20].name.as_str(), entries[20].color), ("and 3 more", None));
+        assert!(entries.iter().all(|entry| entry.x < 300) && entries[20].line > 3);
+        let few = layout.entries(&legend[..20], 300, &mut Typeface::new());
+        assert_eq!(few.last().map(|entry| entry.name.as_str()), Some("class 19"));
+        let narrow = layout.entries(&[([1; 3], "great white shark".to_owned())], 64, &mut Typeface::new());
+        assert_eq!((narrow[0].line, narrow[0].name.as_str()), (0, "great w…"));
+    }
+
+    #[test]
+    fn a_legend_and_a_mark_are_drawn() {
+        let n_of = |legend: &[(Rgb, String)], is_marked, color| {
+            let cells = [Cell { is_marked, ..cell("cat") }];
+            let sheet = layout(64, 1, 1).draw("a", legend, &cells).unwrap();
+            (sheet.height, sheet.pixels.as_chunks::<3>().0.iter().filter(|pixel| **pixel == color).count())
+        };
+        let legend = [([1, 2, 3], "sky".to_owned())];
+        let line = line_height(layout(64, 1, 1).font());
+        let (height, none) = n_of(&[], false, [1, 2, 3]);
+        let (higher, patch) = n_of(&legend, false, [1, 2, 3]);
+        assert_eq!((none, higher), (0, height + line));
+        assert!((50..line * line).contains(&u32::try_from(patch).unwrap()), "{patch}");
+        assert_eq!([n_of(&[], false, MARK).1, n_of(&[], true, MARK).1], [0, 15 * 16 / 2]);
     }
 
     #[test]
