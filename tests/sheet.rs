@@ -74,3 +74,25 @@ fn a_substituted_sample_is_marked() {
     let document = folder.packds(&["show", "out.pack", "-o", "x.png", "--json"]).json();
     assert_eq!([&document["substituted"], &document["bad_samples"]], [&json!([1]), &json!([])]);
 }
+
+#[test]
+fn words_of_a_file_replace_class_names() {
+    let folder = Folder::new();
+    SamplePack { n_samples: 3, ..SamplePack::default() }.write(&folder, "out.pack");
+    let plain = show(&folder, &[]);
+    fs::write(folder.path("names.txt"), "cat Katze, Hauskatze\nsea lion\tOtaria\nhorse Pferd\n").unwrap();
+    assert!(show(&folder, &["--names", "names.txt"]).data != plain.data);
+    let rows = folder.packds(&["head", "out.pack", "--names", "names.txt"]).ok();
+    let classes: Vec<&str> = rows.lines().skip(1).map(|row| row[15..].split("  ").next().unwrap()).collect();
+    assert_eq!(classes, ["Katze, Hauskatze", "dog", "Otaria"], "{rows}");
+    // Samples are still chosen by the pack's names.
+    assert_eq!(folder.packds(&["head", "out.pack", "--names", "names.txt", "--class", "cat"]).ok().lines().count(), 2);
+    fs::write(folder.path("names.json"), r#"{"n01440764": "tench"}"#).unwrap();
+    for command in [&["head", "out.pack"][..], &["show", "out.pack", "-o", "none.png"]] {
+        let ran = folder.packds(&[command, &["--names", "names.json"]].concat());
+        let expected = "packds: error: names.json: this file has no class of out.pack: it has words for n01440764; \
+                        the classes are cat, dog, sea lion\n";
+        assert_eq!((ran.code, ran.stderr.as_str()), (2, expected));
+    }
+    assert!(!folder.path("none.png").exists());
+}

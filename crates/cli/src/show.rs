@@ -19,6 +19,7 @@ use serde_json::json;
 
 use crate::args::PackPath;
 use crate::choice::Choice;
+use crate::class_words::{Names, WordsFile};
 use crate::escape::escape_path;
 use crate::human::counted;
 use crate::opened::with_pack;
@@ -39,6 +40,7 @@ Examples:
   packds show train.pack --random 100 --seed 3 --size 64 -o sheet.png
   packds show train.pack --class cat -o cats.jpg
   packds show train.pack --where \"width < 64 or height < 64\" -o small.png
+  packds show train.pack --names LOC_synset_mapping.txt -o sheet.png
   packds show train.pack --samples 0-11,500 --columns 4";
 
 /// Side of a thumbnail in a preview, in pixels.
@@ -75,6 +77,8 @@ pub(crate) struct ShowArgs {
     /// Field to show (repeatable) [default: the image, and its mask laid over it]
     #[arg(long, value_name = "NAME")]
     field: Vec<String>,
+    #[command(flatten)]
+    words: WordsFile,
     /// Replace an existing file
     #[arg(long)]
     force: bool,
@@ -88,6 +92,7 @@ pub(crate) fn run(args: &ShowArgs, console: &mut Console) -> Result<Exit, Failur
 fn draw(args: &ShowArgs, pack: &Pack, target: &Target<'_>, console: &mut Console) -> Result<Exit, Failure> {
     let samples = chosen_samples(args, pack)?;
     let panels = panels(pack, &args.field)?;
+    let names = args.words.apply(pack)?;
     let n_cells = u32::try_from(samples.len()).unwrap_or(u32::MAX);
     if n_cells == 0 {
         let what = if pack.n_samples() == 0 { "the pack is empty" } else { "no sample meets these options" };
@@ -96,7 +101,7 @@ fn draw(args: &ShowArgs, pack: &Pack, target: &Target<'_>, console: &mut Console
     let name = args.pack.pack.file_name().unwrap_or_default();
     let title = format!("{}: {}, {n_cells} shown", escape_path(Path::new(name)), counted(pack.n_samples(), "sample"));
     let shown = Shown::new(console);
-    let (canvas, drawn) = sheet(pack, &panels, &samples, (args.size, args.columns), (&title, &shown))?;
+    let (canvas, drawn) = sheet(pack, &panels, names, &samples, (args.size, args.columns), (&title, &shown))?;
     let (width, height) = (canvas.width, canvas.height);
     // A signal must not end the process here, because it would leave a partial file.
     let bytes_out = shown.stoppable("writing", "", || target.write(&canvas, args.force, console))?;
@@ -120,6 +125,7 @@ fn draw(args: &ShowArgs, pack: &Pack, target: &Target<'_>, console: &mut Console
 fn sheet<'a>(
     pack: &'a Pack,
     panels: &'a [Panel<'a>],
+    names: Names<'a>,
     samples: &[u64],
     (side, columns): (u32, Option<u32>),
     (title, shown): (&str, &Shown),
@@ -134,7 +140,7 @@ fn sheet<'a>(
     // Check the size before decoding anything.
     layout.check()?;
     shown.during("drawing", || {
-        let cells = Cells::draw(pack, panels, samples, side, shown)?;
+        let cells = Cells::draw(pack, panels, names, samples, side, shown)?;
         Ok((layout.draw(title, &cells.legend(), &cells.cells)?, cells))
     })
 }
@@ -150,7 +156,8 @@ pub(crate) fn draw_preview(
     with_pack(pack, |pack| {
         let samples: Vec<u64> = (0..pack.n_samples()).collect();
         let panels = panels(pack, &[])?;
-        let (canvas, _) = sheet(pack, &panels, &samples, (PREVIEW_SIDE, None), (title, shown))?;
+        let names = WordsFile::default().apply(pack)?;
+        let (canvas, _) = sheet(pack, &panels, names, &samples, (PREVIEW_SIDE, None), (title, shown))?;
         Target::File(output).encoded(&canvas).and_then(|bytes| write_file(output.path(), &bytes, force))
     })
 }

@@ -13,6 +13,7 @@ use packds_system::to_u64;
 
 use super::picture::{Picture, color_of, is_viewable};
 use crate::Failure;
+use crate::class_words::Names;
 use crate::escape::{escape, escape_bytes};
 use crate::label::Labels;
 use crate::progress::Shown;
@@ -84,6 +85,7 @@ impl<'a> Cells<'a> {
     pub(super) fn draw(
         pack: &'a Pack,
         panels: &'a [Panel<'a>],
+        (labels, classes): Names<'a>,
         samples: &[u64],
         side: u32,
         shown: &Shown,
@@ -93,8 +95,8 @@ impl<'a> Cells<'a> {
             pack,
             panels,
             side,
-            labels: Labels::open(pack)?,
-            classes: pack.located(pack.classes())?,
+            labels,
+            classes,
             valid: column.transpose()?,
             cells: Vec::new(),
             drawn: BTreeSet::new(),

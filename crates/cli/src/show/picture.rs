@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn neighbouring_classes_have_different_colors() {
-        let colors: std::collections::BTreeSet<Rgb> = (0..64).map(class_color).collect();
+        let colors: BTreeSet<Rgb> = (0..64).map(class_color).collect();
         assert_eq!(colors.len(), 64);
     }
 }
