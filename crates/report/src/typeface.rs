@@ -1,10 +1,11 @@
 //! Text on a canvas, in the built-in font. The system's fonts are used only for characters that it lacks.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use packds_system::to_usize;
+use packds_system::{lock, to_usize};
 use resvg::tiny_skia::{Pixmap, Transform};
+use resvg::usvg::fontdb::ID;
 use resvg::usvg::{FontResolver, Node, Options, Tree};
 
 use crate::canvas::Canvas;
@@ -15,6 +16,8 @@ use crate::raster::built_in;
 const BUILT_IN: usize = 2;
 /// Font size at which characters are measured.
 const MEASURED: f64 = 100.0;
+/// The least width that counts for a character.
+const MIN_ADVANCE: f64 = 0.25;
 /// The height of the characters above the baseline, and the height of a line, for each unit of the font size.
 const ASCENT: f64 = 1.07;
 const LINE: f64 = 1.37;
@@ -31,12 +34,20 @@ impl Typeface {
     pub(crate) fn new() -> Self {
         let mut options = built_in();
         let of_all = FontResolver::default_fallback_selector();
+        // The search opens every font.
+        let found = Mutex::new(HashMap::new());
         options.font_resolver.select_fallback = Box::new(move |c, used, fonts| {
             // It is called only for a character that the built-in font lacks.
             if fonts.len() == BUILT_IN {
                 Arc::make_mut(fonts).load_system_fonts();
             }
-            of_all(c, used, fonts)
+            let known = lock(&found).get(&c).copied();
+            if let Some(id) = known.filter(|id: &Option<ID>| id.is_none_or(|id| !used.contains(&id))) {
+                return id;
+            }
+            let id = of_all(c, used, fonts);
+            lock(&found).insert(c, id);
+            id
         });
         Self { options, widths: HashMap::new() }
     }
@@ -64,7 +75,8 @@ impl Typeface {
     fn fitting(&mut self, text: &str, width: f64, font: Font) -> usize {
         let mut left = width;
         let over = text.char_indices().find(|(_, c)| {
-            left -= self.advance(*c, font);
+            // Marks have no width, but their number must have a limit.
+            left -= self.advance(*c, font).max(MIN_ADVANCE);
             left < 0.0
         });
         over.map_or(text.len(), |(at, _)| at)
@@ -169,6 +181,7 @@ mod tests {
         assert_eq!(lines("great_white_shark", 70, 2), ["great_", "white_shark"]);
         assert_eq!(lines("n01440764n01440764", 70, 2), ["n01440764n", "01440764"]);
         assert_eq!(lines("abc", 0, 2), ["a", "…"]);
+        assert!(lines(&"\u{301}".repeat(1 << 20), 90, 2).concat().len() < 2000);
         assert!(lines(" ", 90, 2).is_empty() && lines("shark", 90, 0).is_empty());
     }
 
