@@ -68,7 +68,6 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("clap", &["packds-cli"]),
     ("clap_complete", &["packds-cli"]),
     ("clap_mangen", &["packds-cli"]),
-    ("font8x8", &["packds-report"]),
     ("notosans", &["packds-report"]),
     ("resvg", &["packds-report"]),
     ("hdf5", FORMATS),

@@ -317,16 +317,16 @@ fn a_contact_sheet_shows_the_samples_asked_for() {
     assert_eq!(ran.ok(), "");
     let png = fs::read(folder.path("sheet.png")).unwrap();
     let sheet = decode(&png);
-    // 3 cells of 48 with gaps of 12 and margins of 16; a header of 34, 2 rows of 48 + 26.
-    assert_eq!((sheet.width, sheet.height), (200, 34 + 2 * 74 + 12 + 16));
+    // 3 cells of 48 with gaps of 12 and margins of 16; a title of two lines in a header of 62, 2 rows of 48 + 3 + 2 * 14.
+    assert_eq!((sheet.width, sheet.height), (200, 62 + 2 * 79 + 12 + 16));
     // 6 x 4 pixels are enlarged 8 times and centred in their square.
     let at = |x: u32, y: u32| {
         let start = usize::try_from((y * sheet.width + x) * 3).unwrap();
         sheet.data[start..start + 3].to_vec()
     };
-    assert_eq!(at(16, 34 + 8), pixels(3)[..3]);
-    assert_eq!(at(16 + 60 + 47, 34 + 39), pixels(5)[69..]);
-    assert_eq!(at(16, 34 + 86 + 8), pixels(7)[..3]);
+    assert_eq!(at(16, 62 + 8), pixels(3)[..3]);
+    assert_eq!(at(16 + 60 + 47, 62 + 39), pixels(5)[69..]);
+    assert_eq!(at(16, 62 + 91 + 8), pixels(7)[..3]);
     let piped = folder.command(&[&args[..], &["-o", "-"]].concat()).output().unwrap();
     assert_eq!(piped.stdout, png);
 }

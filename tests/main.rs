@@ -20,6 +20,7 @@ mod look;
 mod packages;
 mod public_types;
 mod seekable;
+mod sheet;
 mod shuffle;
 mod summary;
 mod support;

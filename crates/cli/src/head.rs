@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::args::PackPath;
 use crate::choice::Choice;
+use crate::class_words::WordsFile;
 use crate::escape::{escape, escape_path, lossy};
 use crate::human::human_bytes;
 use crate::label::{Label, Labels};
@@ -45,6 +46,8 @@ pub(crate) struct HeadArgs {
     number: u64,
     #[command(flatten)]
     choice: Choice,
+    #[command(flatten)]
+    words: WordsFile,
 }
 
 pub(crate) fn run(args: &HeadArgs, console: &mut Console) -> Result<Exit, Failure> {
@@ -52,7 +55,7 @@ pub(crate) fn run(args: &HeadArgs, console: &mut Console) -> Result<Exit, Failur
 }
 
 fn list(args: &HeadArgs, pack: &Pack, console: &mut Console) -> Result<Exit, Failure> {
-    let labels = Labels::open(pack)?;
+    let (labels, _) = args.words.apply(pack)?;
     let n = to_usize(args.number);
     let samples: Vec<u64> = match args.choice.of(pack)? {
         Some(chosen) => chosen.into_iter().take(n).collect(),

@@ -62,6 +62,11 @@ impl<'a> Labels<'a> {
         &self.names
     }
 
+    /// The names, to replace them for display.
+    pub(crate) fn names_mut(&mut self) -> &mut [String] {
+        &mut self.names
+    }
+
     /// The samples of a class, in file order. The class is given by its name, or by its id if no class has this name.
     pub(crate) fn samples_of(&self, class: &str, n_samples: u64) -> Result<impl Iterator<Item = u64>, Failure> {
         let id = self.id_of(class)?;

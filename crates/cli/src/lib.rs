@@ -10,6 +10,7 @@
 mod args;
 mod bench;
 mod choice;
+mod class_words;
 mod completions;
 mod console;
 mod convert;

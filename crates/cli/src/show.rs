@@ -1,5 +1,6 @@
 //! `packds show`: draws a contact sheet.
 
+mod cells;
 mod picture;
 mod sheet_file;
 mod terminal;
@@ -9,25 +10,24 @@ use std::path::Path;
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use packds_convert::stem;
 use packds_format::Field;
 use packds_pixels::encode_png;
 use packds_reader::Pack;
 use packds_report::Canvas;
-use packds_report::sheet::{Cell, Layout};
+use packds_report::sheet::Layout;
 use serde_json::json;
 
 use crate::args::PackPath;
 use crate::choice::Choice;
-use crate::escape::{escape, escape_bytes, escape_path};
+use crate::class_words::{Names, WordsFile};
+use crate::escape::escape_path;
 use crate::human::counted;
-use crate::label::Labels;
 use crate::opened::with_pack;
 use crate::output::{check_new, write_file};
 use crate::progress::Shown;
 use crate::samples::{bad_samples, note_bad, spread};
-use crate::task::Amount;
 use crate::{Console, Exit, Failure};
+use cells::{Cells, Panel, panels};
 use picture::thumbnail;
 pub(crate) use picture::{is_viewable, pixel_shape};
 pub(crate) use sheet_file::SheetFile;
@@ -40,16 +40,16 @@ Examples:
   packds show train.pack --random 100 --seed 3 --size 64 -o sheet.png
   packds show train.pack --class cat -o cats.jpg
   packds show train.pack --where \"width < 64 or height < 64\" -o small.png
+  packds show train.pack --names LOC_synset_mapping.txt -o sheet.png
   packds show train.pack --samples 0-11,500 --columns 4";
 
-const MAX_PICTURES: usize = 4;
 /// Side of a thumbnail in a preview, in pixels.
 const PREVIEW_SIDE: u32 = 128;
 
 /// Draw a contact sheet of random or selected samples with their labels
 ///
 /// Writes a PNG or JPEG file, or shows the sheet in a terminal that supports images (kitty, ghostty, iTerm2, WezTerm). An image
-/// that cannot be decoded appears as a crossed box with the reason.
+/// that cannot be decoded appears as a crossed box with the reason. A substituted sample has a marked corner.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ShowArgs {
@@ -74,9 +74,11 @@ pub(crate) struct ShowArgs {
     /// Thumbnail size in pixels
     #[arg(long, value_name = "PIXELS", default_value_t = 128, value_parser = clap::value_parser!(u32).range(16..=2048))]
     size: u32,
-    /// Field to show (repeatable) [default: the image and its mask]
+    /// Field to show (repeatable) [default: the image, and its mask laid over it]
     #[arg(long, value_name = "NAME")]
     field: Vec<String>,
+    #[command(flatten)]
+    words: WordsFile,
     /// Replace an existing file
     #[arg(long)]
     force: bool,
@@ -89,7 +91,8 @@ pub(crate) fn run(args: &ShowArgs, console: &mut Console) -> Result<Exit, Failur
 
 fn draw(args: &ShowArgs, pack: &Pack, target: &Target<'_>, console: &mut Console) -> Result<Exit, Failure> {
     let samples = chosen_samples(args, pack)?;
-    let fields = chosen_fields(pack, &args.field)?;
+    let panels = panels(pack, &args.field)?;
+    let names = args.words.apply(pack)?;
     let n_cells = u32::try_from(samples.len()).unwrap_or(u32::MAX);
     if n_cells == 0 {
         let what = if pack.n_samples() == 0 { "the pack is empty" } else { "no sample meets these options" };
@@ -98,11 +101,11 @@ fn draw(args: &ShowArgs, pack: &Pack, target: &Target<'_>, console: &mut Console
     let name = args.pack.pack.file_name().unwrap_or_default();
     let title = format!("{}: {}, {n_cells} shown", escape_path(Path::new(name)), counted(pack.n_samples(), "sample"));
     let shown = Shown::new(console);
-    let Sheet { canvas, bad } = sheet(pack, &fields, &samples, (args.size, args.columns), (&title, &shown))?;
+    let (canvas, drawn) = sheet(pack, &panels, names, &samples, (args.size, args.columns), (&title, &shown))?;
     let (width, height) = (canvas.width, canvas.height);
     // A signal must not end the process here, because it would leave a partial file.
     let bytes_out = shown.stoppable("writing", "", || target.write(&canvas, args.force, console))?;
-    note_bad(&bad, &args.pack.pack, console);
+    note_bad(&drawn.bad, &args.pack.pack, console);
     if console.json {
         console.document(&json!({
             "output": args.output.as_ref().map(|file| escape_path(file.path())),
@@ -111,38 +114,34 @@ fn draw(args: &ShowArgs, pack: &Pack, target: &Target<'_>, console: &mut Console
             "n_samples": samples.len(),
             "bytes_out": bytes_out,
             "samples": samples,
-            "bad_samples": bad_samples(&bad),
+            "bad_samples": bad_samples(&drawn.bad),
+            "substituted": drawn.substituted,
         }))?;
     }
-    Ok(if bad.is_empty() { Exit::Done } else { Exit::BadData })
-}
-
-/// A drawn sheet.
-struct Sheet {
-    canvas: Canvas,
-    bad: Vec<BadPicture>,
+    Ok(if drawn.bad.is_empty() { Exit::Done } else { Exit::BadData })
 }
 
 /// Draws a sheet of samples with this title. Each side of a thumbnail has at most `side` pixels.
-fn sheet(
-    pack: &Pack,
-    fields: &[(usize, &Field)],
+fn sheet<'a>(
+    pack: &'a Pack,
+    panels: &'a [Panel<'a>],
+    names: Names<'a>,
     samples: &[u64],
     (side, columns): (u32, Option<u32>),
     (title, shown): (&str, &Shown),
-) -> Result<Sheet, Failure> {
+) -> Result<(Canvas, Cells<'a>), Failure> {
     let n_cells = u32::try_from(samples.len()).unwrap_or(u32::MAX);
     let layout = Layout {
         side,
         columns: columns.unwrap_or_else(|| square(n_cells)).min(n_cells),
-        pictures: u32::try_from(fields.len()).unwrap_or(1),
+        pictures: u32::try_from(panels.len()).unwrap_or(1),
         n_cells,
     };
     // Check the size before decoding anything.
-    layout.size()?;
+    layout.check()?;
     shown.during("drawing", || {
-        let (cells, bad) = cells(pack, fields, samples, side, shown)?;
-        Ok(Sheet { canvas: layout.draw(title, &cells)?, bad })
+        let cells = Cells::draw(pack, panels, names, samples, side, shown)?;
+        Ok((layout.draw(title, &cells.legend(), &cells.cells)?, cells))
     })
 }
 
@@ -156,9 +155,10 @@ pub(crate) fn draw_preview(
     check_new(output.path(), force)?;
     with_pack(pack, |pack| {
         let samples: Vec<u64> = (0..pack.n_samples()).collect();
-        let fields = chosen_fields(pack, &[])?;
-        let drawn = sheet(pack, &fields, &samples, (PREVIEW_SIDE, None), (title, shown))?;
-        Target::File(output).encoded(&drawn.canvas).and_then(|bytes| write_file(output.path(), &bytes, force))
+        let panels = panels(pack, &[])?;
+        let names = WordsFile::default().apply(pack)?;
+        let (canvas, _) = sheet(pack, &panels, names, &samples, (PREVIEW_SIDE, None), (title, shown))?;
+        Target::File(output).encoded(&canvas).and_then(|bytes| write_file(output.path(), &bytes, force))
     })
 }
 
@@ -217,29 +217,6 @@ fn chosen_samples(args: &ShowArgs, pack: &Pack) -> Result<Vec<u64>, Failure> {
     }
 }
 
-/// The fields to show, with their positions in the body.
-fn chosen_fields<'a>(pack: &'a Pack, names: &[String]) -> Result<Vec<(usize, &'a Field)>, Failure> {
-    let body: Vec<(usize, &Field)> = pack.schema().body().map(|(_, f)| f).enumerate().collect();
-    if names.is_empty() {
-        let found = body.into_iter().filter(|(_, f)| is_viewable(f));
-        let found: Vec<_> = found.take(MAX_PICTURES).collect();
-        if found.is_empty() {
-            let path = pack.file_path();
-            return Err(Failure::not_run("no field of this pack contains images").at(path));
-        }
-        return Ok(found);
-    }
-    let one = |name: &String| {
-        let known: Vec<String> = body.iter().map(|(_, f)| escape(&f.name)).collect();
-        let found = body.iter().find(|(_, f)| f.name == *name).copied();
-        found.ok_or_else(|| {
-            let message = format!("no field `{}` in the chunks; the fields are {}", escape(name), known.join(", "));
-            Failure::not_run(message).at(pack.file_path())
-        })
-    };
-    names.iter().map(one).collect()
-}
-
 /// One sample as a PNG file, drawn as the command shows it, at most `side` pixels wide and high.
 ///
 /// # Errors
@@ -267,41 +244,4 @@ pub(crate) fn field_picture(
 fn square(n: u32) -> u32 {
     let root = n.isqrt();
     if root * root < n { root + 1 } else { root }
-}
-
-type BadPicture = (u64, String);
-
-fn cells(
-    pack: &Pack,
-    fields: &[(usize, &Field)],
-    samples: &[u64],
-    side: u32,
-    shown: &Shown,
-) -> Result<(Vec<Cell>, Vec<BadPicture>), Failure> {
-    let labels = Labels::open(pack)?;
-    let mut bad = Vec::new();
-    let mut cells = Vec::new();
-    for (done, &sample) in (0..).zip(samples) {
-        shown.report(Amount::Of { done, total: to_u64(samples.len()), thing: "sample", bytes: 0 });
-        let items = pack.body_items(sample).map_err(|error| error.to_string());
-        let picture = |(position, field): &(usize, &Field)| {
-            let item = items.as_ref().map_err(Clone::clone)?.get(*position);
-            thumbnail(pack, field, sample, item.map_or(&[][..], |item| item), side)
-        };
-        let pictures: Vec<_> = fields.iter().map(picture).collect();
-        let reason = pictures.iter().find_map(|picture| picture.as_ref().err());
-        match (&items, reason) {
-            // The error already names the sample.
-            (Err(error), _) => bad.push((sample, error.clone())),
-            (Ok(_), Some(reason)) => bad.push((sample, format!("sample {sample}: {reason}"))),
-            (Ok(_), None) => {}
-        }
-        let mut caption = labels.show(&labels.of(sample));
-        if caption.is_empty() {
-            let path = pack.located(pack.path(sample))?.unwrap_or_default();
-            caption = escape_bytes(stem(&path));
-        }
-        cells.push(Cell { pictures, caption, number: format!("#{sample}") });
-    }
-    Ok((cells, bad))
 }

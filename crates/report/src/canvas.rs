@@ -1,13 +1,9 @@
-//! An RGB canvas: rectangles, images and 8x8 text.
+//! An RGB canvas: rectangles, images and text that was drawn elsewhere.
 
-use font8x8::{BASIC_FONTS, GREEK_FONTS, HIRAGANA_FONTS, LATIN_FONTS, UnicodeFonts};
 use packds_pixels::Image;
 use packds_system::to_usize;
 
 use crate::figure::Rgb;
-
-/// Side of a character at scale 1, in pixels.
-pub(crate) const GLYPH: u32 = 8;
 
 /// RGB pixels. Drawing is clipped to the canvas.
 pub struct Canvas {
@@ -63,36 +59,26 @@ impl Canvas {
         }
     }
 
-    /// Draws one line of text. A character without a glyph becomes a box.
-    pub fn text(&mut self, x: u32, y: u32, scale: u32, color: Rgb, text: &str) {
-        let mut left = x;
-        for c in text.chars() {
-            for (line, bits) in (0_u32..).zip(glyph(c)) {
-                for column in (0..GLYPH).filter(|column| bits >> column & 1 == 1) {
-                    self.fill(left + column * scale, y + line * scale, scale, scale, color);
-                }
-            }
-            left = left.saturating_add(GLYPH * scale);
+    /// Fills a triangle in the upper right corner of a rectangle that ends before `right`. A black edge makes it visible on
+    /// every image.
+    pub(crate) fn corner(&mut self, right: u32, y: u32, side: u32, color: Rgb) {
+        for i in 0..side {
+            let left = right.saturating_sub(side - i);
+            self.fill(left, y + i, side - i, 1, color);
+            self.fill(left, y + i, 1, 1, [0; 3]);
         }
     }
-}
 
-fn glyph(c: char) -> [u8; 8] {
-    const BOX: [u8; 8] = [0x00, 0x3e, 0x22, 0x22, 0x22, 0x22, 0x3e, 0x00];
-    let found = BASIC_FONTS.get(c).or_else(|| LATIN_FONTS.get(c));
-    let found = found.or_else(|| GREEK_FONTS.get(c));
-    found.or_else(|| HIRAGANA_FONTS.get(c)).unwrap_or(BOX)
-}
-
-/// Text cut to `width` pixels. Two dots mark the cut.
-pub(crate) fn fit(text: &str, width: u32, scale: u32) -> String {
-    let columns = to_usize(width / (GLYPH * scale));
-    if text.chars().count() <= columns {
-        return text.to_owned();
+    /// Lays pixels with premultiplied opacity over those of row `y`, starting at `x`.
+    pub(crate) fn blend(&mut self, x: u32, y: u32, over: &[[u8; 4]]) {
+        let line = self.line(x, y, u32::try_from(over.len()).unwrap_or(u32::MAX));
+        for (pixel, [red, green, blue, alpha]) in line.as_chunks_mut::<3>().0.iter_mut().zip(over) {
+            for (below, above) in pixel.iter_mut().zip([red, green, blue]) {
+                let kept = (u16::from(*below) * u16::from(255 - alpha) + 127) / 255;
+                *below = u8::try_from(kept).unwrap_or(u8::MAX).saturating_add(*above);
+            }
+        }
     }
-    let mut cut: String = text.chars().take(columns.saturating_sub(2)).collect();
-    cut.push_str("..");
-    cut
 }
 
 #[cfg(test)]
@@ -104,7 +90,7 @@ mod tests {
         let mut canvas = Canvas::new(10, 6, [0; 3]);
         canvas.fill(8, 4, 100, 100, [1; 3]);
         canvas.fill(100, 100, 5, 5, [1; 3]);
-        canvas.text(6, 0, 2, [2; 3], "W");
+        canvas.blend(6, 0, &[[2, 2, 2, 255]; 20]);
         let image = Image { width: 4, height: 4, channels: 3, data: vec![3; 48] };
         canvas.image(8, 3, &image);
         canvas.cross(0, 0, 50, 50, [4; 3]);
@@ -113,9 +99,9 @@ mod tests {
     }
 
     #[test]
-    fn long_text_is_cut() {
-        assert_eq!(fit("great white shark", 80, 1), "great wh..");
-        assert_eq!(fit("shark", 40, 1), "shark");
-        assert_eq!(fit("shark", 32, 1), "sh..");
+    fn half_opaque_pixels_are_mixed() {
+        let mut canvas = Canvas::new(3, 1, [255, 100, 0]);
+        canvas.blend(1, 0, &[[0, 0, 128, 128], [9, 8, 7, 255]]);
+        assert_eq!(canvas.pixels, [255, 100, 0, 127, 50, 128, 9, 8, 7]);
     }
 }

@@ -27,6 +27,7 @@ pub mod palette;
 mod plot_file;
 mod raster;
 pub mod sheet;
+mod typeface;
 
 pub use axis::{Axis, number, tick_label, tick_number};
 pub use canvas::Canvas;

@@ -31,13 +31,17 @@ pub(crate) fn png(svg: &str, scale: u8) -> Result<Vec<u8>, DrawError> {
 }
 
 fn parse(svg: &str) -> Result<Tree, DrawError> {
+    Tree::from_str(svg, &built_in()).map_err(|error| DrawError::Svg(error.to_string()))
+}
+
+/// Options to draw text with the built-in fonts only.
+pub(crate) fn built_in() -> Options<'static> {
     let mut fonts = Database::new();
     for font in [REGULAR_TTF, BOLD_TTF] {
         fonts.load_font_source(Source::Binary(Arc::new(font)));
     }
     fonts.set_sans_serif_family(FAMILY);
-    let options = Options { font_family: FAMILY.to_owned(), fontdb: Arc::new(fonts), ..Options::default() };
-    Tree::from_str(svg, &options).map_err(|error| DrawError::Svg(error.to_string()))
+    Options { font_family: FAMILY.to_owned(), fontdb: Arc::new(fonts), ..Options::default() }
 }
 
 #[cfg(test)]

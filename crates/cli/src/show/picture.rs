@@ -2,6 +2,7 @@
 
 use packds_system::{counted, to_usize};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use packds_convert::interleave;
 use packds_format::{Coding, DType, Field, FieldKind, Normalize, Role, Scalar};
@@ -32,25 +33,102 @@ fn is_index(field: &Field) -> bool {
 
 /// The item as an RGB image that fits in a square of `side` pixels, or the reason why it cannot be shown.
 pub(super) fn thumbnail(pack: &Pack, field: &Field, sample: u64, item: &[u8], side: u32) -> Result<Image, String> {
-    let image = pixels(pack, field, sample, item)?;
-    let long = image.width.max(image.height).max(1);
-    let (width, height, filter) = if long <= side {
-        // Small images are enlarged by a whole factor, so that all their pixels have the same size.
-        let factor = side / long;
-        (image.width * factor, image.height * factor, Filter::Nearest)
-    } else {
+    Picture::read(pack, field, sample, item)?.thumbnail(side)
+}
+
+/// An item at full size.
+pub(super) struct Picture {
+    /// With 1 or 3 channels.
+    image: Image,
+    /// The class ids that occur in it, if its values are class ids.
+    pub(super) classes: Option<BTreeSet<i64>>,
+}
+
+impl Picture {
+    pub(super) fn read(pack: &Pack, field: &Field, sample: u64, item: &[u8]) -> Result<Self, String> {
+        let image = pixels(pack, field, sample, item)?;
+        let classes = (image.channels == 1 && is_index(field)).then(|| match field.kind {
+            FieldKind::Tensor => distinct(Scalar::each(field.dtype, item).map(class_id)),
+            _ => distinct(image.data.iter().map(|value| i64::from(*value))),
+        });
+        Ok(Self { image, classes })
+    }
+
+    /// The picture in RGB, so that it fits in a square of `side` pixels.
+    pub(super) fn thumbnail(&self, side: u32) -> Result<Image, String> {
+        let image = &self.image;
+        let long = image.width.max(image.height).max(1);
+        if long <= side {
+            // Small images are enlarged by a whole factor, so that all their pixels have the same size.
+            let factor = side / long;
+            return self.resized(image.width * factor, image.height * factor, Filter::Nearest);
+        }
         let scaled = |n: u32| u64::from(n) * u64::from(side) / u64::from(long);
         let shrunk = |n: u32| u32::try_from(scaled(n)).unwrap_or(side).max(1);
-        let filter = if is_index(field) { Filter::Nearest } else { Filter::Bilinear };
-        (shrunk(image.width), shrunk(image.height), filter)
+        let filter = if self.classes.is_some() { Filter::Nearest } else { Filter::Bilinear };
+        self.resized(shrunk(image.width), shrunk(image.height), filter)
+    }
+
+    fn resized(&self, width: u32, height: u32, filter: Filter) -> Result<Image, String> {
+        let small = resize(&self.image, width, height, filter).map_err(|e| e.to_string())?;
+        let data = match small.channels {
+            1 if self.classes.is_some() => small.data.iter().flat_map(|v| class_color(*v)).collect(),
+            1 => small.data.iter().flat_map(|v| [*v; 3]).collect(),
+            _ => small.data,
+        };
+        Ok(Image { channels: 3, data, ..small })
+    }
+
+    /// The thumbnail of an image below this mask, which is half transparent. The image is gray, so that the colours are
+    /// those of the classes. Class 0 has no colour. `None` if the mask has another shape than the image.
+    pub(super) fn over(&self, below: &Self, side: u32) -> Option<Result<Image, String>> {
+        let (mask, image) = (&self.image, &below.image);
+        let [width, height] = [mask.width, mask.height].map(u64::from);
+        let (by_width, by_height) = (u64::from(image.width) * height, u64::from(image.height) * width);
+        // Resizing has rounded one side to a whole pixel.
+        let has_shape = by_width.abs_diff(by_height) <= u64::from(image.width).max(width);
+        (has_shape && self.classes.is_some()).then(|| {
+            let mut shown = below.thumbnail(side)?;
+            let mask = resize(mask, shown.width, shown.height, Filter::Nearest).map_err(|e| e.to_string())?;
+            for (pixel, class) in shown.data.as_chunks_mut::<3>().0.iter_mut().zip(&mask.data) {
+                let gray = luma(*pixel);
+                *pixel = if *class == 0 { [gray; 3] } else { class_color(*class).map(|value| value.midpoint(gray)) };
+            }
+            Ok(shown)
+        })
+    }
+}
+
+/// The brightness of a pixel, as of JPEG.
+fn luma([red, green, blue]: Rgb) -> u8 {
+    let sum = 299 * u32::from(red) + 587 * u32::from(green) + 114 * u32::from(blue);
+    u8::try_from((sum + 500) / 1000).unwrap_or(u8::MAX)
+}
+
+fn distinct(ids: impl Iterator<Item = i64>) -> BTreeSet<i64> {
+    let mut last = None;
+    // Neighbouring pixels mostly have the same class.
+    ids.filter(|id| last.replace(*id) != Some(*id)).collect()
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "class ids are small whole numbers")]
+fn class_id(value: Scalar) -> i64 {
+    value.nearest_f64() as i64
+}
+
+/// The byte that stands for a class id: 0 to 255 as they are, -1 for 255, and other ids for any but 0 and 255.
+fn class_byte(id: i64) -> u8 {
+    let byte = match id {
+        -1 => 255,
+        0..=255 => id,
+        _ => 1 + id.rem_euclid(254),
     };
-    let small = resize(&image, width, height, filter).map_err(|e| e.to_string())?;
-    let data = match small.channels {
-        1 if is_index(field) => small.data.iter().flat_map(|v| class_color(*v)).collect(),
-        1 => small.data.iter().flat_map(|v| [*v; 3]).collect(),
-        _ => small.data,
-    };
-    Ok(Image { channels: 3, data, ..small })
+    u8::try_from(byte).unwrap_or(u8::MAX)
+}
+
+/// The colour of a class.
+pub(super) fn color_of(id: i64) -> Rgb {
+    class_color(class_byte(id))
 }
 
 /// The item at full size, with 1 or 3 channels.
@@ -82,7 +160,7 @@ fn tensor(field: &Field, item: &[u8]) -> Result<Image, String> {
     let bytes = if field.dtype == DType::U8 && field.normalize.as_ref().is_none_or(|n| !n.applied) {
         Cow::Borrowed(item)
     } else if is_index(field) {
-        Scalar::each(field.dtype, item).map(|n| to_byte(n.nearest_f64().rem_euclid(256.0))).collect()
+        Scalar::each(field.dtype, item).map(|value| class_byte(class_id(value))).collect()
     } else {
         Cow::Owned(visible(field, item, if is_chw { height * width } else { 1 }, channels))
     };
@@ -197,8 +275,32 @@ mod tests {
     }
 
     #[test]
+    fn no_class_but_0_is_drawn_as_0() {
+        assert_eq!([-1, 0, 7, 255].map(class_byte), [255, 0, 7, 255]);
+        for id in [256, 512, 510, -256, i64::MAX, i64::MIN] {
+            assert!(!matches!(class_byte(id), 0 | 255), "{id}");
+        }
+    }
+
+    #[test]
+    fn a_mask_lies_only_over_an_image_of_its_shape() {
+        let picture = |width, height, channels: u8, value: u8| Picture {
+            image: Image { width, height, channels, data: vec![value; to_usize(width * height * u32::from(channels))] },
+            classes: (channels == 1).then(|| BTreeSet::from([value.into()])),
+        };
+        let image = picture(8, 4, 3, 100);
+        let over = |mask: Picture| mask.over(&image, 16).map(|image| image.unwrap().data[..3].to_vec());
+        let tint = class_color(2).map(|value| value.midpoint(100));
+        assert_eq!(over(picture(8, 4, 1, 2)), Some(tint.to_vec()));
+        assert_eq!(over(picture(4, 2, 1, 2)), Some(tint.to_vec()));
+        assert_eq!(over(picture(8, 4, 1, 0)), Some(vec![100; 3]));
+        assert_eq!(over(picture(4, 8, 1, 2)), None);
+        assert_eq!(over(picture(8, 4, 3, 2)), None);
+    }
+
+    #[test]
     fn neighbouring_classes_have_different_colors() {
-        let colors: std::collections::BTreeSet<Rgb> = (0..64).map(class_color).collect();
+        let colors: BTreeSet<Rgb> = (0..64).map(class_color).collect();
         assert_eq!(colors.len(), 64);
     }
 }
