@@ -144,9 +144,25 @@ mod tests {
     }
 
     /// Names of values that cannot be completed: numbers, names from a file, and free text.
-    const FREE: [&str; 17] = [
-        "N", "N,..", "B", "P", "Q", "S", "V", "MS", "BYTES", "CHUNKS", "LIST", "NAME", "OPS", "PIXELS", "SEED",
-        "COMMAND", "KEY",
+    const FREE: [&str; 18] = [
+        "N",
+        "N,..",
+        "B",
+        "P",
+        "Q",
+        "S",
+        "V",
+        "MS",
+        "BYTES",
+        "CHUNKS",
+        "LIST",
+        "NAME",
+        "OPS",
+        "PIXELS",
+        "SEED",
+        "COMMAND",
+        "KEY",
+        "CONDITION",
     ];
 
     #[test]

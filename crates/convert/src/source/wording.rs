@@ -177,25 +177,7 @@ impl fmt::Display for Warning {
                 write!(out, "no labels found: to use '{key}' inside '{field}', add {}", LABEL_KEY.with(key))
             }
             Self::UnreadType { name, count, first } => fmt_unread(out, name, *count, first),
-            Self::NumberedFolders { first } => write!(
-                out,
-                "the labels are the folders, whose names are numbers ('{}'); if they only divide the files, move the images into one folder",
-                text(first)
-            ),
-            Self::SampleFolders { first, count } => write!(
-                out,
-                "each folder is a class, but its files look like one sample: '{}' has {count} files with its own name; to pack one sample per folder, merge its files, for example into one .npy file",
-                text(first)
-            ),
-            Self::Gifs { count, first } => {
-                let label = if *count == 1 { "" } else { "first: " };
-                write!(
-                    out,
-                    "read {} of type GIF ({label}'{}'); torchvision's ImageFolder leaves such files out",
-                    counted(*count, "file"),
-                    text(first)
-                )
-            }
+            Self::NumberedFolders { .. } | Self::SampleFolders { .. } | Self::Gifs { .. } => self.fmt_of_folders(out),
             Self::OtherFiles { groups } => fmt_other_files(out, groups),
             Self::LabelsMissing { file } => write!(out, "no labels found: the file '{}' is missing", text(file)),
             other => match other.counted() {
@@ -207,6 +189,30 @@ impl fmt::Display for Warning {
 }
 
 impl Warning {
+    /// Folders that may be no classes, and files that may be no samples.
+    fn fmt_of_folders(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match self {
+            Self::NumberedFolders { first } => write!(
+                out,
+                "the labels are the folders, whose names are numbers ('{}'); if they only divide the files, move the images into one folder",
+                text(first)
+            ),
+            Self::SampleFolders { first, count } => write!(
+                out,
+                "each folder is a class, but its files look like one sample: '{}' has {count} files with its own name; to pack one sample per folder, merge its files, for example into one .npy file",
+                text(first)
+            ),
+            Self::Gifs { count, first } => write!(
+                out,
+                "read {} of type GIF{}; torchvision's ImageFolder leaves such files out",
+                counted(*count, "file"),
+                first_of(*count, first)
+            ),
+            _ => Ok(()),
+        }
+    }
+
     /// What to do about a warning that counts cases.
     fn way_out(&self) -> String {
         match self {
@@ -505,8 +511,7 @@ fn fmt_other_files(out: &mut fmt::Formatter<'_>, groups: &[(String, u64, Vec<u8>
     for (i, (extension, count, first)) in groups.iter().take(LISTED).enumerate() {
         let separator = if i == 0 { "" } else { ", " };
         let kind = if extension.is_empty() { "without an extension".to_owned() } else { format!(".{extension}") };
-        let label = if *count == 1 { "" } else { "first: " };
-        write!(out, "{separator}{count} {kind} ({label}'{}')", String::from_utf8_lossy(first))?;
+        write!(out, "{separator}{count} {kind}{}", first_of(*count, first))?;
     }
     let rest: u64 = groups.iter().skip(LISTED).map(|(_, count, _)| count).sum();
     if rest > 0 { write!(out, " and {rest} more") } else { Ok(()) }

@@ -187,8 +187,9 @@ fn a_table_beside_images_without_labels_is_read_if_it_has_them() {
             .starts_with("read the images in 'train.csv', and ignored 1 other image of the folder ('test/3.png'); ")
     );
     // A table without labels, or for other files, is not read.
-    for table in ["id,width\n1,5\n2,6\n", "id,label\n8,cat\n9,dog\n"] {
-        tree.write("train.csv", table.as_bytes());
+    for (file, table) in [("sizes.csv", "id,width\n1,5\n2,6\n"), ("train.csv", "id,label\n8,cat\n9,dog\n")] {
+        std::fs::remove_file(tree.path("train.csv")).or_else(|_| std::fs::remove_file(tree.path("sizes.csv"))).unwrap();
+        tree.write(file, table.as_bytes());
         assert!(list(tree.root(), &ListOptions::default()).unwrap_err().to_string().contains("only the splits"));
     }
     let flat = Tree::new(&["images/1.png", "images/2.png"]);
