@@ -296,8 +296,8 @@ class Dataset(Sealed):
         """The samples that meet a condition over their columns, in file order, int64. Pass them to `Loader(samples=..)`.
 
         >>> ds = packds.open("train.pack")
-        >>> ds.select("label in ('galaxy', 'flower') and source_width >= 640")
-        array([0])
+        >>> ds.select("label in ('galaxy', 'cat') and source_width >= 400")
+        array([ 0,  9, 21])
 
         The language is that of `packds head --where`; docs/reference/where.md describes it.
 
