@@ -154,7 +154,7 @@ fn the_commands_of_the_pages_run_as_written() {
     for class in ["cat", "dog"] {
         let target = folder.path().join("imagenet/train").join(class);
         fs::create_dir_all(&target).unwrap();
-        for i in 0..6 {
+        for i in 0..130 {
             let photo = root().join("examples/photos/galaxy/deep_field.jpg");
             fs::copy(&photo, target.join(format!("{i}.jpg"))).unwrap();
         }

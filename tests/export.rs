@@ -302,7 +302,7 @@ fn what_a_format_has_no_use_for_is_refused() {
         ("out.h5", &["--zarr-version", "2"], "--zarr-version does not apply to hdf5"),
         ("out.npy", &["--images", "files"], "npy cannot store image files"),
         ("out.tar.gz", &["--shard", "3"], "this is the name of a single file"),
-        ("out.tfrecord.gz", &["--codec", "none"], "the name of a compressed file"),
+        ("out.tfrecord.gz", &["--codec", "none"], "the extension requests compression"),
         ("in.pack", &["--to", "npz", "--force"], "in.pack: this is the source itself"),
         ("out", &[], "out: cannot infer a format from this name"),
         ("out.csv", &[], "packs cannot be exported to manifest"),

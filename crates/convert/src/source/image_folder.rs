@@ -273,6 +273,10 @@ pub(super) fn list_opened(
     let unasked = wrapper.filter(|_| options.images.is_none());
     listing.warnings.extend(unasked.map(|folder| Warning::Wrapper { folder }));
     join_other_files(&mut listing.warnings);
+    // An export writes a manifest beside the class folders.
+    if listing.metadata.is_some() {
+        listing.warnings.retain(|warning| !matches!(warning, Warning::OtherFiles { .. }));
+    }
     Ok(listing)
 }
 

@@ -2,11 +2,12 @@
 //! DeepGlobe have it. A class's number is its row. Without a table, all colours must be gray, as in Kvasir-SEG.
 
 use std::collections::HashMap;
-use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use packds_pixels::{Color, DecodeOptions, Decoder};
+use packds_system::open_regular;
 
 use super::listing::{Listing, Masks};
 use super::look::look_at;
@@ -51,7 +52,7 @@ pub(super) fn find(listing: &mut Listing) -> Result<(), ConvertError> {
             .push(Warning::MaskColors { file: colors.file.clone().unwrap_or_default().into_bytes(), names });
         colors
     } else if let gray = MaskColors::gray()
-        && fs::read(&first).is_ok_and(|mut file| gray.number(&mut file).is_ok())
+        && is_gray(&first, &gray)
     {
         listing.warnings.push(Warning::GrayMasks);
         gray
@@ -60,6 +61,12 @@ pub(super) fn find(listing: &mut Listing) -> Result<(), ConvertError> {
     };
     listing.mask_colors = Some(Arc::new(colors));
     Ok(())
+}
+
+fn is_gray(mask: &Path, gray: &MaskColors) -> bool {
+    let mut bytes = Vec::new();
+    let read = open_regular(mask).and_then(|mut file| file.read_to_end(&mut bytes));
+    read.is_ok() && gray.number(&mut bytes).is_ok()
 }
 
 /// Whether a file has the name of a table of colours.
