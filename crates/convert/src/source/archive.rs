@@ -1,7 +1,7 @@
-//! Archives as sources: zip and tar files, and compressed files. They are unpacked once into a temporary folder, which is then
-//! listed in their place. Errors and packs use the names in the archive.
+//! Archives as sources: zip and tar files, and compressed files. An archive is unpacked once into a temporary folder, and that
+//! folder is listed. Errors and packs use the names in the archive.
 //!
-//! Files that a format reads by itself, such as `.npz`, are not archives. Nor are tar files of samples, which `webdataset` reads.
+//! Not unpacked: files that a format reads itself, such as `.npz`, and tar files of samples, which `webdataset` reads.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -29,15 +29,15 @@ use crate::error::ConvertError;
 
 /// Maximum nesting of archives.
 const MAX_DEPTH: usize = 4;
-/// Bytes unpacked at a time.
+/// Bytes to unpack at a time.
 const PIECE_BYTES: u64 = 1 << 20;
-/// Maximum size of the path that a link leads to, in bytes.
+/// Maximum length of a link's target path, in bytes.
 const MAX_LINK: u64 = 4096;
 
 /// An archive that must be unpacked to be read.
 pub(super) struct Archive {
     path: PathBuf,
-    /// The path of the source in the archive; empty for the whole archive.
+    /// The path of the source within the archive; empty if the whole archive is the source.
     inside: PathBuf,
     form: Form,
 }
@@ -50,7 +50,7 @@ enum Form {
     Single,
 }
 
-/// An archive in its temporary folder, which is removed with the last listing that uses it.
+/// An unpacked archive. Its temporary folder is removed when the last listing that uses it is dropped.
 #[derive(Debug)]
 pub(super) struct Unpacked {
     archive: PathBuf,
@@ -58,7 +58,7 @@ pub(super) struct Unpacked {
 }
 
 impl Unpacked {
-    /// The name of a path in the temporary folder.
+    /// Translates a path in the temporary folder to its name in the archive.
     pub(super) fn named(&self, path: &Path) -> PathBuf {
         match path.strip_prefix(self.folder.path()) {
             Ok(inside) if inside == Path::new("") => self.archive.clone(),
@@ -67,13 +67,13 @@ impl Unpacked {
         }
     }
 
-    /// A message with the archive in place of its temporary folder.
+    /// Replaces the temporary folder in a message with the archive's path.
     pub(super) fn renamed(&self, text: &str) -> String {
         text.replace(&*self.folder.path().to_string_lossy(), &self.archive.to_string_lossy())
     }
 }
 
-/// An unpacked archive, and the source in it.
+/// An unpacked archive, and the location of the source in it.
 pub(super) struct Opened {
     unpacked: Arc<Unpacked>,
     pub(super) source: PathBuf,
@@ -81,7 +81,7 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// The listing of the source, with the names of the archive.
+    /// Returns the listing with the names in the archive in place of those in the temporary folder.
     pub(super) fn listing(&self, mut listing: Listing) -> Listing {
         listing.keep_unpacked(&self.unpacked);
         for warning in &mut listing.warnings {
@@ -93,7 +93,7 @@ impl Opened {
         listing
     }
 
-    /// The error, with the names of the archive.
+    /// Returns the error with the names in the archive in place of those in the temporary folder.
     pub(super) fn error(&self, error: ConvertError) -> ConvertError {
         match error {
             error @ ConvertError::Interrupted => error,
@@ -106,7 +106,7 @@ impl Opened {
         }
     }
 
-    /// The options for the source. The files of a manifest that is alone in its archive are beside the archive.
+    /// The options for the source. If the archive holds only a manifest, the manifest's files are looked up next to the archive.
     pub(super) fn options(&self, options: &ListOptions) -> ListOptions {
         let beside = self.unpacked.archive.parent().unwrap_or(Path::new("")).to_owned();
         let is_alone = self.source.parent().is_some_and(|folder| visible_in(folder).len() == 1);
@@ -118,7 +118,7 @@ impl Opened {
 }
 
 impl Archive {
-    /// The archive that a source is or is part of; none if it is read in place. `depth` counts the archives around it.
+    /// The archive that is, or contains, the source; none if the source is read in place. `depth` counts the enclosing archives.
     pub(super) fn find(source: &Path, options: &ListOptions, depth: usize) -> Result<Option<Self>, ConvertError> {
         let Some((path, inside)) = file_of(source) else { return Ok(None) };
         let head = head_of(&path)?;
@@ -139,7 +139,7 @@ impl Archive {
         Ok(Some(Self { path, inside, form }))
     }
 
-    /// Unpacks all of it into a new temporary folder.
+    /// Unpacks the whole archive into a new temporary folder.
     pub(super) fn open(&self, options: &ListOptions) -> Result<Opened, ConvertError> {
         let spool = options.spool_folder();
         let (folder, warnings) = self.unpack(&spool)?;
@@ -177,7 +177,7 @@ impl Form {
     }
 }
 
-/// The file that a path leads to, and the rest of the path: `a.zip/train` is the folder `train` in the archive `a.zip`.
+/// Splits a path into a file and the rest: `a.zip/train` is the folder `train` in the archive `a.zip`.
 fn file_of(source: &Path) -> Option<(PathBuf, PathBuf)> {
     let file = source.ancestors().find(|above| above.exists()).filter(|found| found.is_file())?;
     let inside = source.strip_prefix(file).ok()?;
@@ -199,7 +199,8 @@ fn is_read_in_place(head: &Head<'_>, form: Form, options: &ListOptions) -> Resul
     })
 }
 
-/// The source in an unpacked archive: the only file or folder of another format, otherwise the whole folder.
+/// The source in an unpacked archive: its only file or folder, unless that is an image or an image folder. Otherwise the whole
+/// folder.
 fn only_source(folder: &Path) -> PathBuf {
     let mut inner = folder.to_owned();
     while let [only] = visible_in(&inner).as_slice() {
@@ -225,7 +226,7 @@ fn unzip(path: &Path, unpacker: &mut Unpacker<'_>) -> Result<(), ConvertError> {
     let entries = zip_entries(&file)?;
     unpacker.expect(entries.iter().fold(0, |sum, entry| sum.saturating_add(entry.bytes)))?;
     for entry in &entries {
-        // Some programs on Windows write its separator.
+        // Some Windows programs write backslashes as separators.
         let is_windows = entry.name.contains('\\') && !entry.name.contains('/');
         let name = if is_windows { entry.name.replace('\\', "/") } else { entry.name.clone() };
         if name.ends_with('/') {
@@ -271,7 +272,7 @@ fn untar(path: &Path, unpacker: &mut Unpacker<'_>) -> Result<Option<Warning>, Co
     Ok(tar.is_open_ended.then_some(Warning::OpenEndedTars { count: 1, first }))
 }
 
-/// Unpacks a compressed file. Its name loses the last extension.
+/// Unpacks a compressed file under its name without the last extension.
 fn unpack_single(path: &Path, unpacker: &mut Unpacker<'_>) -> Result<(), ConvertError> {
     let failed = |error: std::io::Error| match compressed::is_damage(&error) {
         true => ConvertError::malformed(path, "", format!("cannot be unpacked: {error}")),

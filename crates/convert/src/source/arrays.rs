@@ -1,5 +1,5 @@
-//! Decides which arrays of a file are images, labels and names. Every array has one item per sample. Shared by `.npy`, `.npz`,
-//! `.pt` and `.safetensors`.
+//! Decides which arrays of a file are images, labels and names. Each array has one item per sample. Shared by `.npy`, `.npz`, `.pt`
+//! and `.safetensors`.
 //!
 //! Each format's module finds the arrays.
 
@@ -42,7 +42,7 @@ pub(super) struct StoredArray {
     pub(super) parts: Vec<RowPart>,
 }
 
-/// An array as a file describes it, before its numbers are checked.
+/// An array as described in a file, before validation.
 #[derive(Debug, Clone)]
 pub(super) struct Described<'a> {
     pub(super) name: &'a str,
@@ -51,15 +51,15 @@ pub(super) struct Described<'a> {
     pub(super) shape: &'a [u64],
     /// Where the array starts in the file.
     pub(super) offset: u64,
-    /// Bytes available to it from there.
+    /// Bytes available from there.
     pub(super) room: u64,
-    /// Distance between items; if none, the bytes of an item.
+    /// Distance between items, in bytes; none if they are contiguous.
     pub(super) stride: Option<u64>,
 }
 
 impl StoredArray {
-    /// Checks that the array lies within its bytes and the file. None if it has no items of at least one byte: a single number or
-    /// an empty array.
+    /// Checks that the array fits into its bytes and the file. Returns none for a single number, an empty array or items without
+    /// bytes.
     pub(super) fn new(file: &Arc<OpenFile>, described: &Described<'_>) -> Result<Option<Self>, ConvertError> {
         let wrong = |reason: String| ConvertError::malformed(&file.path, described.name, reason);
         let Some((&n, item)) = described.shape.split_first() else {
@@ -90,7 +90,7 @@ impl StoredArray {
         }
     }
 
-    /// Like [`new`](Self::new), with the whole array as the only item.
+    /// Like [`new`](Self::new), but the whole array is one item.
     fn whole(file: &Arc<OpenFile>, described: &Described<'_>) -> Result<Option<Self>, ConvertError> {
         let row = described.shape.iter().skip(1).fold(described.elements.bytes(), |n, d| n.saturating_mul(*d));
         if described.stride.is_some_and(|stride| stride != row) {
@@ -111,7 +111,7 @@ impl StoredArray {
         is_one(&self.item)
     }
 
-    /// Its items; none if it holds texts.
+    /// A store of the items; none if they are texts.
     pub(super) fn store(&self) -> Option<Arc<dyn Store>> {
         let Elements::Numbers { dtype, swapped } = self.elements else {
             return None;
@@ -126,7 +126,7 @@ impl StoredArray {
         })
     }
 
-    /// The kind of its items, which decides its possible roles.
+    /// The kind of the items, which determines the array's possible roles.
     fn kind(&self) -> Items {
         match self.elements {
             Elements::Text { .. } if self.is_scalar() => Items::texts(),
@@ -135,7 +135,7 @@ impl StoredArray {
         }
     }
 
-    /// As a field with this name.
+    /// Returns the array as a field with this name.
     fn field(&self, name: &str, role: Option<Role>) -> Option<SourceField> {
         Some(SourceField { name: name.to_owned(), store: self.store()?, role })
     }
@@ -145,25 +145,25 @@ impl StoredArray {
 #[derive(Debug)]
 pub(super) struct ArraySet {
     pub(super) format: DataFormat,
-    /// Sample names: `DATASET/0`, unless an array has names.
+    /// The prefix of numbered sample names, as in `DATASET/0`. Not used if an array has the names.
     pub(super) dataset: String,
     pub(super) arrays: Vec<StoredArray>,
     /// Class names, if the format stores them.
     pub(super) classes: Vec<String>,
     pub(super) metadata: Option<Metadata>,
     pub(super) warnings: Vec<Warning>,
-    /// Contents of the file other than arrays of samples.
+    /// Contents of the file that are not arrays with one item per sample.
     pub(super) others: Tally,
     /// Arrays that were excluded and therefore not read.
     pub(super) left_out: Vec<String>,
-    /// Whether one of the other arrays is a single label, as in a file of one sample.
+    /// Whether the file contains a single label, as files of one sample do.
     has_single_label: bool,
     /// How many samples the file holds.
     pub(super) per_file: PerFile,
 }
 
 impl ArraySet {
-    /// An empty set. Samples are named after the file.
+    /// Returns an empty set. Samples are named after the file.
     pub(super) fn new(format: DataFormat, file: &Path, per_file: PerFile) -> Self {
         let stem = file.file_stem().unwrap_or_default();
         Self {
@@ -196,13 +196,13 @@ impl ArraySet {
         Ok(())
     }
 
-    /// Reads a pack's metadata text. A damaged one is a warning.
+    /// Parses the metadata text of an exported pack. Invalid metadata causes only a warning.
     pub(super) fn take_metadata(&mut self, text: &str) {
         let read = readable(Some(Metadata::parse(text)), &mut self.warnings);
         self.metadata = read.or(self.metadata.take());
     }
 
-    /// The values of a file with one sample.
+    /// Converts the arrays of a file with one sample to values.
     pub(super) fn into_values(self, file: &Arc<OpenFile>) -> Result<Vec<FileValue>, ConvertError> {
         let value = |array: StoredArray| {
             let content = match array.elements {
@@ -232,7 +232,8 @@ impl ArraySet {
         Ok(())
     }
 
-    /// One part per split, by file names, or by the names of the arrays that `read` finds in the first file.
+    /// Returns one part per split. Splits come from the file names, or from the names of the arrays that `read` finds in the first
+    /// file.
     pub(super) fn parts(
         shards: Shards,
         read: impl Fn(&Arc<OpenFile>) -> Result<Self, ConvertError>,
@@ -240,7 +241,7 @@ impl ArraySet {
         Self::parts_by_names(shards, |file| Ok(read(file)?.names().map(str::to_owned).collect()))
     }
 
-    /// Like [`parts`](Self::parts). `names` finds the names of the arrays.
+    /// Like [`parts`](Self::parts), but `names` only returns the names of the arrays.
     pub(super) fn parts_by_names(
         shards: Shards,
         names: impl Fn(&Arc<OpenFile>) -> Result<Vec<String>, ConvertError>,
@@ -258,13 +259,13 @@ impl ArraySet {
         Ok(key_split::parts(whole, names.iter().map(String::as_str)))
     }
 
-    /// The names of the arrays, and the metadata text of a pack.
+    /// The names of the arrays, and the metadata key if there is metadata of a pack.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> + Clone {
         let text = self.metadata.as_ref().map(|_| METADATA_KEY);
         self.arrays.iter().map(|array| array.name.as_str()).chain(text)
     }
 
-    /// Keeps the arrays of a split, or of none, and removes the split from their names. Returns the caller's `keys` for them.
+    /// Keeps the arrays of a split, or those without one, and removes the split from their names. Adapts `keys` to the new names.
     fn keep_split<'a>(&mut self, split: Option<&str>, keys: Keys<'a>) -> Keys<'a> {
         let names = SplitNames::new(self.names(), split);
         let keys = names.keys(keys);
@@ -276,7 +277,7 @@ impl ArraySet {
         keys
     }
 
-    /// Concatenates the samples of all files of a part. `read` finds the arrays of each.
+    /// Concatenates the samples of all files of a part. `read` returns the arrays of a file.
     pub(super) fn join(
         part: &Shards,
         options: &ListOptions,
@@ -289,8 +290,8 @@ impl ArraySet {
         Self::join_split(part, options, |file| read(file).map(keep), &read)
     }
 
-    /// Like [`join`](Self::join). `read` finds the arrays of the part's split, and the caller's keys for them. `read_labels` finds
-    /// those of a file of labels.
+    /// Like [`join`](Self::join), but `read` returns only the arrays of the part's split, with the keys for them. `read_labels`
+    /// returns the arrays of a label file.
     pub(super) fn join_split<'a>(
         part: &Shards,
         options: &ListOptions,
@@ -315,10 +316,12 @@ impl ArraySet {
         all.into_found(&part.root, keys)
     }
 
-    /// Takes the array of labels from the file next to the image file, unless there are labels already.
+    /// Takes the label array from the label file beside the image file. Does nothing if only the image file was named and no labels
+    /// can be taken.
     ///
     /// # Errors
-    /// If the file has no labels, or the image file has labels too: if both files were named, one set of labels would be lost.
+    /// If both files were named, and the label file has no labels or the image file has labels too: one set of labels would be
+    /// lost.
     pub(super) fn take_labels(
         &mut self,
         mut beside: Self,
@@ -344,7 +347,7 @@ impl ArraySet {
                 }
                 Ok(())
             }
-            // Only the images were passed.
+            // The caller named only the image file.
             _ if part.files.len() == 1 => Ok(()),
             found => {
                 let names: Vec<String> = beside.arrays.iter().map(|a| a.name.clone()).collect();
@@ -358,7 +361,7 @@ impl ArraySet {
         }
     }
 
-    /// The class names that the format stores, otherwise the class names of the exported pack.
+    /// The class names that the format stores, or else those of the exported pack.
     fn class_names(&self) -> &[String] {
         match &self.metadata {
             Some(metadata) if self.classes.is_empty() => metadata.class_names("label"),
@@ -392,7 +395,7 @@ impl ArraySet {
         }
     }
 
-    /// The error if all arrays are images, or all are stacks of them.
+    /// The error if every array is an image, or every array is a stack of images.
     fn several(&self, source: &Path) -> Option<ConvertError> {
         let whole = |array: &StoredArray| match array.elements {
             Elements::Numbers { dtype, .. } => {
@@ -499,7 +502,7 @@ fn take_label(found: &mut Found, array: &StoredArray, warnings: &mut Vec<Warning
     Ok(())
 }
 
-/// Adds an array other than images and labels.
+/// Adds an array that is neither images nor labels.
 fn take(found: &mut Found, array: &StoredArray, is_mask: bool, known: Option<&Metadata>) -> Result<(), ConvertError> {
     if is_paths(array, known)
         && let Some(paths) = read_paths(array)?
@@ -518,7 +521,7 @@ fn take(found: &mut Found, array: &StoredArray, is_mask: bool, known: Option<&Me
     Ok(())
 }
 
-/// Whether an array contains the samples' paths: as texts, or as bytes if a pack was exported.
+/// Whether an array contains the samples' paths, either as texts or as the bytes that an exported pack has.
 fn is_paths(array: &StoredArray, known: Option<&Metadata>) -> bool {
     match array.elements {
         Elements::Text { .. } => is_path_name(&array.name) && array.is_scalar(),
@@ -531,7 +534,7 @@ fn is_paths(array: &StoredArray, known: Option<&Metadata>) -> bool {
     }
 }
 
-/// The array in which exports keep paths.
+/// The name of the array in which exports store paths.
 pub(crate) const PATHS: &str = "path";
 
 /// The paths; none if they are not unique.

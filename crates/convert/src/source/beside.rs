@@ -1,7 +1,7 @@
 //! Finds label files next to image files by matching names: `x_train.h5` and `y_train.h5`, `k49-train-imgs.npz` and
 //! `k49-train-labels.npz`.
 //!
-//! The module of each format reads these files.
+//! The files are read by the module of their format.
 
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ pub(super) struct Pair {
     pub(super) labels: Option<PathBuf>,
 }
 
-/// Possible names of the label file for an image file named `stem`.
+/// Possible stems of the label file for an image file with this stem.
 pub(super) fn label_stems(stem: &str) -> Vec<String> {
     let behind =
         ["labels", "label"].into_iter().flat_map(|word| BETWEEN.map(|between| format!("{stem}{between}{word}")));
@@ -38,7 +38,7 @@ pub(super) fn label_stems(stem: &str) -> Vec<String> {
     }
     // The labels of `X` may also be named `y`.
     stems.extend(exchanged(stem, "X", "y"));
-    // Part of a longer word, as in `trainimages`.
+    // The word may be part of a longer word, as in `trainimages`.
     for (image, label) in [("images", "labels"), ("image", "label")] {
         if stem.contains(image) {
             stems.push(stem.replacen(image, label, 1));
@@ -47,7 +47,7 @@ pub(super) fn label_stems(stem: &str) -> Vec<String> {
     stems
 }
 
-/// The name with one word replaced; none without that word.
+/// The name with one word replaced; none if it does not contain the word.
 fn exchanged(stem: &str, from: &str, to: &str) -> Option<String> {
     let mut start = 0;
     for word in stem.split(BETWEEN) {
@@ -60,8 +60,8 @@ fn exchanged(stem: &str, from: &str, to: &str) -> Option<String> {
     None
 }
 
-/// The image files of a part, each with its labels. Label files are searched among the files or, if only one file was named, in its
-/// folder.
+/// Pairs the image files of a part with their label files. Label files are looked up among `files`, or in the folder of the file if
+/// there is only one.
 pub(super) fn pairs(files: &[PathBuf]) -> Result<Vec<Pair>, ConvertError> {
     let labels = files.iter().map(|file| labels_of(file, files));
     let labels = labels.collect::<Result<Vec<Option<PathBuf>>, _>>()?;

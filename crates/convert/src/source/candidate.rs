@@ -1,4 +1,4 @@
-//! Decides which files may be images, by name without opening them, otherwise by their first bytes.
+//! Decides which files may be images: by name, without opening them, or else by their first bytes.
 //!
 //! A candidate may still fail to decode.
 
@@ -6,10 +6,10 @@ use packds_pixels::ImageFormat;
 
 use crate::data_format::DataFormat;
 
-/// Bytes that [`is_image_bytes`] needs.
+/// Number of bytes that [`is_image_bytes`] needs.
 pub(super) const SNIFFED_BYTES: usize = 16;
 
-/// Folders that other programs create beside data: copies, thumbnails, settings, deleted files. They are never classes.
+/// Folders that other programs create beside data, for copies, thumbnails, settings or deleted files. They are never classes.
 const SYSTEM_FOLDERS: [&str; 15] = [
     "__MACOSX",
     ".ipynb_checkpoints",
@@ -28,17 +28,17 @@ const SYSTEM_FOLDERS: [&str; 15] = [
     "lost+found",
 ];
 
-/// True if a folder of this name was made by a program and is not part of the dataset.
+/// True if folders with this name are created by programs and are not part of a dataset.
 pub(super) fn is_system_folder(name: &[u8]) -> bool {
     SYSTEM_FOLDERS.iter().any(|known| known.as_bytes() == name) || name.starts_with(b".Trash")
 }
 
-/// The files of a folder that are samples.
+/// Which files of a folder are samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SampleFiles {
     /// Image files.
     Images,
-    /// Files of this format, or folders if it stores folders. Each holds one sample.
+    /// Files of this format, or folders if the format stores data in folders. Each holds one sample.
     Of(DataFormat),
 }
 
@@ -61,7 +61,7 @@ pub(super) fn is_image_name(name: &[u8]) -> bool {
         && extension(name).is_some_and(|extension| ImageFormat::from_extension(extension).is_some())
 }
 
-/// True if a name ends like the name of a backup or a partial download, such as `1.jpg.bak` or `1.jpg~`.
+/// True if the name looks like a backup or a partial download, such as `1.jpg.bak` or `1.jpg~`.
 pub(super) fn is_backup_name(name: &[u8]) -> bool {
     const ENDS: [&str; 8] = ["bad", "bak", "old", "orig", "tmp", "part", "crdownload", "partial"];
     let is_known = |end: &[u8]| ENDS.iter().any(|known| end.eq_ignore_ascii_case(known.as_bytes()));
@@ -76,7 +76,7 @@ fn extension(name: &[u8]) -> Option<&[u8]> {
 /// True if a file with these first bytes is an image.
 pub(super) fn is_image_bytes(bytes: &[u8]) -> bool {
     match ImageFormat::sniff(bytes) {
-        // Text may start with "BM", but a bitmap has four zero bytes at offset 6.
+        // Text may also start with "BM", but a bitmap has four zero bytes at offset 6.
         Some(ImageFormat::Bmp) => bytes.get(6..10) == Some(&[0; 4]),
         found => found.is_some(),
     }

@@ -1,4 +1,4 @@
-//! Text files beside images, such as `x.txt` beside `x.jpg`, as used to train image generators. They become a column.
+//! Text files beside images, such as `x.txt` beside `x.jpg`, as used to train image generators. Their texts become a column.
 
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -13,16 +13,16 @@ use super::unread::take_others;
 use super::warning::Warning;
 use crate::error::ConvertError;
 
-/// The column of the texts.
+/// The name of the column.
 const NAME: &str = "caption";
-/// Number of images checked first. A folder without such files costs no more than that.
+/// Number of images to check first, so that folders without text files take little time.
 pub(super) const MAX_FIRST: usize = 100;
-/// Maximum size of a caption or an object, in bytes.
+/// Maximum size of a caption or a JSON object, in bytes.
 const MAX_BYTES: u64 = 1 << 16;
-/// Minimum count of numbers on the line of a box: a class, a centre and a size.
+/// Minimum count of numbers on a line that describes a box: class, centre and size.
 const BOX_NUMBERS: usize = 5;
 
-/// Adds the text files beside the images, if nearly all images have one. Boxes are only reported.
+/// Adds the text files as a column if nearly all images have one. Boxes cause only a warning.
 pub(super) fn add(listing: &mut Listing) -> Result<(), ConvertError> {
     let first: Vec<usize> = (0..listing.len().min(MAX_FIRST)).collect();
     let is_there = |idx: &usize| text_path(listing, *idx).is_file();
@@ -53,7 +53,7 @@ pub(super) fn add(listing: &mut Listing) -> Result<(), ConvertError> {
     Ok(())
 }
 
-/// Whether nearly all of the images have a file beside them.
+/// Whether `n` is nearly all of `all`, and not 0.
 pub(super) fn are_nearly_all(n: usize, all: usize) -> bool {
     n > 0 && 10 * n >= 9 * all
 }
@@ -65,7 +65,7 @@ fn text_path(listing: &Listing, idx: usize) -> std::path::PathBuf {
     path.with_file_name(as_path(&name))
 }
 
-/// The content of a file that is not too long; none if there is no such file.
+/// The content of a file; none if it does not exist or is too long.
 pub(super) fn short_file(path: &Path) -> Result<Option<Vec<u8>>, ConvertError> {
     let mut bytes = Vec::new();
     match open_regular(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes)) {
@@ -75,7 +75,7 @@ pub(super) fn short_file(path: &Path) -> Result<Option<Vec<u8>>, ConvertError> {
     Ok((to_u64(bytes.len()) <= MAX_BYTES).then_some(bytes))
 }
 
-/// The content of a text file that is not too long; none if there is no such file.
+/// The content of a text file; none if it does not exist or is too long.
 fn text_at(path: &Path) -> Result<Option<String>, ConvertError> {
     let Some(bytes) = short_file(path)? else { return Ok(None) };
     let not_text = |_| {
@@ -85,7 +85,7 @@ fn text_at(path: &Path) -> Result<Option<String>, ConvertError> {
     String::from_utf8(bytes).map(Some).map_err(not_text)
 }
 
-/// Whether a line describes a box with numbers, as in YOLO.
+/// Whether a line describes a box by numbers, as in YOLO.
 pub(super) fn is_box(line: &str) -> bool {
     let words = line.split_whitespace();
     line.trim().is_empty()

@@ -1,4 +1,4 @@
-//! Recognizes the form of a column's cells: names of image files, boxes, or masks as run lengths.
+//! Recognizes what the cells of a column contain: names of image files, boxes, or masks as run lengths.
 
 use super::candidate::is_image_name;
 use super::indicators::indicator;
@@ -6,7 +6,7 @@ use super::rows::{Cell, RowFile};
 use crate::error::ConvertError;
 use crate::opt::LEAVE_OUT;
 
-/// Usual names of columns of run lengths, in lower case. Pairs of numbers in other columns are labels.
+/// Usual names of run-length columns, in lower case. Pairs of numbers in other columns are treated as labels.
 const RUN_LENGTH_NAMES: [&str; 10] = [
     "encodedpixels",
     "encoded_pixels",
@@ -20,7 +20,7 @@ const RUN_LENGTH_NAMES: [&str; 10] = [
     "annotation",
 ];
 
-/// The forms that all cells of a column have.
+/// Which forms apply to all cells of a column.
 #[derive(Debug, Default)]
 pub(super) struct CellForm {
     files: Every,
@@ -29,7 +29,7 @@ pub(super) struct CellForm {
     indicators: Every,
 }
 
-/// Tracks whether every cell has a form, and whether there is at least one such cell.
+/// Tracks whether all observed cells have a form, and whether there was at least one.
 #[derive(Debug, Default)]
 struct Every {
     has_some: bool,
@@ -52,7 +52,7 @@ impl Every {
 
 impl CellForm {
     pub(super) fn observe(&mut self, cell: Cell<'_>) {
-        // A missing cell is not 0.
+        // Missing cells are observed here too, because they are not 0.
         self.indicators.observe(Some(""), |_| indicator(cell).is_some());
         let text = match cell {
             Cell::Missing => return,
@@ -77,7 +77,7 @@ impl CellForm {
         self.indicators.holds()
     }
 
-    /// Refuses a column of boxes or run-length masks, which are not read.
+    /// Refuses columns of boxes or run-length masks, because they cannot be read.
     pub(super) fn refuse(&self, file: &RowFile, name: &str) -> Result<(), ConvertError> {
         let (reason, way_out) = if self.boxes.holds() {
             (
@@ -99,14 +99,15 @@ impl CellForm {
     }
 }
 
-/// Whether a text consists of pairs of whole numbers.
+/// Whether a text consists of pairs of non-negative integers.
 fn are_run_lengths(text: &str) -> bool {
     let mut n_words = 0;
     let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
     text.split_ascii_whitespace().inspect(|_| n_words += 1).all(is_number) && n_words > 0 && n_words % 2 == 0
 }
 
-/// Whether a text consists of classes with four numbers each, as in ImageNet's `LOC_train_solution.csv`: `n01440764 240 82 285 231`.
+/// Whether a text consists of class names, each followed by four numbers, as in ImageNet's `LOC_train_solution.csv`: `n01440764 240
+/// 82 285 231`.
 fn are_boxes(text: &str) -> bool {
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
     let is_number = |word: &&str| word.parse::<f64>().is_ok();

@@ -1,4 +1,4 @@
-//! Refuses a folder with several folders of images and masks. The caller has to choose two.
+//! Refuses a folder that contains several candidates for the image and mask folders. The caller has to choose a pair.
 
 use std::path::Path;
 
@@ -15,10 +15,10 @@ use crate::opt::{IMAGES, MASKS};
 /// Maximum number of choices to show.
 const MAX_SHOWN: usize = 3;
 
-/// The pair of folders that the others leave no doubt about: `train` and `train_masks` beside `test`.
+/// The pair of image and mask folders if it is unambiguous, as with `train` and `train_masks` beside `test`.
 ///
 /// # Errors
-/// If there are folders of images and masks, and some doubt.
+/// If there are pairs, but it is not clear which one to use.
 pub(super) fn only(root: &Path, folders: &[&[u8]], files: SampleFiles) -> Result<Option<Pair>, ConvertError> {
     match choices((root, files), folders)?.as_slice() {
         [] => Ok(None),
@@ -27,7 +27,7 @@ pub(super) fn only(root: &Path, folders: &[&[u8]], files: SampleFiles) -> Result
     }
 }
 
-/// Refuses folders if one has a usual name for masks and the same file names as a folder of images.
+/// Returns an error if a folder has a usual name for masks and the same file names as an image folder.
 pub(super) fn refuse(root: &Path, folders: &[&[u8]], files: SampleFiles) -> Result<(), ConvertError> {
     match choices((root, files), folders)?.as_slice() {
         [] => Ok(()),
@@ -35,13 +35,13 @@ pub(super) fn refuse(root: &Path, folders: &[&[u8]], files: SampleFiles) -> Resu
     }
 }
 
-/// Whether the masks are named after the images, and the other folders are splits.
+/// Whether the mask folder is named after the image folder, and all other folders are splits.
 fn are_splits(folders: &[&[u8]], pair: &Pair) -> bool {
     let others = folders.iter().filter(|name| ![&pair.images[..], &pair.masks[..]].contains(name));
     pair.masks.starts_with(&pair.images) && others.into_iter().all(|name| is_split_folder(name))
 }
 
-/// The pairs of a folder of images and one of masks, the best first.
+/// All pairs of an image folder and a mask folder, the most likely first.
 fn choices((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<Vec<Pair>, ConvertError> {
     if folders.len() > FEW_FOLDERS {
         return Ok(Vec::new());
@@ -65,7 +65,7 @@ fn choices((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<Vec
     Ok(choices.into_iter().map(|(_, pair)| pair).collect())
 }
 
-/// The error about a pair, and others that may be meant.
+/// The error that names the most likely pair and lists the choices.
 fn several(root: &Path, best: &Pair, choices: &[Pair]) -> ConvertError {
     let line = |pair: &Pair| format!("{} {}", IMAGES.with(lossy(&pair.images)), MASKS.with(lossy(&pair.masks)));
     let lines: Vec<String> = choices.iter().take(MAX_SHOWN).map(line).collect();

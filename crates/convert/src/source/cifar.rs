@@ -1,4 +1,4 @@
-//! CIFAR-10 and CIFAR-100: binary files, or Python pickles, which are only parsed as data.
+//! CIFAR-10 and CIFAR-100: binary files or Python pickles. Pickles are parsed without executing code.
 
 mod python;
 
@@ -18,12 +18,12 @@ use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use packds_format::DType;
 
-/// Three planes of 32 by 32 pixels.
+/// Three colour planes of 32 by 32 pixels.
 const SHAPE: [u64; 3] = [3, 32, 32];
 const IMAGE_BYTES: u64 = 3072;
 const U8: Elements = Elements::Numbers { dtype: DType::U8, swapped: false };
 
-/// The training set and the test set of a folder. A single file is a set without a name.
+/// The training and test sets of a folder. A single file has no split name.
 pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     if !source.is_dir() {
         return Ok(vec![Shards::one(source)]);
@@ -58,10 +58,10 @@ pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     Ok(parts)
 }
 
-/// The field of CIFAR-100's twenty superclasses.
+/// The field for the twenty superclasses of CIFAR-100.
 const COARSE: &str = "coarse_label";
 
-/// The content of one or several files.
+/// The contents of one or more files.
 #[derive(Default)]
 struct Batches {
     images: Option<StoredArray>,
@@ -91,7 +91,7 @@ pub(crate) fn is_pickled_dictionary(head: &[u8]) -> bool {
     [&b"\x80"[..], b"(d", b"}"].iter().any(|start| head.starts_with(start))
 }
 
-/// Finds the samples.
+/// Finds the samples of a part.
 pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
     let mut batches = Batches::default();
     for path in &part.files {
@@ -123,7 +123,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     let mut unique: Vec<&[u8]> = batches.names.iter().map(Vec::as_slice).collect();
     unique.sort_unstable();
     unique.dedup();
-    // Duplicate or empty names do not identify samples.
+    // Names that are empty or not unique do not identify samples.
     let named = batches.names.len() == images.len()
         && unique.len() == images.len()
         && unique.first().is_some_and(|name| !name.is_empty());
@@ -142,11 +142,11 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     })
 }
 
-/// Records of one label, or of a coarse and a fine label, followed by the pixels.
+/// Reads records of one label (or a coarse and a fine label) followed by pixels.
 fn read_binary(file: &Arc<OpenFile>, batches: &mut Batches) -> Result<(), ConvertError> {
     let name = file.path.file_name().and_then(|name| name.to_str());
     let fits = |labels: u64| file.bytes.is_multiple_of(IMAGE_BYTES + labels);
-    // Recognizes the names of the published files. For other names, the length decides.
+    // Published files are recognized by name, others by length.
     let n_labels = match name {
         Some("train.bin" | "test.bin") => 2,
         Some(name) if name.contains("batch") => 1,
@@ -190,7 +190,7 @@ fn read_binary(file: &Arc<OpenFile>, batches: &mut Batches) -> Result<(), Conver
     Ok(())
 }
 
-/// The class names, from a file next to the samples.
+/// The class names, read from a file next to the samples.
 fn class_names(beside: &Path, is_100: bool, is_coarse: bool) -> Result<Vec<String>, ConvertError> {
     let (text, pickle, key) = match (is_100, is_coarse) {
         (true, true) => ("coarse_label_names.txt", "meta", "coarse_label_names"),

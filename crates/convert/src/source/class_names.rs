@@ -1,4 +1,4 @@
-//! Files of class names beside the data. They are not read, because the order of ids is not known.
+//! Files of class names beside the data. They are not read, because the order of the ids is unknown.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use super::there::first_there;
 use super::warning::Warning;
 use crate::error::ConvertError;
 
-/// Usual names of such files.
+/// Usual names of files with class names.
 const FILES: [&str; 17] = [
     "classes.txt",
     "classes.json",
@@ -28,13 +28,13 @@ const FILES: [&str; 17] = [
     "label_map.json",
 ];
 
-/// The warning about such a file among the files of a folder.
+/// The warning if a folder contains a file of class names.
 pub(super) fn among(top: &Directory) -> Option<Warning> {
     let is_one = |name: &&[u8]| FILES.iter().any(|known| known.as_bytes() == *name);
     top.names().filter(is_one).min().map(|file| Warning::ClassNamesUnread { file: file.to_vec() })
 }
 
-/// The warning about such a file beside a table whose labels are numbers.
+/// The warning if there is a file of class names beside a table with numeric labels.
 pub(super) fn beside(table: &Path) -> Result<Option<Warning>, ConvertError> {
     let found = first_there(FILES.map(|name| table.with_file_name(name)))?.filter(|found| found != table);
     let name = found.as_ref().and_then(|found| found.file_name());

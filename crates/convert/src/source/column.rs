@@ -1,6 +1,4 @@
-//! Typed values of a manifest other than paths and labels.
-//!
-//! `manifest` reads them.
+//! Typed values of the columns of a manifest that are neither paths nor labels. The `manifest` module reads them.
 
 use super::paths::ByteArena;
 
@@ -23,9 +21,9 @@ pub enum ColumnValues {
     F64(Vec<f64>),
     /// Every value is true or false.
     Bool(Vec<bool>),
-    /// Anything else; a missing value is empty.
+    /// Any other values; a missing value is empty.
     Text(TextArena),
-    /// JSON texts without spaces, for columns that contain arrays or objects. A missing value is `null`.
+    /// JSON texts without whitespace, for columns that contain arrays or objects. A missing value is `null`.
     Json(TextArena),
 }
 
@@ -46,7 +44,7 @@ impl ColumnValues {
     }
 }
 
-/// Concatenated texts, without an allocation per text.
+/// Concatenated texts that share one allocation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextArena {
     texts: ByteArena,
@@ -71,13 +69,13 @@ impl TextArena {
         self.len() == 0
     }
 
-    /// Text `idx`.
+    /// The text at index `idx`.
     ///
     /// # Panics
     ///
     /// Panics unless `idx` is less than [`TextArena::len`].
     pub fn get(&self, idx: usize) -> &str {
-        // Only whole `str`s are added, so this is always valid UTF-8.
+        // The bytes were added as `str`, so they are valid UTF-8.
         str::from_utf8(self.texts.get(idx)).unwrap_or_default()
     }
 
@@ -86,7 +84,7 @@ impl TextArena {
         (0..self.len()).map(|idx| self.get(idx))
     }
 
-    /// Total bytes of all texts.
+    /// Total length of all texts, in bytes.
     pub(crate) fn n_bytes(&self) -> usize {
         self.texts.n_bytes()
     }

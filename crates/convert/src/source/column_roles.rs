@@ -1,4 +1,4 @@
-//! Decides which columns of a manifest are image paths, masks and labels.
+//! Decides which columns of a manifest contain image paths, masks and labels.
 
 use std::path::Path;
 
@@ -13,12 +13,12 @@ use super::warning::Warning;
 use crate::error::ConvertError;
 use crate::opt::{LABEL_KEY, LEAVE_OUT};
 
-/// Words in the names of columns of masks.
+/// Words in the names of mask columns.
 const MASK_WORDS: [&str; 8] = ["mask", "masks", "seg", "segmentation", "annotation", "annot", "gt", "trimap"];
 
 /// The columns of paths, masks and labels.
 pub(super) struct Roles {
-    /// The column of image paths. None in a table of pixels.
+    /// The column of image paths; none if the table contains pixels.
     pub(super) path: Option<usize>,
     pub(super) mask: Option<usize>,
     pub(super) label: Option<usize>,
@@ -45,7 +45,7 @@ impl Choices<'_> {
         if mask.is_none() && pixels.is_none() {
             mask = self.unnamed_mask(path, label);
         }
-        // A class is not the name of an image file.
+        // A column chosen as masks by its cells is not also the label column.
         let label = label.filter(|label| Some(*label) != mask || is_known);
         if let (Some(column), false) = (mask, is_known) {
             warnings.push(Warning::MaskColumn { field: names[column].clone() });
@@ -57,7 +57,7 @@ impl Choices<'_> {
         Ok(Roles { path, mask, label })
     }
 
-    /// The column of image paths: with a usual name, or the only one with names of image files.
+    /// The column of image paths: one with a usual name, or the only one that contains names of image files.
     fn path(&self, warnings: &mut Vec<Warning>) -> Result<usize, ConvertError> {
         let known = self.find(self.options.image_key.as_ref(), &IMAGE_PATH_NAMES)?;
         if let Some(known) = known.filter(|known| self.options.image_key.is_some() || self.are_files[*known]) {
@@ -79,7 +79,8 @@ impl Choices<'_> {
         }
     }
 
-    /// The column of masks without a usual name: a column of image files that is named like masks or labels, or is the only other.
+    /// The mask column if it has no usual name: the only other column of image files, if it is named like masks or labels or the
+    /// table has just two columns.
     fn unnamed_mask(&self, path: Option<usize>, label: Option<usize>) -> Option<usize> {
         if self.options.label_key.is_some() && label.is_some_and(|label| self.are_files[label]) {
             return None;
@@ -122,7 +123,7 @@ impl Choices<'_> {
     }
 }
 
-/// Refuses a column of masks that was chosen by its cells, if the first file is not a mask.
+/// Refuses a mask column that was chosen by its cells if the first file is not a mask.
 pub(super) fn check_mask(source: &Path, listing: &Listing, warnings: &[Warning]) -> Result<(), ConvertError> {
     let chosen = warnings.iter().find_map(|warning| match warning {
         Warning::MaskColumn { field } => Some(field),

@@ -1,4 +1,4 @@
-//! Streams compressed with gzip, xz, bzip2 or zstd. Their first bytes decide, not their names.
+//! Streams compressed with gzip, xz, bzip2 or zstd, recognized by their first bytes, not by name.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -9,9 +9,9 @@ use flate2::bufread::MultiGzDecoder;
 use lzma_rust2::XzReader;
 use packds_system::open_regular;
 
-/// Bytes read from the file at a time.
+/// Bytes to read from the file at a time.
 const READ_BYTES: usize = 1 << 17;
-/// First bytes that identify the compression of a stream.
+/// Number of bytes at the start of a stream that identify its compression.
 const MAGIC_BYTES: u64 = 6;
 /// Maximum memory for unpacking xz, in KiB. `xz -9` needs 65 MiB.
 const MAX_XZ_KIB: u32 = 1 << 20;
@@ -40,7 +40,7 @@ impl Compression {
         known.into_iter().find(|(_, magic)| head.starts_with(magic)).map(|(compression, _)| compression)
     }
 
-    /// Unpacks a stream, which may be several streams one after another.
+    /// Unpacks a stream, or several concatenated streams.
     pub(super) fn unpack<'a>(self, packed: impl BufRead + Send + 'a) -> io::Result<Unpacked<'a>> {
         Ok(match self {
             Self::Gzip => Box::new(MultiGzDecoder::new(packed)),
@@ -50,7 +50,7 @@ impl Compression {
         })
     }
 
-    /// The extension that files of this kind have.
+    /// The usual file extension.
     pub(super) fn extension(self) -> &'static str {
         match self {
             Self::Gzip => ".gz",
@@ -61,7 +61,7 @@ impl Compression {
     }
 }
 
-/// A name without the extension of a compressed file.
+/// A name without its compression extension, if any.
 pub(super) fn without_extension(name: &str) -> &str {
     const ALL: [Compression; 4] = [Compression::Gzip, Compression::Xz, Compression::Bzip2, Compression::Zstd];
     let stem = ALL.into_iter().find_map(|compression| {
@@ -81,11 +81,11 @@ pub(super) fn open(path: &Path) -> io::Result<Option<Unpacked<'static>>> {
     compression.unpack(BufReader::with_capacity(READ_BYTES, file)).map(Some)
 }
 
-/// The first `n` unpacked bytes of a compressed file. Fewer if it is shorter or damaged, none if it is not compressed.
+/// The first `n` unpacked bytes of a compressed file: fewer if it is shorter or damaged, and none if it is not compressed.
 pub(super) fn start(path: &Path, n: u64) -> Vec<u8> {
     let mut out = Vec::new();
     if let Ok(Some(unpacked)) = open(path) {
-        // Damage is reported when the whole stream is read.
+        // Damage is reported later, when the whole stream is read.
         let _ = unpacked.take(n).read_to_end(&mut out);
     }
     out

@@ -1,6 +1,4 @@
-//! Reads the rows of a CSV, TSV or text file, each with the number of its first line.
-//!
-//! `manifest` interprets the cells.
+//! Reads the rows of a CSV, TSV or text file, and the number of each row's first line. The `manifest` module interprets the cells.
 
 use std::{
     collections::HashSet,
@@ -25,20 +23,20 @@ pub(super) struct CsvRows {
     record: ByteRecord,
     n_columns: usize,
     start: Start,
-    /// Whether the first row was already read in search of a header.
+    /// Whether `record` already holds the first row, read while looking for a header.
     is_read: bool,
     /// Warnings about the first lines.
     pub(super) warnings: Vec<Warning>,
 }
 
-/// Maximum size of a row, in bytes. A file without line feeds must not fill the memory.
+/// Maximum size of a row, in bytes, so that a file without line feeds cannot exhaust the memory.
 pub(super) const MAX_ROW_BYTES: u64 = 64 << 20;
-/// Number of bytes that are read at the start of a file to find its form.
+/// Number of bytes to read at the start of a file to detect its delimiter and line endings.
 const START_BYTES: u64 = 1 << 16;
 /// Maximum number of columns of a row.
 const MAX_COLUMNS: usize = 1 << 20;
 
-/// A file that is read until the row's limit.
+/// A reader that fails when a row exceeds its size limit.
 struct RowLimit {
     file: File,
     left: u64,
@@ -60,30 +58,30 @@ pub(super) fn long_row(path: &Path, line: u64) -> ConvertError {
     malformed(path, line, format!("expected at most {} MiB per row, found more", MAX_ROW_BYTES >> 20))
 }
 
-/// The delimiter and the line endings, found at the start of a file. The parser does not report line endings.
+/// Properties detected from the file, such as delimiter and line endings. The parser does not report line endings.
 struct Start {
     delimiter: u8,
-    /// Whether the first line ends in a carriage return and a line feed. The others are assumed to do the same.
+    /// Whether the first line ends in a carriage return and a line feed. All lines are assumed to end in the same way.
     two_bytes: bool,
-    /// The length of the file, if it does not end in a line feed.
+    /// The length of the file; none if the file ends in a line feed.
     open_end: Option<u64>,
-    /// Whether the first line is the number of rows.
+    /// Whether the first line contains just the number of rows.
     has_count: bool,
-    /// Whether the words after the first on a line are one label, because lines have different numbers of words.
+    /// Whether all words after the first form a single label, because the lines have different numbers of words.
     has_rest: bool,
-    /// Whether the first line states the delimiter, as for Excel: `sep=;`.
+    /// Whether the first line names the delimiter, as in Excel's `sep=;`.
     has_separator: bool,
-    /// Quotes follow a space, as in `1.png, "Sale, today"`. The parser takes such quotes for a part of the cell.
+    /// Whether quotes follow a space, as in `1.png, "Sale, today"`. The parser would treat such quotes as part of the cell.
     has_spaced_quotes: bool,
 }
 
 impl CsvRows {
-    /// Opens a file and reads its header. Also returns the column names. The first line decides which of the delimiters is used.
+    /// Opens a file and reads its header. Also returns the column names. The first line determines which of `delimiters` is used.
     pub(super) fn open(file: &RowFile, delimiters: &[u8]) -> Result<(Self, Vec<String>), ConvertError> {
         let mut opened = file.open()?;
         let has_spaces = delimiters.contains(&b' ');
         let start = Start::of(&mut opened, delimiters).map_err(ConvertError::io(&file.path))?;
-        // Rows of another length are accepted here and later refused with the correct line number.
+        // Accept rows of any length here. They are refused later, with the correct line number.
         let reader = ReaderBuilder::new()
             .delimiter(start.delimiter)
             .has_headers(false)
@@ -96,7 +94,7 @@ impl CsvRows {
         rows.skip_notes(file)?;
         let mut cells: Vec<String> = rows.record.iter().map(trimmed).collect();
         let is_image = |cell: &String| is_image_name(cell.as_bytes());
-        // A list of paths may leave out their extensions. A header has no slash.
+        // The paths in a list may lack extensions. A header contains no slashes.
         let is_path = |cell: &String| has_spaces && cell.contains('/');
         let path = cells.iter().position(is_image).or_else(|| cells.iter().position(is_path));
         let path = path.or_else(|| rows.start.has_rest.then_some(0));
@@ -119,7 +117,7 @@ impl CsvRows {
         }
         check_header(&file.path, rows.line(), &cells)?;
         rows.is_read = rows.read(file)?;
-        // A header may omit the name of the first column if it holds the files.
+        // A header may lack a name for the first column if that column contains the files.
         let first = rows.record.get(0).unwrap_or_default();
         if rows.record.len() == cells.len() + 1 && is_image_name(first) && !cells.iter().any(|cell| cell == PATH) {
             rows.warnings.push(Warning::NoPathName { first: first.to_vec() });
@@ -129,7 +127,7 @@ impl CsvRows {
         Ok((rows, cells))
     }
 
-    /// Reads the first row after comments and a line with the number of rows.
+    /// Reads the first row, skipping comments and a line with the number of rows.
     fn skip_notes(&mut self, file: &RowFile) -> Result<(), ConvertError> {
         let mut skipped = 0;
         if self.start.has_separator {
@@ -156,7 +154,7 @@ impl CsvRows {
         }
     }
 
-    /// Reads the next row; false at the end.
+    /// Advances to the next row. Returns false at the end.
     pub(super) fn advance(&mut self, file: &RowFile) -> Result<bool, ConvertError> {
         let read = std::mem::take(&mut self.is_read) || self.read(file)?;
         let (expected, found) = (self.n_columns, self.record.len());
@@ -175,7 +173,7 @@ impl CsvRows {
             self.record = joined;
             self.record.set_position(position);
         }
-        // Several spaces count as one separator.
+        // Consecutive spaces count as one separator.
         while read && self.start.delimiter == b' ' {
             let mut full: ByteRecord = self.record.iter().filter(|cell| !cell.is_empty()).collect();
             if self.start.has_rest && full.len() > 2 {
@@ -206,15 +204,15 @@ impl CsvRows {
     fn read_record(&mut self, path: &Path) -> Result<bool, ConvertError> {
         self.reader.get_mut().left = MAX_ROW_BYTES;
         let line = self.reader.position().line();
-        // Other kinds of error come from options that are not used here.
+        // Other kinds of parser errors cannot occur with the options used here.
         self.reader.read_byte_record(&mut self.record).map_err(|error| match self.reader.get_ref().left {
             0 => long_row(path, line),
             _ => ConvertError::Io { path: path.to_owned(), source: error.into() },
         })
     }
 
-    /// The first line of the last row if it ends inside quotes. The parser takes everything after an open quote as one field
-    /// without an error.
+    /// The first line of the last row if one of its quotes is not closed. The parser reads everything after an unclosed quote as
+    /// one field, without an error.
     fn open_quote(&self, file: &RowFile) -> Result<Option<u64>, ConvertError> {
         let io_error = |source| ConvertError::Io { path: file.path.clone(), source };
         let start = self.record.position().map(Position::byte);
@@ -229,7 +227,7 @@ impl CsvRows {
         let (mut before, mut row) = (Vec::new(), Vec::new());
         file.seek(SeekFrom::Start(start)).map_err(io_error)?;
         file.read_to_end(&mut row).map_err(io_error)?;
-        // A quote inside quotes is doubled, so closed quotes give an even number.
+        // Quotes inside a quoted cell are doubled, so the number of quotes is even if all are closed.
         if row.iter().filter(|byte| **byte == b'"').count() % 2 == 0 {
             return Ok(None);
         }
@@ -245,9 +243,9 @@ impl CsvRows {
         self.start.delimiter == b','
     }
 
-    /// The line, counted from 1, on which the current row starts. At the end, the line after the last.
+    /// The line, counted from 1, on which the current row starts. At the end of the file, the line after the last one.
     ///
-    /// The parser counts line feeds, and its position for a row precedes any skipped empty lines. The line is therefore derived
+    /// The parser counts line feeds, but its position for a row is before any skipped empty lines. The line is therefore derived
     /// from the end of the row.
     pub(super) fn line(&self) -> u64 {
         let here = self.reader.position();
@@ -259,7 +257,7 @@ impl CsvRows {
         here.line().saturating_sub(inside + self.start.counted(here)).max(1)
     }
 
-    /// The current row's text in a column; empty if missing.
+    /// The cell of the current row in a column; empty if missing.
     pub(super) fn cell(&self, column: usize) -> &str {
         // `read` has checked that every field is UTF-8.
         self.record.get(column).and_then(|field| str::from_utf8(field).ok()).unwrap_or_default()
@@ -271,7 +269,7 @@ impl Start {
         let mut first_bytes = Vec::new();
         BufReader::new(&mut *file).take(START_BYTES).read_to_end(&mut first_bytes)?;
         if to_u64(first_bytes.len()) == START_BYTES {
-            // The last line may be cut.
+            // The last line may be incomplete.
             let end = first_bytes.iter().rposition(|byte| *byte == b'\n').unwrap_or(first_bytes.len());
             first_bytes.truncate(end);
         }
@@ -304,15 +302,15 @@ impl Start {
         })
     }
 
-    /// Number of line feeds that the parser has consumed as row ends before `here`. Of a two-byte line ending, it consumes the
-    /// second byte only with the next row.
+    /// Number of line feeds before `here` that the parser has consumed to end the current row. It consumes the second byte of a
+    /// two-byte line ending only with the next row.
     fn counted(&self, here: &Position) -> u64 {
         u64::from(!self.two_bytes && self.open_end != Some(here.byte()))
     }
 }
 
-/// Whether each line is a path and a label of one or more words: the lines have different numbers of words, as in
-/// `0034309 A320 family`. Lines whose file names contain spaces do not count.
+/// Whether each line is a path and a label of one or more words, as in `0034309 A320 family`. False unless the lines have different
+/// numbers of words, and false if a file name may contain spaces.
 fn has_rest<'a>(first: &'a [u8], others: impl Iterator<Item = &'a [u8]>) -> bool {
     let is_path = |word: &[u8]| is_image_name(word) || word.iter().all(u8::is_ascii_digit);
     let mut counts = HashSet::new();
@@ -327,7 +325,7 @@ fn has_rest<'a>(first: &'a [u8], others: impl Iterator<Item = &'a [u8]>) -> bool
 }
 
 impl Start {
-    /// The row with one cell for each quote that follows a space. None if there are none.
+    /// Joins the cells of each quoted text that follows a space. None if there are no such quotes.
     fn joined_quotes(&self, record: &ByteRecord) -> Option<ByteRecord> {
         let is_open = |cell: &[u8]| cell.starts_with(b" \"");
         if !self.has_spaced_quotes || !record.iter().any(is_open) {
@@ -356,10 +354,10 @@ impl Start {
     }
 }
 
-/// Whether quotes follow a delimiter and a space. The first part of the file with quotes at the start of a cell decides.
+/// Whether quotes follow a delimiter and a space. Decided by the first part of the file in which cells start with quotes.
 fn has_spaced_quotes(file: &mut File, delimiter: u8) -> io::Result<bool> {
     file.rewind()?;
-    // The first cell follows the end of a line, too.
+    // The first cell of the file counts as following a line end.
     let mut part = vec![b'\n'];
     loop {
         let n = file.take(START_BYTES).read_to_end(&mut part)?;
@@ -370,14 +368,14 @@ fn has_spaced_quotes(file: &mut File, delimiter: u8) -> io::Result<bool> {
     }
 }
 
-/// Whether quotes follow a delimiter and a space, and none starts directly after a delimiter or a line feed. None if there are no
-/// such quotes.
+/// Whether quotes follow a delimiter and a space, and no quote directly follows a delimiter or a line feed. None if no cell starts
+/// with a quote.
 fn are_spaced_quotes(bytes: &[u8], delimiter: u8) -> Option<bool> {
     if !bytes.contains(&b'"') {
         return None;
     }
     let starts_cell = |triple: &[u8]| {
-        // At the end of a quote, such as `"Sale,"`, a line feed follows.
+        // A closing quote after a delimiter, as in `"Sale,"`, may be followed by a line end.
         let is_end = matches!(triple[2], b'\n' | b'\r' | b'"');
         matches!(triple[0], b'\n') && triple[1] == b'"' || triple[0] == delimiter && triple[1] == b'"' && !is_end
     };
@@ -387,20 +385,20 @@ fn are_spaced_quotes(bytes: &[u8], delimiter: u8) -> Option<bool> {
     }
 }
 
-/// The delimiter that a line `sep=;` states, as Excel writes and reads it.
+/// The delimiter named by a line such as `sep=;`, which Excel understands.
 fn named_separator(line: &[u8]) -> Option<u8> {
     let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
     let named = line.trim_ascii();
     let named = named.strip_prefix(b"\"").unwrap_or(named).strip_prefix(b"sep=")?;
     match named.strip_suffix(b"\"").unwrap_or(named) {
-        // Spaces at the end of a line are lost.
+        // A tab at the end of the line was trimmed.
         [] => Some(b'\t'),
         [separator] => Some(*separator),
         _ => None,
     }
 }
 
-/// The most frequent delimiter of a line outside quotes; the first delimiter if there is none.
+/// The delimiter that occurs most often in a line, outside quotes. If none occurs, the first one.
 fn delimiter_of(line: &[u8], delimiters: &[u8]) -> u8 {
     let count = |delimiter: u8| {
         let mut is_quoted = false;
@@ -419,9 +417,9 @@ fn delimiter_of(line: &[u8], delimiters: &[u8]) -> u8 {
     }
 }
 
-/// The name for a column of paths without a name.
+/// The name given to a column of paths that has none.
 pub(super) const PATH: &str = "path";
-/// Maximum number of characters of a line in a message.
+/// Maximum number of characters of a line to show in a message.
 const MAX_SHOWN: usize = 60;
 
 fn trimmed(cell: &[u8]) -> String {
@@ -429,8 +427,8 @@ fn trimmed(cell: &[u8]) -> String {
     str::from_utf8(cell).unwrap_or_default().trim().to_owned()
 }
 
-/// Whether the first row is a sample: some cells are numbers, and none is a usual column name. Consecutive numbers are the
-/// names that pandas gives.
+/// Whether the first row is data rather than a header: some cells are numbers, and none is a usual column name. Consecutive numbers
+/// are column names, as written by pandas.
 fn are_data(cells: &[String]) -> bool {
     let numbers: Vec<i64> = cells.iter().filter_map(|cell| cell.parse().ok()).collect();
     let are_names = numbers.len() > 1 && numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]);
@@ -442,13 +440,13 @@ fn are_data(cells: &[String]) -> bool {
     cells.iter().any(is_number) && !are_names && !cells.iter().any(is_name)
 }
 
-/// The name of the second column of a file without a header. `list_eval_partition.txt` has splits instead of labels.
+/// The name for the second column of a file without a header. `list_eval_partition.txt` contains splits instead of labels.
 fn second_name(path: &Path) -> &'static str {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().to_ascii_lowercase());
     if stem.is_some_and(|stem| stem.contains("partition")) { "partition" } else { "label" }
 }
 
-/// The column names for a file without a header, given the column of paths and the name of the column after it.
+/// The column names for a file without a header. `path` is the column of paths, and `second` names the column after it.
 fn names_without_header(n: usize, path: Option<usize>, second: &str) -> Vec<String> {
     let name = |column: usize| match column {
         _ if Some(column) == path => PATH.to_owned(),
@@ -458,11 +456,11 @@ fn names_without_header(n: usize, path: Option<usize>, second: &str) -> Vec<Stri
     (0..n).map(name).collect()
 }
 
-/// Checks the column names. The first may be empty: pandas writes such an index column.
+/// Checks the column names. The first may be empty, as in the index column that pandas writes.
 fn check_header(path: &Path, line: u64, names: &[String]) -> Result<(), ConvertError> {
     let mut seen = HashSet::new();
     for (number, name) in (1..).zip(names) {
-        // The last name may be empty if all cells below it are, because each line ends with a comma. `manifest` checks that.
+        // The last name may be empty if each line ends with a comma. `manifest` checks that its column is empty.
         if name.is_empty() && number > 1 && number < names.len() {
             return Err(malformed(path, line, format!("column {number} has no name")));
         }

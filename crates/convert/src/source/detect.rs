@@ -1,4 +1,4 @@
-//! Detects the format of a source: by its first bytes, by the content of a folder, and otherwise by name.
+//! Detects the format of a source: by its first bytes, by the contents of a folder, or else by name.
 
 use std::collections::HashSet;
 use std::io::{ErrorKind, Read};
@@ -18,16 +18,16 @@ use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::opt::FROM;
 
-/// First bytes of a file to inspect.
+/// Number of bytes to inspect at the start of a file.
 const HEAD_BYTES: u64 = 512;
 /// Magic bytes of a zip file.
 const ZIP: &[u8] = b"PK\x03\x04";
-/// Maximum number of folders to inspect for files with one sample each.
+/// Maximum number of folders to inspect for files that hold one sample each.
 const MAX_FOLDERS: usize = 64;
-/// Maximum number of entries of a folder to inspect.
+/// Maximum number of entries to inspect per folder.
 const MAX_ENTRIES: usize = 4096;
 
-/// The format of `source`.
+/// Detects the format of `source`.
 pub(super) fn detect(source: &Path) -> Result<DataFormat, ConvertError> {
     let unknown = |found: String| ConvertError::UnknownFormat { path: source.to_owned(), found };
     let name = source.file_name().and_then(|name| name.to_str());
@@ -85,7 +85,7 @@ pub(super) fn detect(source: &Path) -> Result<DataFormat, ConvertError> {
     })
 }
 
-/// The start of a file and its name.
+/// The first bytes of a file, and its name.
 pub(crate) struct Head<'a> {
     pub(crate) path: &'a Path,
     pub(crate) name: &'a str,
@@ -101,7 +101,7 @@ impl<'a> Head<'a> {
         Self { path, name, named: DataFormat::from_file_name(name), bytes }
     }
 
-    /// Whether the bytes at this offset match.
+    /// Whether the bytes at `offset` match.
     pub(crate) fn has(&self, offset: usize, magic: &[u8]) -> bool {
         let rest = self.bytes.get(offset..);
         rest.is_some_and(|rest| rest.starts_with(magic))
@@ -133,7 +133,7 @@ impl<'a> Head<'a> {
         self.has(to_usize(MAGIC_AT), MAGIC) || (self.is_packed() && is_packed_tar())
     }
 
-    /// The name of the first file in a zip file.
+    /// The name of the first member of a zip file.
     pub(crate) fn first_zip_name(&self) -> &[u8] {
         let len = match self.bytes.get(26..28) {
             Some(&[low, high]) => usize::from(u16::from_le_bytes([low, high])),
@@ -145,7 +145,7 @@ impl<'a> Head<'a> {
 
 /// The format indicated by the first bytes of a file.
 pub(super) fn format_of_start(head: &Head<'_>) -> Option<DataFormat> {
-    // The two magic bytes of a pickle are the weakest evidence.
+    // Try pickles last, because their two magic bytes are weak evidence.
     let (last, others): (Vec<_>, Vec<_>) = DataFormat::ALL.into_iter().partition(|format| *format == DataFormat::Pt);
     let mut formats = others.into_iter().chain(last);
     formats.find(|format| (format.entry().starts)(head))
@@ -159,12 +159,12 @@ pub(super) fn head_of(file: &Path) -> Result<Vec<u8>, ConvertError> {
     Ok(head)
 }
 
-/// Whether the files directly in a folder are a published dataset of this format.
+/// Whether the files directly in a folder form a published dataset of this format.
 pub(super) fn holds(folder: &Path, format: DataFormat) -> bool {
     (format.entry().is_published)(folder, &names_in(folder))
 }
 
-/// The visible names in a folder, up to the limit; empty if it cannot be listed.
+/// The visible names in a folder, from at most `MAX_ENTRIES` entries; empty if the folder cannot be listed.
 pub(super) fn names_in(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.take(MAX_ENTRIES).map(|entry| entry.file_name());
@@ -172,20 +172,20 @@ pub(super) fn names_in(folder: &Path) -> Vec<String> {
     names.filter(|name| !name.starts_with('.')).collect()
 }
 
-/// The format of a folder's files; none if it is, or may be, an image folder.
+/// The format of a folder's files; none if the folder is, or may be, an image folder.
 fn of_folder(folder: &Path) -> Result<Option<DataFormat>, ConvertError> {
     let own = of_own_files(folder);
     if let Some(own) = own.filter(|own| !matches!(own, DataFormat::WebDataset)) {
         return only_set(folder, own).map(Some);
     }
-    // The archives that they were unpacked from are next to them.
+    // Check torchvision's layout first. The tar files may be just the archives that its files were unpacked from.
     match torchvision::format(folder)? {
         Some(format) => Ok(Some(format)),
         None => own.map_or(Ok(None), |own| only_set(folder, own).map(Some)),
     }
 }
 
-/// Returns the format if all sets of files in the folder have it; otherwise an error.
+/// Returns `format` unless the folder also contains files of another dataset format, which is an error.
 fn only_set(folder: &Path, format: DataFormat) -> Result<DataFormat, ConvertError> {
     let mut names = names_in(folder);
     names.sort();
@@ -203,8 +203,8 @@ fn only_set(folder: &Path, format: DataFormat) -> Result<DataFormat, ConvertErro
     Err(ConvertError::contradictory(folder, "", reason, hint))
 }
 
-/// The Parquet files, if each is named like a tar file beside it. img2dataset writes the samples to the tar file, and a description
-/// of each to the Parquet file.
+/// The Parquet files, if each has the same stem as a tar file. img2dataset writes samples to the tar file and their metadata to the
+/// Parquet file.
 pub(super) fn tables_of_tars(names: &[String]) -> Vec<&String> {
     let is_of = |name: &&String, format| of_set(name) == Some(format);
     let stem = |name: &String| name.split('.').next().unwrap_or_default().to_owned();
@@ -215,41 +215,41 @@ pub(super) fn tables_of_tars(names: &[String]) -> Vec<&String> {
 
 /// The format indicated by the files directly in a folder.
 fn of_own_files(folder: &Path) -> Option<DataFormat> {
-    // If it exists but is unreadable, its reader reports that.
+    // A marker file counts even if it is unreadable. The format's reader reports the error.
     let has = |name: &str| std::fs::symlink_metadata(folder.join(name)).is_ok();
     let marked = |format: &DataFormat| format.entry().markers.iter().any(|name| has(name));
     if let Some(format) = DataFormat::ALL.into_iter().find(marked) {
         return Some(format);
     }
     let names = names_in(folder);
-    // Images decide, whatever else the folder contains. `--from` overrides this.
+    // A folder with images is an image folder, whatever else it contains. `--from` overrides this.
     if names.iter().any(|name| is_image_name(name.as_bytes())) {
         return None;
     }
     let is_published = |format: &DataFormat| (format.entry().is_published)(folder, &names);
     let found = DataFormat::ALL.into_iter().find(is_published);
-    // Weights or features beside class folders are not the dataset.
+    // A file of weights or features beside class folders is not the dataset.
     let is_image_folder = || holds_class_folders(folder).unwrap_or(false) || is_unpacked(folder, &names);
     let found = found.or_else(|| names.iter().find_map(|name| of_set(name)).filter(|_| !is_image_folder()));
-    // A repository also contains its card and scripts.
+    // A repository has its data in a subfolder, beside a dataset card and scripts.
     let found = found.or_else(|| names_in(&folder.join(DATA_FOLDER)).iter().find_map(|name| of_set(name)));
     let in_splits = || split_folders(folder).iter().flat_map(|split| names_in(split)).find_map(|name| of_set(&name));
     found.or_else(in_splits).or_else(|| of_sample_files(folder))
 }
 
-/// Whether a folder has one archive, and a subfolder of images that were probably unpacked from it.
+/// Whether a folder has exactly one archive, and a subfolder of images that were probably unpacked from it.
 fn is_unpacked(folder: &Path, names: &[String]) -> bool {
     let is_archive = |name: &&String| of_set(name) == Some(DataFormat::WebDataset);
     let has_images = |name: &String| names_in(&folder.join(name)).iter().any(|name| is_image_name(name.as_bytes()));
     names.iter().filter(is_archive).count() == 1 && names.iter().any(has_images)
 }
 
-/// The format of a file name, if a folder of such files is one dataset.
+/// The format indicated by a file name, if a folder of such files forms one dataset.
 pub(super) fn of_set(name: &str) -> Option<DataFormat> {
     DataFormat::from_file_name(name).filter(|format| format.entry().is_set)
 }
 
-/// The first file or folder in `folder` that looks like a dataset, with its format. It is suggested to the user.
+/// Finds the first file or folder in `folder` that looks like a dataset, and its format, to suggest it to the user.
 pub(super) fn data_set_in(folder: &Path) -> Option<(PathBuf, DataFormat)> {
     let mut names = names_in(folder);
     names.sort();
@@ -263,7 +263,7 @@ pub(super) fn data_set_in(folder: &Path) -> Option<(PathBuf, DataFormat)> {
     })
 }
 
-/// The format of files with one sample each in a folder, or in class folders below it. None if there are images.
+/// The format of files that hold one sample each, in a folder or its subfolders. None if there are images.
 fn of_sample_files(folder: &Path) -> Option<DataFormat> {
     let of_sample = |name: &String| DataFormat::from_file_name(name).filter(|format| format.may_hold_one_sample());
     let mut waiting = vec![folder.to_owned()];

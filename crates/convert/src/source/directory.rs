@@ -1,6 +1,4 @@
-//! One folder: its entries, and which of its files are candidates for samples.
-//!
-//! `walk` descends into subfolders.
+//! A single folder: its entries, and which of its files may be samples. The `walk` module descends into subfolders.
 
 use std::{os::fd::OwnedFd, path::Path};
 
@@ -18,15 +16,15 @@ use super::{
 };
 use crate::error::ConvertError;
 
-/// Device and inode, which identify a folder.
+/// Device and inode numbers, which identify a folder.
 pub(super) type Identity = (u64, u64);
 
-/// The unsorted entries of a folder. Links have been followed.
+/// The entries of a folder, unsorted, with links followed.
 pub(super) struct Directory {
-    /// Relative to the root; empty for the root.
+    /// The path relative to the root; empty for the root itself.
     path: Vec<u8>,
     entries: Dir,
-    /// The files that are samples.
+    /// Which files are samples.
     files: SampleFiles,
     pub(super) identity: Identity,
     /// The names of its subfolders.
@@ -34,14 +32,14 @@ pub(super) struct Directory {
     /// The concatenated names of all other entries.
     names: Vec<u8>,
     others: Vec<Other>,
-    /// Folders of other programs. They are not included in the subfolders.
+    /// Folders of other programs, not included in `subdirectories`.
     system: Vec<Vec<u8>>,
 }
 
-/// An entry other than a folder: its position in `names`, and its kind.
+/// An entry other than a folder: the position of its name in `names`, and its kind.
 struct Other {
     start: usize,
-    // Small, because a folder may have a million entries.
+    // A small type, because a folder may have a million entries.
     len: u16,
     form: OtherForm,
 }
@@ -54,7 +52,7 @@ enum OtherForm {
 }
 
 impl Directory {
-    /// Lists the folder `path` of `root`.
+    /// Reads the entries of the folder `path` in `root`.
     pub(super) fn scan(root: &Path, path: &[u8], files: SampleFiles) -> Result<Self, ConvertError> {
         let full_path = if path.is_empty() { root.to_owned() } else { root.join(as_path(path)) };
         Self::scan_unplaced(&full_path, path, files)
@@ -94,7 +92,7 @@ impl Directory {
                 }
             }
         }
-        // Sorted, so that the first does not depend on the file system.
+        // Sorted, so that the first one reported does not depend on the file system.
         directory.system.sort_unstable();
         Ok(directory)
     }
@@ -115,32 +113,32 @@ impl Directory {
         })
     }
 
-    /// Number of entries other than the dataset's folders.
+    /// Number of entries that are not subfolders of the dataset.
     pub(super) fn n_others(&self) -> usize {
         self.others.len() + self.system.len()
     }
 
-    /// Reports the folders of other programs. Returns how many there are.
+    /// Reports the folders of other programs. Returns their number.
     pub(super) fn note_system(&self, oddities: &mut Oddities) -> u64 {
         self.system.iter().for_each(|name| oddities.system_folders.add(&joined(&self.path, name)));
         to_u64(self.system.len())
     }
 
-    /// Adds the files that are not samples. Opens no file.
+    /// Adds the files that are not named like samples to `unread`. Does not open files.
     pub(super) fn note_files(&self, unread: &mut UnreadFiles) {
         let mut names: Vec<&[u8]> = self.names().filter(|name| !self.files.is_named(name)).collect();
         names.sort_unstable();
         names.into_iter().for_each(|name| unread.add_other(&joined(&self.path, name)));
     }
 
-    /// The warning about its files that are not samples.
+    /// The warning about files that are not named like samples.
     pub(super) fn other_files(&self) -> Option<Warning> {
         let mut unread = UnreadFiles::default();
         self.note_files(&mut unread);
         unread.into_warnings().next()
     }
 
-    /// The names that look like samples, unsorted. Opens no file.
+    /// The names that look like samples, unsorted. Does not open files.
     pub(super) fn sample_names(&self) -> impl Iterator<Item = &[u8]> {
         self.names().filter(|name| self.files.is_named(name))
     }
@@ -153,7 +151,7 @@ impl Directory {
     /// Calls `each` with the name and size of each candidate, in name order. Returns the number of other files.
     pub(super) fn for_each_candidate(mut self, oddities: &mut Oddities, mut each: impl FnMut(&[u8], u64)) -> u64 {
         let mut ignored = self.note_system(oddities);
-        // Sorted, so that the first case of each warning does not depend on the file system.
+        // Sorted, so that the first file shown in each warning does not depend on the file system.
         let mut others = std::mem::take(&mut self.others);
         others.sort_unstable_by(|a, b| self.name(a).cmp(self.name(b)));
         for other in &others {
@@ -192,7 +190,7 @@ impl Directory {
         joined(&self.path, self.name(other))
     }
 
-    /// The size of a file; 0 if unknown, in which case decoding will fail later.
+    /// The size of a file; 0 if unknown. Decoding reports the error later.
     fn size(&self, other: &Other) -> u64 {
         let stat = self.entries.fd().map(|folder| statat(folder, self.name(other), AtFlags::empty()));
         stat.flatten().map_or(0, |stat| stat.st_size.max(0).cast_unsigned())
@@ -200,7 +198,7 @@ impl Directory {
 
     /// True if a file starts like an image.
     fn sniff(&self, other: &Other) -> Result<bool, Errno> {
-        // Without NONBLOCK, opening would hang if a pipe had replaced the file.
+        // Without NONBLOCK, opening the file would hang if it had been replaced by a pipe.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = openat(self.entries.fd()?, self.name(other), flags, Mode::empty())?;
         let mut bytes = [0; SNIFFED_BYTES];
@@ -219,7 +217,7 @@ fn identity_of(stat: &Stat) -> Identity {
     (stat.st_dev, stat.st_ino)
 }
 
-/// The size of a file in `root`, with links followed; none if it is not a regular file.
+/// The size of a file in `root`, after following links; none if it is not a regular file.
 pub(super) fn file_size(root: &OwnedFd, path: &[u8]) -> Result<Option<u64>, Errno> {
     let stat = statat(root, path, AtFlags::empty())?;
     let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;

@@ -1,6 +1,5 @@
-//! Files in one folder whose names belong together: `1.jpg` and `1.png`, `rain-1.png` and `norain-1.png`.
-//!
-//! `pairs` knows the usual names of masks.
+//! Finds files in the same folder whose names belong together, such as `1.jpg` and `1.png`, or `rain-1.png` and `norain-1.png`.
+//! Usual names of masks are handled by `pairs`.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,14 +9,14 @@ use super::paths::{PathTable, joined, lossy, stem};
 use super::walk::count;
 use super::warning::Warning;
 
-/// Maximum number of files whose names are compared with all others.
+/// Maximum number of files to compare with all others by name.
 const MAX_COMPARED: usize = 1000;
 /// Maximum length of a prefix.
 const MAX_PREFIX: usize = 12;
 
-/// Two files for each name, one of each extension.
+/// Pairs of files with the same stem and two different extensions.
 pub(super) struct Doubles {
-    /// Each name's files, in the order of the extensions.
+    /// The two files of each stem, in the order of `extensions`.
     pub(super) files: Vec<[usize; 2]>,
     extensions: [Vec<u8>; 2],
 }
@@ -42,14 +41,14 @@ impl Doubles {
         (are_most && extensions[0] != extensions[1]).then_some(Self { files, extensions })
     }
 
-    /// Which of the two extensions belongs to masks, as decided by the headers of the first files.
+    /// Which of the two extensions belongs to masks, judged by the headers of the first files; none if neither clearly does.
     pub(super) fn masks(&self, listing: &Listing) -> Option<usize> {
         let looks = self.files.iter().take(MAX_LOOKED).map(|pair| pair.map(|idx| look_at(&listing.file_path(idx))));
         let looks: Vec<[bool; 2]> = looks.map(|pair| pair.map(|look| look.is_some_and(|look| look.is_mask))).collect();
         (0..2).find(|of| looks.iter().all(|is_mask| is_mask[*of] && !is_mask[1 - of]))
     }
 
-    /// The warning, with the extension of the masks if these files are pairs.
+    /// The warning about the pairs. `masks` is the index of the extension of masks, if there is one.
     pub(super) fn warning(&self, masks: Option<usize>) -> Warning {
         let [one, other] = self.extensions.each_ref().map(|extension| lossy(extension));
         match masks {
@@ -60,8 +59,8 @@ impl Doubles {
     }
 }
 
-/// The warning about names that consist of another name and a mark before or after it. Numbers are not marks. `files` has the
-/// index of each key's file.
+/// The warning about names that consist of another name plus a prefix or suffix with letters. `files` holds the file index for each
+/// key.
 pub(super) fn marked(paths: &PathTable, keys: &[Vec<u8>], files: &[usize]) -> Option<Warning> {
     let places: HashMap<&[u8], usize> = keys.iter().enumerate().map(|(idx, key)| (key.as_slice(), idx)).collect();
     let mut marks: BTreeMap<Vec<u8>, (usize, usize, usize)> = BTreeMap::new();
@@ -78,7 +77,7 @@ pub(super) fn marked(paths: &PathTable, keys: &[Vec<u8>], files: &[usize]) -> Op
     (n >= MIN_FILES && 4 * n >= compared).then_some(Warning::MarkedNames { first, of })
 }
 
-/// The marks that a name may have, each with the rest of the name.
+/// All possible prefixes and suffixes of a name, each with the rest of the path.
 fn rests(key: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let at = key.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
     let (folder, name) = (&key[..at], key[at..].strip_prefix(b"/").unwrap_or(&key[at..]));

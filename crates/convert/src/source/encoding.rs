@@ -1,17 +1,15 @@
-//! Tables in UTF-16, as Excel saves "Unicode text".
-//!
-//! `rows` reads them as UTF-8.
+//! Tables in UTF-16, as saved by Excel as "Unicode text". The `rows` module reads them as UTF-8.
 
 use std::io::{self, Read, Write};
 
 use packds_system::to_u64;
 
-/// Number of bytes at the start that identify the encoding.
+/// Number of bytes at the start of a text that identify its encoding.
 pub(super) const START_BYTES: usize = 4;
-/// Bytes read at a time; an even number.
+/// Number of bytes to read at a time; must be even.
 const PIECE_BYTES: usize = 1 << 16;
 
-/// The order of the two bytes of a number.
+/// Byte order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Utf16 {
     Little,
@@ -19,7 +17,8 @@ pub(super) enum Utf16 {
 }
 
 impl Utf16 {
-    /// The encoding of a text, from its first bytes: a byte order mark, or two letters with zero bytes. No other text has zero bytes.
+    /// Detects UTF-16 by the first bytes of a text: a byte order mark, or two characters that each have one zero byte. Other texts
+    /// do not contain zero bytes.
     pub(super) fn of(start: &[u8]) -> Option<Self> {
         match *start {
             [0xff, 0xfe, ..] => Some(Self::Little),
@@ -30,7 +29,7 @@ impl Utf16 {
         }
     }
 
-    /// Writes a text in UTF-16 as UTF-8.
+    /// Converts a text from UTF-16 to UTF-8.
     pub(super) fn decode(self, mut from: impl Read, mut to: impl Write) -> io::Result<()> {
         let wrong =
             || io::Error::new(io::ErrorKind::InvalidData, "the text is not UTF-16, although it starts like UTF-16");
@@ -44,7 +43,7 @@ impl Utf16 {
                 Self::Big => u16::from_le_bytes(*pair).swap_bytes(),
             });
             let mut units: Vec<u16> = high.take().into_iter().chain(units).collect();
-            // The second half of a character may be in the next piece.
+            // The second half of a surrogate pair may be in the next piece.
             if n > 0 {
                 high = units.pop_if(|last| (0xd800..0xdc00).contains(last));
             }
@@ -62,7 +61,7 @@ mod tests {
 
     #[test]
     fn a_text_in_utf_16_is_read_across_pieces() {
-        // Each pair of halves after the letter lies across a piece's end once.
+        // The leading text shifts the surrogate pairs, so that some lie across the end of a piece.
         let text = format!("path\n{}", "\u{1f600}".repeat(PIECE_BYTES));
         for (order, to_bytes) in
             [(Utf16::Little, u16::to_le_bytes as fn(u16) -> [u8; 2]), (Utf16::Big, u16::to_be_bytes)]

@@ -1,18 +1,18 @@
-//! The folders of a list of paths as class names, as in an image folder: `a/abbey` of `/a/abbey/1.jpg`.
+//! Class names from the folders in a list of paths, as in an image folder. For example, `a/abbey` from `/a/abbey/1.jpg`.
 
 use std::collections::BTreeSet;
 
-/// The folder of a path.
+/// The folder part of a path.
 pub(super) fn folder_of(path: &str) -> &str {
     path.trim_start_matches('/').rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// The part of a folder's path below another folder.
+/// The part of a folder's path below `above`.
 pub(super) fn class_below<'a>(folder: &'a str, above: &str) -> &'a str {
     folder.strip_prefix(above).unwrap_or(folder).trim_start_matches('/')
 }
 
-/// The folder that contains all folders.
+/// The deepest folder that contains all folders.
 pub(super) fn common_folder(folders: &BTreeSet<String>) -> String {
     let mut common: Vec<&str> = folders.first().map(|first| first.split('/').collect()).unwrap_or_default();
     for folder in folders {

@@ -1,4 +1,4 @@
-//! Recognizes files that packds does not read, and says how to convert them.
+//! Recognizes files that packds cannot read, and says how to convert them.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -7,7 +7,7 @@ use super::detect::Head;
 use super::unread::Unread;
 use crate::error::ConvertError;
 
-/// What a file is, and what to do with it.
+/// What the file is, and how to convert it.
 pub(super) struct Foreign(Cow<'static, str>, &'static str);
 
 impl Foreign {
@@ -15,12 +15,12 @@ impl Foreign {
         Self(Cow::Borrowed(what), hint)
     }
 
-    /// The error about a file.
+    /// Returns the error for a file.
     pub(super) fn error(&self, source: &Path) -> ConvertError {
         ConvertError::unsupported(source, "", self.0.as_ref(), self.1)
     }
 
-    /// Recognizes a file by its first bytes, and otherwise by its extension.
+    /// Recognizes a file by its first bytes or else by its extension.
     pub(super) fn of_file(head: &Head<'_>) -> Option<Self> {
         if let Some(row) = Unread::of_bytes(head.bytes) {
             return Some(Self::unread(row));

@@ -1,5 +1,5 @@
-//! Turns what a format's module found into a [`Listing`]: sample names, labels as class ids, and the metadata of a pack that the
-//! dataset was exported from.
+//! Converts what a format's module found into a [`Listing`]: sample names, labels as class ids, and the metadata of the pack that
+//! the dataset was exported from, if any.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -33,31 +33,31 @@ pub(crate) struct Found {
     pub(super) classes: Vec<String>,
     /// Mask images. Each must have the size of its image.
     pub(super) masks: Option<Arc<dyn Store>>,
-    /// All other fields of fixed type or bytes: numbers, arrays, files.
+    /// All other fields with a fixed type or stored as bytes: numbers, arrays, files.
     pub(super) fields: Vec<SourceField>,
-    /// Texts and JSON.
+    /// Columns of texts, JSON or numbers.
     pub(super) texts: Vec<SourceColumn>,
-    /// Metadata of the pack that this was exported from.
+    /// Metadata of the pack that the source was exported from.
     pub(super) metadata: Option<Metadata>,
     pub(super) faults: Faults,
     pub(super) warnings: Vec<Warning>,
-    /// Files or members that are not samples.
+    /// Number of files or members that are not samples.
     pub(super) ignored: u64,
-    /// Whether there is only one label besides the images, as in a file of one sample.
+    /// Whether the source contains a single label, as files of one sample do.
     pub(super) has_single_label: bool,
-    /// Whether the images are rows of an array with two more dimensions, which has no dimension of channels.
+    /// Whether the images come from an array of three dimensions, without one for channels.
     pub(super) are_planes: bool,
 }
 
-/// Sample names in errors, reports and the pack.
+/// Names of samples, for errors, reports and the pack.
 pub(super) enum Names {
-    /// `FOLDER/0`, `FOLDER/1`, ...: rows of the array with this name.
+    /// Row numbers after this name: `FOLDER/0`, `FOLDER/1`, ...
     Numbered(String),
     /// Paths, with `/` as separator.
     Paths(Vec<Vec<u8>>),
 }
 
-/// The labels as stored in the source.
+/// Labels as stored in the source.
 pub(super) struct FoundLabels {
     /// The name of the labels in the source.
     pub(super) name: String,
@@ -79,9 +79,9 @@ pub(super) enum LabelValues {
     Ids(Vec<i64>),
     /// Class names.
     Names(TextArena),
-    /// Numbers other than ids. They become a column with this name.
+    /// Numbers that are not class ids. They become a column.
     Numbers(Vec<f64>),
-    /// Like `Numbers`, but with the numbers in the type of the source.
+    /// Like `Numbers`, but in the source's element type.
     Typed(Arc<dyn Store>),
 }
 
@@ -99,7 +99,7 @@ impl LabelValues {
         }
     }
 
-    /// The numbers of a store of this element type: class ids if all are whole.
+    /// The numbers of a store with this element type: class ids if all are integers.
     pub(super) fn of_store(store: Arc<dyn Store>, dtype: DType) -> Result<Self, SampleError> {
         let (mut item, mut ids) = (Vec::new(), Vec::new());
         for idx in 0..store.len() {
@@ -182,7 +182,7 @@ impl Found {
         Ok(self)
     }
 
-    /// Refuses images of a single number each, for example if a label file was passed.
+    /// Refuses images of a single number each, for example because a label file was passed.
     fn check_images(&self, source: &Path) -> Result<(), ConvertError> {
         match self.images.content(0) {
             Content::Array(array) if array.shape.is_empty() => Err(ConvertError::unsupported(
@@ -195,7 +195,7 @@ impl Found {
         }
     }
 
-    /// Height and width of the images, if all are arrays of one size.
+    /// Height and width of the images if all are arrays of the same size.
     fn image_size(&self) -> Option<(u64, u64)> {
         match self.images.content(0) {
             Content::Pixels(shape) if self.images.is_uniform() => Some((shape.height.into(), shape.width.into())),
@@ -207,7 +207,7 @@ impl Found {
         }
     }
 
-    /// A field with a label name and a number for each pixel holds masks, which are transformed with the images.
+    /// Uses a field as masks if it has a label name and one number for each pixel. Masks are transformed with the images.
     fn take_label_maps(&mut self) {
         let Some((height, width)) = self.image_size().filter(|_| self.masks.is_none() && self.metadata.is_none())
         else {
@@ -230,15 +230,15 @@ impl Found {
         }
     }
 
-    /// Converts masks of other types to `u8` numbers.
+    /// Converts masks of other element types to `u8`.
     ///
     /// # Errors
-    /// If the masks are arrays without a class for each pixel: every sample would be bad.
+    /// If the masks are arrays that do not give a class for each pixel: every sample would be invalid.
     fn number_masks(&mut self, source: &Path) -> Result<(), ConvertError> {
         let Some(masks) = &self.masks else { return Ok(()) };
         let array = match masks.content(0) {
             Content::Array(array) => array,
-            // One-hot masks of three classes have the shape of an image.
+            // One-hot masks for three classes have the shape of RGB images.
             Content::Pixels(shape) if shape.channels == 3 => shape.array(),
             _ => return Ok(()),
         };
@@ -318,7 +318,7 @@ impl FoundLabels {
             }
             LabelValues::Ids(mut ids) => {
                 let known = listing.metadata.as_ref();
-                // A label that was another field of the pack does not get the pack's class names.
+                // If the label was a different field of the pack, it does not get the pack's class names.
                 let field = known.and_then(|m| m.field(&self.name));
                 let is_other = field.is_some_and(|field| field.role != Some(Role::Label));
                 let classes = match known {
@@ -342,7 +342,7 @@ impl FoundLabels {
                         counted(names, "class name")
                     );
                     listing.faults.entry(idx).or_insert(reason.into());
-                    // The sample is reported by its original id. The pack needs a named id, so store 0.
+                    // The error reports the original id. Store 0, because every id in the pack must have a name.
                     *id = 0;
                 }
                 listing.labels = Labels::PerSample(ids);
@@ -378,7 +378,7 @@ impl FoundLabels {
     }
 }
 
-/// The name for regression targets: `label` is reserved for class ids.
+/// The field name for regression targets: `label` is reserved for class ids.
 pub(super) fn target(name: String) -> String {
     match name.as_str() {
         "label" => "target".to_owned(),
@@ -417,14 +417,14 @@ pub(super) fn rename_taken(listing: &mut Listing) {
     }
 }
 
-/// What to do about class ids without names.
+/// The hint for errors about class ids without names.
 fn class_ids_hint() -> String {
     format!(
         "correct the labels or the list of class names, leave the field out with {LEAVE_OUT}, or choose another field with {LABEL_KEY}"
     )
 }
 
-/// Refuses a file whose class names differ from those of earlier files: its ids mean other classes.
+/// Refuses a file whose class names differ from those of earlier files, because its ids would mean other classes.
 pub(super) fn check_same_classes(file: &Path, expected: &[String], found: &[String]) -> Result<(), ConvertError> {
     if expected == found || expected.is_empty() || found.is_empty() {
         return Ok(());
@@ -438,7 +438,8 @@ pub(super) fn check_same_classes(file: &Path, expected: &[String], found: &[Stri
     Err(ConvertError::contradictory(file, "", reason, hint))
 }
 
-/// The error for a field whose number of values differs from the number of images. Samples may be along another dimension.
+/// The error for a field whose number of values differs from the number of images. Points out if another dimension of the images
+/// has that length.
 pub(super) fn other_count(source: &Path, name: &str, images: &dyn Store, found: usize) -> ConvertError {
     let reason = format!("expected {} values, one for each image, found {found}", images.len());
     let along = match images.content(0) {
@@ -456,7 +457,7 @@ pub(super) fn other_count(source: &Path, name: &str, images: &dyn Store, found: 
     ConvertError::contradictory(source, name, reason, hint)
 }
 
-/// Converts an exported pack's label sets, one bit per class, back to label lists.
+/// Converts label sets of an exported pack (one bit per class) back to lists of labels.
 fn take_label_sets(listing: &mut Listing, source: &Path) -> Result<(), ConvertError> {
     let mut fields = listing.fields.iter();
     let Some(place) = fields.position(|field| field.role == Some(Role::Labels)) else {
@@ -484,12 +485,12 @@ fn take_label_sets(listing: &mut Listing, source: &Path) -> Result<(), ConvertEr
     Ok(())
 }
 
-/// Whether every conversion recreates the field with this name. An exported copy is then ignored.
+/// Whether every conversion writes this field itself. A copy from an exported pack is then ignored.
 pub(super) fn is_made_anew(name: &str) -> bool {
     matches!(name, "source_id" | "source_width" | "source_height" | "sample_crc32c")
 }
 
-/// The role of a field in the exported pack.
+/// The role that the field had in the exported pack.
 pub(super) fn role_of(metadata: Option<&Metadata>, name: &str) -> Option<Role> {
     metadata.and_then(|m| m.field(name)).and_then(|f| f.role)
 }
@@ -504,7 +505,7 @@ mod tests {
     use super::super::store::ArrayType;
     use super::*;
 
-    /// A store of these rows, all of the same length.
+    /// Builds a store from rows of the same length.
     fn rows(rows: &[&[u8]], shape: &[u64]) -> Arc<dyn Store> {
         let folder = SpoolFolder { path: std::env::temp_dir(), unpacking: Unpacking::default() };
         let mut spool = Spool::create(&folder).unwrap();

@@ -1,7 +1,5 @@
 //! Collects the fields of sources that are read sample by sample (members of tar files, features of records, values of keys) into
-//! one column each.
-//!
-//! Each format's module finds the fields.
+//! one column each. The fields are found by the module of each format.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,15 +22,15 @@ use crate::error::ConvertError;
 use crate::metadata::Metadata;
 use crate::opt::IMAGE_KEY;
 
-/// Maximum size of an item read as text, in bytes.
+/// Maximum size of an item that is read as text, in bytes.
 const MAX_TEXT: u64 = 1 << 26;
 
-/// The bytes of an item before it is read: a member of a tar file, or the value of a key.
+/// An item that has not been read yet: a member of a tar file, or the value of a key.
 pub(super) struct Raw<'a> {
     pub(super) file: &'a OpenFile,
     /// The index of `file` among the source's files.
     pub(super) number: u32,
-    /// The file and the name in errors.
+    /// The file as named in errors.
     pub(super) path: &'a Path,
     pub(super) name: &'a [u8],
     pub(super) offset: u64,
@@ -40,28 +38,28 @@ pub(super) struct Raw<'a> {
 }
 
 impl Raw<'_> {
-    /// An error about the item.
+    /// Returns an error about the item.
     pub(super) fn wrong(&self, reason: impl Into<String>) -> ConvertError {
         ConvertError::malformed(self.path, &shown(self.name), reason)
     }
 
-    /// The bytes from `skip` on.
+    /// The bytes after the first `skip` bytes.
     pub(super) fn stored(&self, skip: u64, content: Content) -> Item<'static> {
         let (offset, bytes) = (self.offset.saturating_add(skip), self.bytes.saturating_sub(skip));
         Item::Stored(Span { file: self.number, offset, bytes }, content)
     }
 
-    /// At most the first `limit` bytes.
+    /// Reads at most the first `limit` bytes.
     pub(super) fn head(&self, limit: u64) -> Result<Vec<u8>, ConvertError> {
         self.file.bytes_at(self.offset, self.bytes.min(limit)).map_err(|e| self.wrong(e.to_string()))
     }
 
-    /// The bytes as text.
+    /// Reads the bytes as text.
     pub(super) fn text(&self) -> Result<String, ConvertError> {
         self.text_to(MAX_TEXT)
     }
 
-    /// The bytes as text; an error if there are more than `limit`.
+    /// Reads the bytes as text. Returns an error if there are more than `limit`.
     pub(super) fn text_to(&self, limit: u64) -> Result<String, ConvertError> {
         if self.bytes > limit {
             let found = self.bytes;
@@ -70,7 +68,7 @@ impl Raw<'_> {
         String::from_utf8(self.head(limit)?).map_err(|e| self.wrong(format!("expected text: {e}")))
     }
 
-    /// A `.npy` file as an array.
+    /// Parses a `.npy` file as an array.
     pub(super) fn array(&self) -> Result<Item<'static>, ConvertError> {
         let head = self.head(to_u64(MAX_HEADER))?;
         let (array, data) = npy_head(&head, self.bytes).map_err(|reason| self.wrong(reason))?;
@@ -78,20 +76,20 @@ impl Raw<'_> {
     }
 }
 
-/// A name in messages.
+/// Formats a name for messages.
 pub(super) fn shown(name: &[u8]) -> String {
     String::from_utf8_lossy(name).escape_debug().to_string()
 }
 
-/// One sample's item of a field.
+/// The item of one sample in a field.
 #[derive(Debug)]
 pub(super) enum Item<'a> {
     /// Bytes in one of the files.
     Stored(Span, Content),
     Text(&'a str),
-    /// Like `Text`, with the location of its bytes. Some formats do not distinguish text from bytes, so a later item may be bytes.
+    /// Like `Text`, with the location of its bytes: some formats do not distinguish texts from bytes, so a later item may be bytes.
     TextIn(&'a str, Span),
-    /// JSON text without spaces.
+    /// A JSON text without whitespace.
     Json(&'a str),
     Int(i64),
     Float(f64),
@@ -125,7 +123,7 @@ fn kind_of(content: &Content) -> String {
 pub(super) struct Gathered {
     pub(super) name: String,
     items: Items,
-    /// The locations of the texts, if each came with one.
+    /// The locations of the texts, if every text came with its location.
     places: Vec<Span>,
 }
 
@@ -136,7 +134,7 @@ enum Items {
     Jsons(TextArena),
     Ints(Vec<i64>),
     Floats(Vec<f64>),
-    /// Numbers in the pack's own type.
+    /// Numbers in the element type of the exported pack.
     Rows(Arc<dyn Store>),
 }
 
@@ -151,12 +149,12 @@ impl Gathered {
             Item::Float(_) => Items::Floats(Vec::new()),
         };
         let mut gathered = Self { name, items, places: Vec::new() };
-        // The first item always fits.
+        // The first item always matches.
         let _ = gathered.push(item);
         gathered
     }
 
-    /// Starts a field with its first item, which `n` bad samples precede.
+    /// Starts a field whose first item comes after `n` bad samples.
     pub(super) fn begin_after(n: usize, name: String, item: &Item<'_>) -> Self {
         let mut gathered = Self::begin(name, item);
         if n > 0 {
@@ -178,7 +176,7 @@ impl Gathered {
         self.places.clear();
     }
 
-    /// Adds the next item, or returns what was expected and found.
+    /// Adds the next item. On mismatch, returns what was expected and found.
     pub(super) fn push(&mut self, item: &Item<'_>) -> Result<(), String> {
         match (&mut self.items, item) {
             (Items::Stored(spans, contents), Item::Stored(span, content)) => {
@@ -209,8 +207,8 @@ impl Gathered {
         Ok(())
     }
 
-    /// Like [`push`](Self::push), but accepts a mix of numbers and lists, or of texts and bytes. All items then become lists, or
-    /// bytes.
+    /// Like [`push`](Self::push), but also accepts a mix of numbers and lists, or of texts and bytes. All items are then converted
+    /// to lists, or to bytes.
     pub(super) fn push_or_widen(&mut self, item: &Item<'_>) -> Result<(), String> {
         let listed = |text: &dyn std::fmt::Display| format!("[{text}]");
         let lists: TextArena = match (&self.items, item) {
@@ -243,8 +241,9 @@ impl Gathered {
         self.push(item)
     }
 
-    /// Fills the slot of a bad sample that lacks this item. Nobody sees the filler: bad samples are skipped, replaced by zeros or
-    /// an error. It is empty for stored bytes. Otherwise it repeats the first item, so that it creates no class.
+    /// Adds a placeholder for a bad sample that lacks this item. The placeholder is never used: bad samples are skipped, replaced
+    /// by zeros or cause an error. It is empty for stored bytes, and otherwise a copy of the first item, so that no new class
+    /// arises.
     pub(super) fn push_missing(&mut self) {
         match &mut self.items {
             Items::Stored(spans, contents) => {
@@ -259,12 +258,12 @@ impl Gathered {
             }
             Items::Ints(values) => values.push(values.first().copied().unwrap_or(0)),
             Items::Floats(values) => values.push(values.first().copied().unwrap_or(0.0)),
-            // These are built after all samples are collected.
+            // Rows are built only after all samples are collected.
             Items::Rows(_) => {}
         }
     }
 
-    /// Adds an empty item: an empty text, bytes or list. Numbers become lists. Returns false and adds nothing if an item cannot be
+    /// Adds an empty text, bytes or list. Numbers become lists first. Returns false and adds nothing if the field's items cannot be
     /// empty.
     pub(super) fn push_empty(&mut self) -> Result<bool, String> {
         let nowhere = Span { file: 0, offset: 0, bytes: 0 };
@@ -284,7 +283,7 @@ impl Gathered {
         Ok(true)
     }
 
-    /// How many items there are.
+    /// Number of items.
     pub(super) fn len(&self) -> usize {
         match &self.items {
             Items::Stored(spans, _) => spans.len(),
@@ -300,7 +299,7 @@ impl Gathered {
         matches!(self.items, Items::Ints(_))
     }
 
-    /// Whether its items are texts.
+    /// Whether the items are texts.
     pub(super) fn is_text(&self) -> bool {
         matches!(self.items, Items::Texts(_))
     }
@@ -310,18 +309,19 @@ impl Gathered {
         matches!(&self.items, Items::Texts(texts) if texts.is_blank())
     }
 
-    /// Whether its items are JSON.
+    /// Whether the items are JSON.
     pub(super) fn is_json(&self) -> bool {
         matches!(self.items, Items::Jsons(_))
     }
 
-    /// Whether its items may be images.
+    /// Whether the items may be images.
     pub(super) fn is_stored(&self) -> bool {
         matches!(self.items, Items::Stored(..))
     }
 }
 
-/// Records the content of item `n`. Images may mix sizes, files and pixels. Arrays must all have one type.
+/// Records the content of item `n`. Images may differ in size, and files may be mixed with pixels. All arrays must have the same
+/// type.
 fn add_content(contents: &mut Contents, n: usize, content: &Content) -> Result<(), String> {
     let is_image = |content: &Content| matches!(content, Content::File | Content::Pixels(_));
     match contents {
@@ -336,7 +336,7 @@ fn add_content(contents: &mut Contents, n: usize, content: &Content) -> Result<(
     Ok(())
 }
 
-/// All fields and labels that were collected.
+/// All collected fields and labels.
 pub(super) struct Gathering {
     pub(super) format: DataFormat,
     pub(super) fields: Vec<Gathered>,
@@ -344,7 +344,7 @@ pub(super) struct Gathering {
     pub(super) files: SpanFiles,
     /// The class names, if the source stores them separately.
     pub(super) classes: Vec<String>,
-    /// Labels that are not a field.
+    /// Labels that do not come from a field.
     pub(super) labels: Option<FoundLabels>,
     pub(super) metadata: Option<Metadata>,
     pub(super) warnings: Vec<Warning>,
@@ -388,7 +388,7 @@ impl Gathering {
         Ok(found)
     }
 
-    /// The index of the label field. None if there are no labels, or if they are not a field.
+    /// The index of the label field; none if there are no labels or they do not come from a field.
     fn label_of(&self, source: &Path, names: &[String], keys: Keys<'_>) -> Result<Option<usize>, ConvertError> {
         let Some(labels) = &self.labels else {
             return find_field(source, names, Part::Label, keys, self.metadata.as_ref());
@@ -396,12 +396,12 @@ impl Gathering {
         if keys.label.is_none_or(|key| key == labels.name) {
             return Ok(None);
         }
-        // Listed last, only for the error message.
+        // The labels' own name is added only for the error message.
         let all = [names, std::slice::from_ref(&labels.name)].concat();
         find_field(source, &all, Part::Label, keys, self.metadata.as_ref())
     }
 
-    /// Takes the samples' paths from a field that exports add. The pack itself has no field with this name.
+    /// Takes the samples' paths from the field that exports add, unless the pack has its own field with this name.
     fn take_paths(&mut self) {
         let Some(metadata) = self.metadata.as_ref() else {
             return;
@@ -419,7 +419,7 @@ impl Gathering {
         }
     }
 
-    /// Restores the pack's element types that the format lacks, except for fields used as labels.
+    /// Restores element types of the pack that the format cannot store, except for label fields.
     fn restore_types(&mut self, label_key: Option<&str>) {
         let Some(metadata) = &self.metadata else {
             return;
@@ -443,7 +443,7 @@ fn empty(files: &SpanFiles) -> Spans {
 }
 
 impl Gathered {
-    /// Converts values to the type that the pack had, if all fit.
+    /// Converts the values to the type that they had in the pack, if all fit.
     fn narrow(&mut self, known: &Field) {
         let store = match &self.items {
             Items::Ints(values) => narrowed(Wide::Ints(values), known),
@@ -456,7 +456,7 @@ impl Gathered {
         }
     }
 
-    /// Restores JSON from texts if all texts are JSON.
+    /// Converts texts back to JSON if all are valid JSON.
     fn texts_as_json(&mut self) {
         let Items::Texts(texts) = &self.items else {
             return;
@@ -467,7 +467,7 @@ impl Gathered {
         }
     }
 
-    /// The kind of its items, which decides its possible roles.
+    /// The kind of the items, which determines the field's possible roles.
     fn kind(&self) -> roles::Items {
         match &self.items {
             Items::Stored(_, Contents::All(content)) => roles::Items::of(content),
@@ -516,7 +516,7 @@ impl Gathered {
                 let store = Arc::new(Spans {
                     files: files.clone(),
                     spans,
-                    // Images other than the image and mask become bytes. So do images of several sizes.
+                    // Images other than the main image and the mask are stored as bytes if they differ in size or form.
                     contents: match contents {
                         Contents::Each(_) => Contents::All(Content::Bytes),
                         all => all,
@@ -540,7 +540,7 @@ impl Gathered {
     }
 }
 
-/// Numbers as labels: class ids if all are whole.
+/// Converts numbers to labels: class ids if all are integers.
 fn numbers(values: Vec<f64>) -> LabelValues {
     let ids = values.iter().map(|value| Scalar::Double(*value).class_id());
     match ids.collect() {

@@ -1,6 +1,5 @@
-//! Samples that a program supplies one by one. They are spooled as they arrive and listed at the end.
-//!
-//! Their listing is converted like any other, so a program's packs equal the command's.
+//! Samples that a program supplies one by one. They are written to temporary files as they arrive, and listed at the end. The
+//! listing is converted like any other, so the packs are the same as those of the command.
 
 mod field;
 #[cfg(test)]
@@ -19,15 +18,15 @@ use crate::error::ConvertError;
 /// The kind of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GivenKind {
-    /// The image: an image file or an array. Exactly one field has this kind.
+    /// The image: an image file or an array. There must be exactly one such field.
     Image,
-    /// The image's mask: an image file, or an array of the same size.
+    /// The mask of the image: an image file, or an array of the same size.
     Mask,
-    /// The class, by id or name.
+    /// A class, by id or by name.
     Label,
     /// The ids of several classes.
     Labels,
-    /// An array of this type.
+    /// An array of a fixed type.
     Array {
         /// Element type.
         dtype: DType,
@@ -53,7 +52,7 @@ pub enum GivenValue<'a> {
         dtype: DType,
         /// Dimensions.
         shape: &'a [u64],
-        /// Its elements, little-endian, in C order.
+        /// The elements, little-endian, in C order.
         bytes: &'a [u8],
     },
     /// A text, a JSON text, or the name of a class.
@@ -64,16 +63,16 @@ pub enum GivenValue<'a> {
     Ids(&'a [i64]),
 }
 
-/// Samples supplied by a program. Pixels go to an unnamed temporary file, which disappears with the program even after a crash.
-/// Labels, texts and sizes stay in memory.
+/// Samples supplied by a program. Pixels are stored in an unnamed temporary file, which disappears when the program ends, even if
+/// it crashes. Labels, texts and sizes are kept in memory.
 #[derive(Debug)]
 pub struct Given {
-    /// The pack to be written. Errors mention it.
+    /// The path of the pack to be written, for errors.
     target: PathBuf,
     fields: Vec<GivenField>,
     classes: Vec<String>,
     n_samples: usize,
-    /// Whether a sample was only partly written. If so, this is unusable.
+    /// Whether a sample was only partly written. The set is then unusable.
     is_broken: bool,
 }
 
@@ -114,12 +113,12 @@ impl Given {
         self.n_samples == 0
     }
 
-    /// Adds the next sample: a value per field, in field order. If a value is invalid, the sample is not added, and others may
-    /// follow.
+    /// Adds the next sample: one value per field, in field order. If a value is invalid, the sample is not added, but more samples
+    /// may be added later.
     ///
     /// # Errors
-    /// [`ConvertError::SourceUnsupported`] with sample and field if a value does not suit its field; [`ConvertError::Spool`] if it
-    /// cannot be stored.
+    /// [`ConvertError::SourceUnsupported`] with the sample and field if a value does not fit its field; [`ConvertError::Spool`] if
+    /// a value cannot be stored.
     pub fn push(&mut self, values: &[GivenValue<'_>]) -> Result<(), ConvertError> {
         if self.is_broken {
             return Err(self.refused("", "an earlier sample was only partly written"));
@@ -129,7 +128,7 @@ impl Given {
             let reason = format!("expected a value for each of {expected} fields, found {found}");
             return Err(self.refused("", &reason));
         }
-        // Check all values first, so that a sample is added completely or not at all.
+        // Check all values first, so that a sample is added either completely or not at all.
         for (field, value) in self.fields.iter().zip(values) {
             let checked = field.check(value, &self.classes);
             checked.map_err(|reason| self.refused(&field.name, &reason))?;

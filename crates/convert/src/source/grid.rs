@@ -1,22 +1,23 @@
-//! Arrays split into chunks along every dimension: the placement of a chunk's elements, and limits on declared sizes.
+//! Arrays split into chunks along every dimension: copies chunks to their place, and limits the sizes that a file may declare.
 
 use packds_system::to_usize;
 
 use crate::error::ConvertError;
 use crate::ordered::{Next, ordered};
 
-/// Maximum size of the chunks that share the same rows, in bytes. They are in memory together.
+/// Maximum total size of the chunks that share the same rows, in bytes. They are in memory at the same time.
 pub(super) const MAX_BAND_BYTES: u64 = 1 << 30;
-/// Maximum size of all bands being processed, in bytes.
+/// Maximum total size of the bands being processed, in bytes.
 const WINDOW_BYTES: u64 = 512 << 20;
-/// Largest accepted expansion when unpacking: deflate's limit and a bit more. Other codecs exceed it only for runs of one byte.
+/// Maximum plausible expansion when unpacking, slightly above deflate's limit. Other codecs exceed it only for runs of the same
+/// byte.
 const MAX_GROWTH: u64 = 1100;
-/// Bytes accepted for any file size.
+/// Number of unpacked bytes that is accepted for any file size.
 const SMALL_BYTES: u64 = 64 << 30;
-/// Rows accepted for any file size. Each row costs memory.
+/// Number of rows that is accepted for any file size. Limited because each row takes memory.
 const SMALL_ROWS: u64 = 1 << 20;
 
-/// Whether so many rows of so many bytes can come from `stored` bytes. Declared sizes are not trusted before this check.
+/// Whether `rows` rows of `row_bytes` bytes can come from `stored` bytes. Declared sizes must pass this check before use.
 pub(super) fn is_plausible(rows: u64, row_bytes: u64, stored: u64) -> bool {
     let most = stored.saturating_mul(MAX_GROWTH);
     let most = most.saturating_add(SMALL_BYTES);
@@ -25,8 +26,8 @@ pub(super) fn is_plausible(rows: u64, row_bytes: u64, stored: u64) -> bool {
     total.is_some_and(|total| total <= most) && rows <= most_rows
 }
 
-/// Unpacks bands of `step` rows on `jobs` threads and passes each to `take`, in order. `unpack` is given the first row of a band and
-/// their number. A band takes `bytes`.
+/// Unpacks bands of `step` rows on `jobs` threads and passes them to `take` in order. `unpack` receives the first row of a band and
+/// its number of rows. `bytes` is the memory that one band takes.
 pub(super) fn bands<R: Send>(
     (rows, step): (u64, u64),
     bytes: u64,
@@ -66,7 +67,7 @@ pub(super) struct Placing<'a> {
 }
 
 impl Placing<'_> {
-    /// Copies the part of a chunk that lies in the array. None if there is no such part, or if `bytes` or `out` is too short.
+    /// Copies the part of a chunk that lies within the array. None if there is no such part, or if `bytes` or `out` is too short.
     pub(super) fn copy(&self, bytes: &[u8], out: &mut [u8]) -> Option<()> {
         let n = self.chunk.len();
         let mut copied = Vec::with_capacity(n);
@@ -89,7 +90,7 @@ impl Placing<'_> {
             };
             let source = bytes.get(slice(from)?)?;
             out.get_mut(slice(to)?)?.copy_from_slice(source);
-            // The next run: increment all dimensions but the last.
+            // Go to the next run: advance in all dimensions but the last.
             let mut dim = n.checked_sub(1)?;
             loop {
                 if dim == 0 {

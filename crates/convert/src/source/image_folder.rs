@@ -1,6 +1,4 @@
-//! Folders as sources: class folders read like torchvision's `ImageFolder`, or a flat folder.
-//!
-//! Splits are only detected here; `split` handles them.
+//! Folders as sources: class folders as in torchvision's `ImageFolder`, or a flat folder. Splits are handled by `split`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -26,26 +24,26 @@ use crate::error::{ConvertError, quoted};
 use crate::metadata::Metadata;
 use crate::ordered::{Next, ordered};
 
-/// A folder whose meaning is known.
+/// A folder with its detected layout.
 pub(super) struct Opened {
     pub(super) root: PathBuf,
     pub(super) files: SampleFiles,
     pub(super) top: Directory,
     pub(super) layout: Layout,
-    /// The outer folder, if its subfolder `root` is read in its place.
+    /// The name of the subfolder that is read in place of its parent, if any.
     pub(super) wrapper: Option<Vec<u8>>,
-    /// The number of files beside the subfolder.
+    /// Number of entries beside that subfolder.
     pub(super) beside_it: u64,
-    /// Hidden folders that are not classes.
+    /// Hidden folders that are not read as classes.
     pub(super) hidden: Tally,
-    /// Warnings about labels and class names in files of other kinds.
+    /// Warnings about unread files and folders beside the data, such as files of labels or class names.
     pub(super) beside: Vec<Warning>,
-    /// A table, a list of labels or a file of another format beside the images or above them.
+    /// A table, a list of labels or a file of another format, beside the images or in a folder above.
     pub(super) manifest: Option<Vec<u8>>,
 }
 
 impl Opened {
-    /// Opens a folder, or its only subfolder if the folder is just a wrapper.
+    /// Opens a folder, or its subfolder if the folder is only a wrapper.
     pub(super) fn at(root: &Path, options: &ListOptions, files: SampleFiles) -> Result<Self, ConvertError> {
         let (mut root, mut wrapper, mut manifest, mut beside_it) = (root.to_owned(), None, None, 0);
         let (mut hidden, mut beside) = (Tally::default(), Vec::new());
@@ -55,7 +53,7 @@ impl Opened {
                 manifest.or_else(|| manifest_in(&top)).or_else(|| labels_in(&top)).or_else(|| data_file_in(&top));
             beside.extend(foreign_labels_in(&top));
             beside.extend(class_names::among(&top));
-            // `--images` may also name a folder of the only subfolder.
+            // The folder that `--images` names may be in the only subfolder.
             if let Some(inner) = only_with(&root, &top, options).filter(|_| wrapper.is_none()) {
                 root = inner;
                 continue;
@@ -91,12 +89,12 @@ impl Opened {
     }
 }
 
-/// Whether a table has boxes, by its name in lower case.
+/// Whether a table contains boxes, judged by its name in lower case.
 fn has_boxes(table: &[u8]) -> bool {
     table.windows(4).any(|word| word == b"bbox")
 }
 
-/// The manifest among a folder's files. Manifests for training come first, tables of boxes and sample submissions last.
+/// The preferred manifest among a folder's files: training manifests first, tables of boxes and sample submissions last.
 pub(super) fn manifest_in(top: &Directory) -> Option<Vec<u8>> {
     let rank = |name: &&[u8]| {
         let lower = name.to_ascii_lowercase();
@@ -106,12 +104,12 @@ pub(super) fn manifest_in(top: &Directory) -> Option<Vec<u8>> {
     top.names().filter(is_table).min_by_key(rank).map(<[u8]>::to_vec)
 }
 
-/// A text or JSON file named like labels.
+/// A text or JSON file whose name suggests labels.
 fn labels_in(top: &Directory) -> Option<Vec<u8>> {
     top.names().filter(|name| is_list(name, &[".txt", ".json"])).min().map(<[u8]>::to_vec)
 }
 
-/// The warning about labels in a file that cannot be the source.
+/// The warning about a file of labels that cannot be read.
 fn foreign_labels_in(top: &Directory) -> Option<Warning> {
     const ENDS: [&str; 12] =
         [".npy", ".npz", ".pkl", ".pickle", ".pt", ".pth", ".h5", ".hdf5", ".parquet", ".xlsx", ".xls", ".xml"];
@@ -119,7 +117,7 @@ fn foreign_labels_in(top: &Directory) -> Option<Warning> {
     top.names().filter(is_one).min().map(|file| Warning::LabelsUnread { file: file.to_vec() })
 }
 
-/// The only subfolder, if the folders that the caller named are in it and not beside it.
+/// The only subfolder, if it contains the folders that the caller named and `root` does not.
 fn only_with(root: &Path, top: &Directory, options: &ListOptions) -> Option<PathBuf> {
     let named: Vec<&PathBuf> = options.images.iter().chain(&options.masks).collect();
     let mut visible = top.subdirectories.iter().filter(|name| !name.starts_with(b"."));
@@ -129,7 +127,7 @@ fn only_with(root: &Path, top: &Directory, options: &ListOptions) -> Option<Path
     (!named.is_empty() && !is_in(root) && is_in(&inner)).then_some(inner)
 }
 
-/// Whether a file's name ends in one of these and contains a word for labels.
+/// Whether a file's name has one of these endings and contains a word for labels.
 pub(super) fn is_list(name: &[u8], ends: &[&str]) -> bool {
     const WORDS: [&str; 12] = [
         "train",
@@ -147,7 +145,7 @@ pub(super) fn is_list(name: &[u8], ends: &[&str]) -> bool {
     ];
     let lower = lossy(name).to_ascii_lowercase();
     let stem = ends.iter().find_map(|end| lower.strip_suffix(end));
-    // Also as a part of a word, as in `sceneCategories.txt`.
+    // These also count as part of a word, as in `sceneCategories.txt`.
     const PARTS: [&str; 4] = ["label", "annotation", "caption", "categor"];
     stem.is_some_and(|stem| {
         stem.split(['_', '-', '.', ' ']).any(|word| WORDS.contains(&word))
@@ -155,16 +153,16 @@ pub(super) fn is_list(name: &[u8], ends: &[&str]) -> bool {
     })
 }
 
-/// Whether a lower-case name is the name of an archive.
+/// Whether a lower-case file name is that of an archive.
 fn is_archive(name: &str) -> bool {
     [".zip", ".tar.gz", ".tgz", ".rar", ".7z"].iter().any(|end| name.ends_with(end))
 }
 
-/// The error about a folder without images in which there are archives.
+/// The error for a folder that contains archives but no images.
 fn only_archives(root: &Path, top: &Directory) -> Option<ConvertError> {
     let names = top.names().map(lossy);
     let mut archives: Vec<String> = names.filter(|name| is_archive(&name.to_ascii_lowercase())).collect();
-    // The one for training is most likely wanted.
+    // The training archive is most likely wanted.
     archives.sort_by_key(|name| (!name.starts_with("train"), name.clone()));
     let first = root.join(archives.first()?);
     let reason = format!("no images in this folder, but the archives {}", quoted(&archives));
@@ -175,16 +173,16 @@ fn only_archives(root: &Path, top: &Directory) -> Option<ConvertError> {
     Some(ConvertError::unsupported(root, "", reason, hint))
 }
 
-/// Whether a table is an example of a submission, as on Kaggle.
+/// Whether a table is a sample submission, as provided by Kaggle.
 pub(super) fn is_submission(table: &[u8]) -> bool {
     table.to_ascii_lowercase().windows(10).any(|word| word == b"submission")
 }
 
-/// A file of another format, or an archive, beside folders.
+/// A file of another format or an archive, if there are folders beside it.
 fn data_file_in(top: &Directory) -> Option<Vec<u8>> {
     let is_data = |name: &str| of_set(name).is_some() || is_archive(name);
     let is_beside = !top.subdirectories.is_empty();
-    // `images.zip` beside `images` has nothing else.
+    // `images.zip` beside a folder `images` is assumed to have the same contents.
     let is_unpacked = |name: &[u8]| {
         let stem = name.split(|byte| *byte == b'.').next().unwrap_or_default();
         top.subdirectories.iter().any(|folder| folder == stem)
@@ -193,12 +191,12 @@ fn data_file_in(top: &Directory) -> Option<Vec<u8>> {
     top.names().filter(|name| is_beside && is_other(name)).min().map(<[u8]>::to_vec)
 }
 
-/// Whether every subfolder is a class whatever its name: the caller named the format, or a pack was exported into the folder.
+/// Whether every subfolder is a class, whatever its name: the caller named the format, or the folder is an exported pack.
 fn has_only_classes(root: &Path, options: &ListOptions) -> Result<bool, ConvertError> {
     Ok(options.from.is_some() || known_metadata(root)?.is_some())
 }
 
-/// Lists a folder without a chosen split.
+/// Lists a folder when no split was chosen.
 pub(super) fn list_source(root: &Path, options: &ListOptions, files: SampleFiles) -> Result<Listing, ConvertError> {
     let opened = Opened::at(root, options, files)?;
     match &opened.layout {
@@ -212,7 +210,7 @@ pub(super) fn list_source(root: &Path, options: &ListOptions, files: SampleFiles
     list_opened(opened, None, options)
 }
 
-/// Lists a folder. If `all_classes` is given, class ids are positions in it. It must be sorted and contain all classes of the
+/// Lists a folder. If `all_classes` is given, class ids are indices into it. It must be sorted and contain all classes of the
 /// folder.
 pub(super) fn list_opened(
     opened: Opened,
@@ -243,7 +241,7 @@ pub(super) fn list_opened(
             match parts {
                 None => listing,
                 Some(parts) => {
-                    // The files beside the parts do not have the labels.
+                    // Files beside numbered parts are not reported as labels.
                     manifest = None;
                     as_one(listing, parts)
                 }
@@ -280,7 +278,7 @@ pub(super) fn list_opened(
     Ok(listing)
 }
 
-/// Reports what is beside a subfolder that is read in place of its folder.
+/// Returns warnings about what is beside a subfolder that is read in place of its parent.
 fn beside_wrapper(top: &Directory, wrapper: &[u8]) -> Vec<Warning> {
     let mut others: Vec<&Vec<u8>> = top.subdirectories.iter().filter(|name| !name.starts_with(b".")).collect();
     others.retain(|name| name.as_slice() != wrapper);
@@ -291,14 +289,14 @@ fn beside_wrapper(top: &Directory, wrapper: &[u8]) -> Vec<Warning> {
     folders.into_iter().chain(top.other_files()).collect()
 }
 
-/// The listing of folders that are not classes, with the warning about them.
+/// Removes labels and classes from a listing whose folders are not classes, and adds a warning about the folders.
 fn as_one(mut listing: Listing, parts: Warning) -> Listing {
     listing.warnings.retain(|warning| !matches!(warning, Warning::EmptyClasses { .. }));
     listing.warnings.push(parts);
     Listing { labels: Labels::None, classes: Vec::new(), kind: SourceKind::FlatFolder, ..listing }
 }
 
-/// Adds the files beside the images: captions, objects, labels and class names in other files.
+/// Adds captions and objects from the files beside the images, and warnings about other files there.
 fn add_beside(listing: &mut Listing, has_manifest: bool, told: Vec<Warning>) -> Result<(), ConvertError> {
     captions::add(listing)?;
     json_files::add(listing)?;
@@ -307,7 +305,7 @@ fn add_beside(listing: &mut Listing, has_manifest: bool, told: Vec<Warning>) -> 
     if !has_manifest && !told.iter().any(may_be_labels) {
         listing.warnings.extend(name_words::find(listing));
     }
-    // The hint for a file of labels replaces that for files of its type.
+    // The warning about a file of labels replaces the one about its file type.
     let is_told =
         |first: &Vec<u8>| told.iter().any(|warning| matches!(warning, Warning::LabelsUnread { file } if file == first));
     listing
@@ -317,7 +315,7 @@ fn add_beside(listing: &mut Listing, has_manifest: bool, told: Vec<Warning>) -> 
     Ok(())
 }
 
-/// Reports what is beside the folders of images and masks, in each folder on the way to them.
+/// Reports unused files and folders beside the folders of images and masks, and in the folders above them.
 fn note_beside(
     listing: &mut Listing,
     (root, files): (&Path, SampleFiles),
@@ -326,7 +324,7 @@ fn note_beside(
 ) -> Result<(), ConvertError> {
     let paths = [pair.images.as_slice(), pair.masks.as_slice()];
     let first = |path: &[u8]| path.split(|byte| *byte == b'/').next().map(<[u8]>::to_vec);
-    // The folders of a split are one level deeper.
+    // In a dataset with splits, the folders are one level deeper, and nothing is reported.
     if !paths.iter().any(|path| first(path).is_some_and(|first| top.subdirectories.contains(&first))) {
         return Ok(());
     }
@@ -334,7 +332,7 @@ fn note_beside(
         let ends: Vec<usize> = (0..path.len()).filter(|at| path[*at] == b'/').collect();
         ends.into_iter().map(|end| path[..end].to_vec()).collect::<Vec<_>>()
     };
-    // Masks may be in the folder of images.
+    // The mask folder may be inside the image folder.
     let is_read = |folder: &Vec<u8>| paths.iter().any(|path| folder.starts_with(path));
     let inner: BTreeSet<Vec<u8>> = paths.iter().flat_map(above).filter(|folder| !is_read(folder)).collect();
     let (mut folders, mut images) = (Tally::default(), Tally::default());
@@ -406,7 +404,7 @@ fn list_scanned(
     })
 }
 
-/// The metadata that an exported pack left next to the class folders. A file of that name with other content is unrelated.
+/// The metadata that an export wrote next to the class folders. A file of that name with other contents is unrelated.
 pub(super) fn known_metadata(root: &Path) -> Result<Option<Metadata>, ConvertError> {
     Ok(Metadata::in_folder(root)?.and_then(Result::ok))
 }
@@ -442,7 +440,7 @@ fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], mut found: F
     })
 }
 
-/// The warning about GIF files among images of other types.
+/// The warning if there are GIF files among images of other types.
 fn gifs_among(found: &Found) -> Option<Warning> {
     let mut gifs = Tally::default();
     for idx in 0..found.paths.len() {
@@ -454,14 +452,14 @@ fn gifs_among(found: &Found) -> Option<Warning> {
     gifs.warning(|count, first| Warning::Gifs { count, first }).filter(|_| is_mixed)
 }
 
-/// Walks the classes with `jobs` threads. The result, including which error is returned, does not depend on the number of threads.
+/// Walks the class folders with `jobs` threads. Neither the result nor the error returned depends on the number of threads.
 fn walk_classes(
     root: (&Path, Identity),
     classes: &[(i64, &[u8])],
     files: SampleFiles,
     jobs: usize,
 ) -> Result<Found, ConvertError> {
-    // Several runs per thread, so that a thread with large classes does not finish much later than the others.
+    // Use several runs per thread, so that a thread with large classes does not finish much later than the others.
     const RUNS_PER_THREAD: usize = 32;
     let run_len = classes.len().div_ceil(jobs.max(1) * RUNS_PER_THREAD).max(1);
     let mut runs = classes.chunks(run_len);

@@ -1,5 +1,5 @@
-//! Columns with 0 and 1, one for each class, such as `healthy,rust,scab`: each row has 1 in exactly one of them. The same rule holds
-//! for the numbers of one-hot arrays.
+//! Columns of 0 and 1, one per class, such as `healthy,rust,scab`: each row has a 1 in exactly one of them. The same rule applies
+//! to one-hot arrays.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use super::rows::{Cell, Rows};
 use super::values::text_of;
 use crate::error::ConvertError;
 
-/// The value of a cell with 0 or 1, also written as 0.0 and 1.0.
+/// The value of a cell that contains 0 or 1, or 0.0 or 1.0; none for other cells.
 pub(super) fn indicator(cell: Cell<'_>) -> Option<bool> {
     match text_of(cell).as_ref() {
         "0" | "0.0" => Some(false),
@@ -16,24 +16,25 @@ pub(super) fn indicator(cell: Cell<'_>) -> Option<bool> {
     }
 }
 
-/// The column of the current row's class, if exactly one has a 1.
+/// The column of the current row's class; none unless exactly one column has a 1.
 pub(super) fn class_of(rows: &Rows<'_>, columns: &[usize]) -> Option<usize> {
     let place = only_one(columns.iter().map(|column| indicator(rows.cell(*column)) == Some(true)))?;
     columns.get(place).copied()
 }
 
-/// The position of the `true`, if there is exactly one.
+/// The index of the only `true`; none unless there is exactly one.
 pub(super) fn only_one(mut flags: impl Iterator<Item = bool>) -> Option<usize> {
     let place = flags.position(|flag| flag)?;
     (!flags.any(|flag| flag)).then_some(place)
 }
 
-/// Whether rows that each have one class give labels. Few rows may fit by chance.
+/// Whether there are enough rows and different classes to treat columns with a single 1 per row as labels. A few rows may fit by
+/// chance.
 pub(super) fn is_no_chance(n_seen: usize, n_rows: usize, n_classes: usize) -> bool {
     n_seen > 1 && n_rows >= n_classes
 }
 
-/// Whether these columns give one class in every row, and several classes in all. Reads all rows.
+/// Whether every row has exactly one class, with several classes in total. Reads all rows.
 pub(super) fn are_classes(rows: &mut Rows<'_>, columns: &[usize]) -> Result<bool, ConvertError> {
     let (mut seen, mut n_rows) = (BTreeSet::new(), 0);
     while rows.advance()? {
