@@ -1,20 +1,21 @@
 //! Cells of a table that hold several labels: `cat dog`, `cat, dog`, `cat|dog` or `['cat', 'dog']`.
 //!
-//! A class name may contain a space or a comma, so the other cells of the column decide. `labels` reads the labels.
+//! A class name may itself contain a space or a comma, so whether a cell is a list depends on the other cells of the column.
+//! `labels` reads the labels.
 
 use std::collections::HashMap;
 
 use super::values::CellKind;
 
-/// Maximum number of different labels. A column with more does not hold lists.
+/// Maximum number of distinct labels. A column with more is not treated as lists.
 const MAX_LABELS: usize = 8192;
 /// Maximum size of all labels, in bytes.
 const MAX_LABEL_BYTES: usize = 1 << 18;
 /// Maximum size of a cell to inspect, in bytes.
 const MAX_BYTES: usize = 4096;
-/// Maximum number of joined cells that are kept as examples.
+/// Maximum number of cells kept as examples.
 const MAX_EXAMPLES: usize = 64;
-/// Minimum number of labels in at least one cell with spaces. Class names of two words are common.
+/// A space separates names only if some cell has at least this many labels: two-word class names are common.
 const MIN_WORDS: usize = 3;
 
 /// What separates the labels in a cell.
@@ -67,7 +68,7 @@ fn list_items(text: &str) -> Vec<&str> {
 #[derive(Debug)]
 pub(super) struct JoinedScan {
     tallies: [LabelTally; 4],
-    /// Cells that contain a separator.
+    /// Cells that contain a possible separator.
     examples: Vec<String>,
     n_cells: usize,
 }
@@ -103,7 +104,7 @@ impl JoinedScan {
         Self { tallies: Separator::ALL.map(tally), examples: Vec::new(), n_cells: 0 }
     }
 
-    /// Inspects a cell that was not seen before.
+    /// Inspects a cell. Each distinct cell must be passed only once.
     pub(super) fn observe(&mut self, text: &str) {
         let text = text.trim();
         if text.is_empty() {
@@ -116,7 +117,7 @@ impl JoinedScan {
         }
     }
 
-    /// The separator of a column of lists, an example, and whether the labels are names, not numbers.
+    /// The separator, an example cell, and whether the labels are names rather than numbers. None if the cells are not lists.
     pub(super) fn lists(&self) -> Option<(Separator, &str, bool)> {
         let tally = self.tallies.iter().find(|tally| tally.are_lists(self.n_cells))?;
         let is_joined = |cell: &&String| tally.separator.parts(cell).len() > 1;
@@ -124,14 +125,14 @@ impl JoinedScan {
         Some((tally.separator, example, !tally.are_numbers()))
     }
 
-    /// A cell whose parts all occur in other rows, although this does not prove that the column has lists.
+    /// A cell whose parts all occur in other cells. It may be a list, but this alone does not prove it.
     pub(super) fn doubtful(&self) -> Option<&str> {
         let is_doubtful = |cell: &&String| {
             let mut tallies =
                 self.tallies.iter().filter(|tally| !tally.is_out && tally.separator != Separator::Brackets);
             tallies.any(|tally| {
                 let parts = tally.separator.parts(cell);
-                // Names of two words may share one.
+                // Two class names of two words each may have a word in common.
                 let comes_back = |seen: &Seen| seen.alone || (parts.len() >= MIN_WORDS && seen.n_joined > 1);
                 parts.len() > 1 && parts.iter().all(|part| tally.labels.get(*part).is_some_and(comes_back))
             })

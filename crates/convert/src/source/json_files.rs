@@ -1,7 +1,7 @@
 //! JSON files beside images, such as `x.json` or `x.jpg.json` beside `x.jpg`, as download tools write them. Their values become
 //! columns.
 //!
-//! `captions` reads text files.
+//! `captions` reads the text files beside images.
 
 use std::path::PathBuf;
 
@@ -20,10 +20,10 @@ use super::values::KindsSeen;
 use super::warning::Warning;
 use crate::error::ConvertError;
 
-/// Maximum number of keys. Objects with more are not one object of metadata for each image.
+/// Maximum number of keys. If there are more, the files are not per-image metadata.
 const MAX_KEYS: usize = 256;
 
-/// Adds a column for each key in the JSON files beside the images, if nearly all images have an object.
+/// Adds a column for each key in the JSON files beside the images, if nearly every image has such a file.
 pub(super) fn add(listing: &mut Listing) -> Result<(), ConvertError> {
     let n_first = listing.len().min(MAX_FIRST);
     let n_there = (0..n_first).filter(|idx| path_of(listing, *idx).is_some()).count();
@@ -120,7 +120,7 @@ fn path_of(listing: &Listing, idx: usize) -> Option<PathBuf> {
     [beside(stem(name)), beside(name)].into_iter().find(|path| path.is_file())
 }
 
-/// The object in the JSON file of an image. None if there is no such file, or if it holds anything else.
+/// The object in the JSON file of an image. None if the file does not exist or does not hold an object.
 fn object_of(listing: &Listing, idx: usize) -> Result<Option<Map<String, Value>>, ConvertError> {
     let Some(path) = path_of(listing, idx) else { return Ok(None) };
     Ok(short_file(&path)?.and_then(|bytes| serde_json::from_slice(&bytes).ok()))

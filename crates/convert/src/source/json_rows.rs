@@ -1,6 +1,6 @@
-//! The rows of a JSON file, in each of the forms that programs write.
+//! Finds the rows of a JSON file in any of its common forms.
 //!
-//! `rows` reads the cells of a row. Files with one object per line may be long, so `rows` reads them itself.
+//! `rows` reads the cells of each row. It also reads files with one object per line, because they may be large.
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ pub(super) fn json_rows(path: &Path, text: &str) -> Result<Vec<JsonRow>, Convert
 struct File<'a> {
     path: &'a Path,
     text: &'a str,
-    /// The places of its line feeds.
+    /// The offsets of its line feeds.
     feeds: Vec<usize>,
 }
 
@@ -139,7 +139,7 @@ impl<'a> File<'a> {
         Ok(rows)
     }
 
-    /// `{"path": [..], "label": [..]}`, or the same with objects, whose keys number the rows.
+    /// `{"path": [..], "label": [..]}`, or the same with objects keyed by row number instead of arrays.
     fn rows_of_columns(&self, members: &[Member<'a>]) -> Result<Vec<JsonRow>, ConvertError> {
         let mut columns = Vec::with_capacity(members.len());
         for (name, column) in members {
@@ -163,7 +163,7 @@ impl<'a> File<'a> {
         Ok((0..n_rows).map(row).collect())
     }
 
-    /// Whether a value is a list of paths, or an object of paths by number.
+    /// Whether a value is a list of paths, or an object of paths keyed by row number.
     fn is_column(&self, value: &'a RawValue) -> bool {
         let first = match value {
             array if is_array(array) => return self.is_array_of(array, is_text),
@@ -224,19 +224,19 @@ fn is_text(value: &RawValue) -> bool {
     value.get().starts_with('"')
 }
 
-/// A row of a path and a label, both as JSON.
+/// The JSON object of a row with this path and label, both given as JSON.
 fn labelled(path: &str, label: &str) -> String {
     format!("{{\"path\": {path}, \"label\": {label}}}")
 }
 
-/// An object with one more text.
+/// The object with one more member, a text.
 fn with_member(name: &str, value: &str, object: &str) -> String {
     let rest = object.trim_start().strip_prefix('{').unwrap_or(object);
     let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
     format!("{{\"{name}\": {}{comma}{rest}", Value::from(value))
 }
 
-/// An object of these members.
+/// The JSON object with these members.
 fn object_of<'a>(members: impl Iterator<Item = (String, &'a RawValue)>) -> String {
     let members: Vec<String> = members.map(|(name, value)| format!("{}: {}", Value::from(name), value.get())).collect();
     format!("{{{}}}", members.join(", "))

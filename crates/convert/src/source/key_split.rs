@@ -11,7 +11,7 @@ use crate::metadata::METADATA_KEY;
 /// Separators between the words of a name.
 const BETWEEN: [char; 4] = ['_', '-', '.', '/'];
 
-/// The split at the start or end of a name, in lower case, and the rest of the name.
+/// Separates the split at the start or end of a name, in lower case, from the rest.
 fn split_of(name: &str) -> Option<(String, &str)> {
     let is_split = |word: &str| is_split_name(word.as_bytes());
     let first = name.split_once(BETWEEN);
@@ -24,7 +24,7 @@ fn split_of(name: &str) -> Option<(String, &str)> {
     (!rest.is_empty()).then(|| (split.to_ascii_lowercase(), rest))
 }
 
-/// The splits that contain images, sorted.
+/// The splits with an array of images, sorted.
 pub(super) fn splits<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
     let split_names = names.filter_map(split_of);
     let is_image = |plain: &str| {
@@ -53,12 +53,12 @@ pub(super) fn parts<'a>(whole: &Shards, names: impl Iterator<Item = &'a str> + C
     rest.into_iter().chain(splits).collect()
 }
 
-/// The split in a field key, which selects a part of the file. None is the part without a split.
+/// The split in the name of a field, which selects the part of the file to read. None selects the part without a split.
 pub(super) fn split_of_key(key: &str) -> Option<String> {
     split_of(key).map(|(split, _)| split)
 }
 
-/// The arrays of one split, or of none, among the names in a file.
+/// The names of the arrays that belong to one split, or to none.
 pub(super) struct SplitNames<'a> {
     split: Option<&'a str>,
     /// All splits in the names; empty if all arrays belong together.
@@ -68,7 +68,7 @@ pub(super) struct SplitNames<'a> {
 }
 
 impl<'a> SplitNames<'a> {
-    /// For the split `wanted`.
+    /// The names for the split `wanted`.
     pub(super) fn new<'b>(names: impl Iterator<Item = &'b str> + Clone, wanted: Option<&'a str>) -> Self {
         let is_exported = names.clone().any(|name| name == METADATA_KEY);
         let splits = match is_exported {

@@ -1,4 +1,4 @@
-//! Finds labels among the arrays of a source in which no field was chosen as labels: one-hot rows, or the only field of whole numbers.
+//! Finds labels in a source of arrays without a label field: one-hot rows, or the only field of whole numbers.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::error::ConvertError;
 use crate::opt::LABEL_KEY;
 use crate::sample::SampleError;
 
-/// Maximum number of classes that are recognized without a name.
+/// Maximum number of classes for fields that are not named like labels.
 const MAX_CLASSES: u64 = 1 << 16;
 
 /// The number of classes if items of this type may be one-hot labels.
@@ -28,10 +28,11 @@ pub(super) fn one_hot_classes(array: &ArrayType) -> Option<u64> {
 }
 
 impl Found {
-    /// Reads a field as labels if there are none, and if its values leave little doubt. `key` is the caller's field of labels.
+    /// If there are no labels yet, takes them from a field whose values are almost certainly labels. `key` is the label field that the
+    /// caller chose.
     ///
     /// # Errors
-    /// If the caller chose a field with several numbers for each image, and it is not one-hot.
+    /// If the caller chose a field with several numbers for each image that is not one-hot.
     pub(super) fn take_label_field(&mut self, source: &Path, key: Option<&str>) -> Result<(), ConvertError> {
         if self.labels.is_some() || self.metadata.is_some() {
             return Ok(());
@@ -43,7 +44,7 @@ impl Found {
         Ok(())
     }
 
-    /// The field with a label name whose items are not labels.
+    /// The field that is named like labels, but whose items are not class ids.
     fn named_like_labels(&self) -> Option<&str> {
         self.warnings.iter().find_map(|warning| match warning {
             Warning::NotLabels { field, .. } => Some(field.as_str()),
@@ -51,7 +52,7 @@ impl Found {
         })
     }
 
-    /// Reads the field with a label name, otherwise the only other one, if it is one-hot.
+    /// Takes one-hot labels from the field that is named like labels, or else from the only field that can be one-hot.
     fn take_one_hot(&mut self, source: &Path, key: Option<&str>) -> Result<(), ConvertError> {
         let n_classes = |field: &SourceField| one_hot_classes(&array_of(field)?);
         let vectors = |named: Option<&str>| {
@@ -82,7 +83,8 @@ impl Found {
         }
     }
 
-    /// Reads the only field of whole numbers if they look like class ids. A text could be the label as well.
+    /// Takes the labels from the only field of whole numbers if they look like class ids. Does nothing if there are texts, which could
+    /// also be the labels.
     fn take_only_ids(&mut self, source: &Path) -> Result<(), ConvertError> {
         let mut places = (0..self.fields.len()).filter(|place| is_one_integer(&self.fields[*place]));
         let (Some(place), None) = (places.next(), places.next()) else { return Ok(()) };
@@ -111,7 +113,7 @@ impl Found {
     }
 }
 
-/// The type of a field's items if they are arrays. None without a name, which packs cannot store.
+/// The type of a field's items if they are arrays. None if the field has no name, because packs cannot store it.
 fn array_of(field: &SourceField) -> Option<ArrayType> {
     match field.store.content(0) {
         Content::Array(array) if !field.name.is_empty() => Some(array),
@@ -129,7 +131,8 @@ pub(super) fn is_vector(field: &SourceField) -> bool {
     array_of(field).is_some_and(|array| one_hot_classes(&array).is_some())
 }
 
-/// The position of the 1 in each row. None if a row is not one-hot, or if few rows without a label name may be so by chance.
+/// The position of the 1 in each row. None if a row is not one-hot, or if the field is not named like labels
+/// and has so few rows that they may be one-hot by chance.
 fn one_hot_ids(field: &SourceField, faults: &Faults, is_named: bool) -> Result<Option<Vec<i64>>, SampleError> {
     let Some(array) = array_of(field) else { return Ok(None) };
     let size = to_usize(array.dtype.size());
@@ -155,7 +158,7 @@ fn one_hot_ids(field: &SourceField, faults: &Faults, is_named: bool) -> Result<O
     Ok((is_named || is_no_chance(seen.len(), ids.len(), n_classes)).then_some(ids))
 }
 
-/// Whether whole numbers look like class ids: they count from 0, repeat, and skip few.
+/// Whether whole numbers look like class ids: they start at 0, repeat, and have few gaps.
 fn are_class_ids(ids: &[i64]) -> bool {
     let seen: BTreeSet<i64> = ids.iter().copied().collect();
     let (first, last) = (seen.first().copied(), seen.last().copied().unwrap_or(0));

@@ -1,4 +1,4 @@
-//! A table beside images that have no labels of their own: `train.csv` beside `train/` and `test/`, `metadata.jsonl` in a split.
+//! Reads a table of labels beside unlabelled images: `train.csv` beside `train/` and `test/`, or `metadata.jsonl` in a split.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub(super) fn instead(folder: &Path, found: &Result<Listing, ConvertError>, opti
     let file = table.file_name()?.as_encoded_bytes().to_vec();
     let lower = file.to_ascii_lowercase();
     let has_columns = !listing.columns.is_empty() || !listing.fields.is_empty();
-    // The names of Hugging Face's image folders, of Kaggle's targets and of captions say what a table is for.
+    // The names of some tables show their purpose: Hugging Face's `metadata`, Kaggle's `train`, and captions.
     let is_named = lower.starts_with(b"train") || lower.windows(7).any(|word| word == b"caption");
     let is_meant = lower.starts_with(b"metadata.")
         || (is_named && has_columns)
@@ -44,7 +44,7 @@ pub(super) fn instead(folder: &Path, found: &Result<Listing, ConvertError>, opti
 /// Counts the images of the folder that the table does not name, and its other files.
 fn note_others(folder: &Path, table: &Path, listing: &mut Listing) -> Result<Tally, ConvertError> {
     let mut found = Found::default();
-    // The folder itself is walked, so nothing is above it.
+    // The walk starts at the folder itself, so there is no parent to check for loops.
     found.add_class((folder, Identity::default()), b"", 0, SampleFiles::Images)?;
     let file = |path: &[u8]| without_dots(&listing.root().join(as_path(path)));
     let mut named: HashSet<Option<Vec<u8>>> = HashSet::with_capacity(listing.len());

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::metadata::Metadata;
 
-/// How cells of a column are split into labels.
+/// How the cells of a column are split into labels.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum LabelSplit {
     /// A CSV cell is one label. A JSON array is a list.
@@ -30,7 +30,7 @@ pub(super) enum LabelSplit {
 }
 
 impl LabelSplit {
-    /// What separates the labels in a cell, if anything.
+    /// The separator of the labels in a cell, if there is one.
     fn separator(self) -> Option<Separator> {
         match self {
             Self::Never => None,
@@ -57,23 +57,23 @@ pub(super) enum LabelForm {
 pub(super) struct LabelScan {
     pub(super) split: LabelSplit,
     lists: bool,
-    /// Whether some cell has no label, or several.
+    /// Whether some cell has no labels or several.
     has_lists: bool,
     /// Whether some cell has separators between labels, or is a JSON list.
     has_joined: bool,
-    /// The line where each first appears.
+    /// The line on which each of these kinds first appears.
     integer: Option<u64>,
     number: Option<u64>,
     json_text: Option<u64>,
     csv_text: Option<u64>,
     negative: Option<u64>,
     missing: Option<u64>,
-    /// A list in which a label is missing.
+    /// The line of the first list in which a label is missing.
     missing_item: Option<u64>,
     nested: Option<u64>,
-    /// The first name that is not made of digits, and its line.
+    /// The first name that contains anything but digits, and its line.
     odd_name: Option<(String, u64)>,
-    /// Words for missing values.
+    /// The first word for a missing value, and how many rows have one.
     words: Option<MissingWord>,
 }
 
@@ -94,12 +94,12 @@ impl LabelScan {
         self.lists && self.has_joined
     }
 
-    /// Whether lists were expected and each has one label.
+    /// Whether lists were expected, but each cell has exactly one label.
     pub(super) fn has_single_labels(&self) -> bool {
         self.split == LabelSplit::Always && !self.has_lists
     }
 
-    /// The word for missing values that is packed as a class name.
+    /// The word for missing values that is packed as a class name, if there is one.
     pub(super) fn missing_name(&self) -> Option<&MissingWord> {
         self.words.as_ref().filter(|_| self.has_names())
     }
@@ -241,7 +241,7 @@ pub(super) fn is_missing_word(text: &str) -> bool {
     MISSING_WORDS.iter().any(|word| word.eq_ignore_ascii_case(text.trim()))
 }
 
-/// The cell itself, or a missing one if it is blank.
+/// The cell, or `Cell::Missing` if it is blank.
 fn filled(cell: Cell<'_>) -> Cell<'_> {
     match cell {
         Cell::Text(text) if text.trim().is_empty() => Cell::Missing,
@@ -289,7 +289,7 @@ impl LabelBuilder {
         }
     }
 
-    /// Whether a row has no label. Such a sample is bad.
+    /// Whether a row has no label, which makes its sample bad.
     pub(super) fn is_missing(&self, cell: Cell<'_>) -> bool {
         match filled(cell) {
             Cell::Missing => !self.has_empty_lists,
@@ -330,7 +330,7 @@ impl LabelBuilder {
         }
     }
 
-    /// Numbers the names in a row that is not taken, so that ids do not depend on which rows are taken.
+    /// Numbers the names in a row that is not packed. Ids therefore do not depend on which rows are packed.
     pub(super) fn learn(&mut self, cell: Cell<'_>) {
         if self.names {
             for_each_item(filled(cell), self.separator, |item| {

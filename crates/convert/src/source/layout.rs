@@ -59,11 +59,11 @@ const MASK_FOLDERS: [&str; 19] = [
 ];
 /// What may follow a split's name in the name of its folder of masks. Case is ignored.
 const SPLIT_MASKS: [&str; 8] = ["annot", "annotations", "mask", "masks", "label", "labels", "lab", "gt"];
-/// Maximum number of folders to inspect for the kind of their files.
+/// Maximum number of subfolders to inspect for the kinds of their files.
 const MAX_FOLDERS: usize = 64;
-/// Maximum number of text files in a folder to inspect.
+/// Maximum number of text files to inspect in a folder.
 const MAX_TEXTS: usize = 8;
-/// Maximum depth to which folders are searched for class folders.
+/// Maximum depth of the search for class folders.
 const MAX_DEPTH: usize = 4;
 /// Maximum number of subfolders to search for the only one with images. If there are more, they are classes.
 const FEW_FOLDERS: usize = 8;
@@ -82,9 +82,9 @@ pub(super) enum Layout {
     Classes,
     /// Images and masks.
     Pairs(Pair),
-    /// Folders that each have a folder of images and a folder of masks. The pair is relative to each.
+    /// Folders that each contain a folder of images and a folder of masks. The pair is relative to each outer folder.
     PairsInEach(Pair),
-    /// Splits with a folder of masks beside each, such as `train` and `trainannot`. The images' folder is the split's name.
+    /// Splits with a folder of masks beside each, such as `train` and `trainannot`. The folder of images is named like the split.
     SplitPairs(Vec<Pair>),
     /// Another folder around the data, such as `data/data`.
     Wrapper(Vec<u8>),
@@ -98,7 +98,7 @@ pub(super) struct Pair {
 }
 
 impl Layout {
-    /// The layout of a folder whose folders of images or masks were chosen by the caller.
+    /// The layout if the caller chose the folders of images or masks.
     pub(super) fn named(
         root: &Path,
         top: &Directory,
@@ -121,10 +121,10 @@ impl Layout {
         Ok(Self::Pairs(Pair { images, masks: named(masks) }))
     }
 
-    /// Recognizes a folder.
+    /// Recognizes the layout of a folder.
     ///
     /// # Errors
-    /// If it is an annotated dataset, whose annotations cannot be packed, or could be read in two ways.
+    /// If it is a dataset with annotations that cannot be packed, or if it could be read in two ways.
     pub(super) fn of(root: &Path, top: &Directory, files: SampleFiles) -> Result<Self, ConvertError> {
         let mut folders: Vec<&[u8]> = top.subdirectories.iter().map(Vec::as_slice).collect();
         folders.retain(|name| !name.starts_with(b"."));
@@ -199,7 +199,7 @@ impl Layout {
     }
 }
 
-/// The error about a folder that the caller chose and that does not exist.
+/// The error about a chosen folder that does not exist.
 fn no_folder(root: &Path, top: &Directory, named: &[&Path], missing: &Path) -> ConvertError {
     let mut folders: Vec<String> = top.subdirectories.iter().map(|name| lossy(name)).collect();
     folders.sort_unstable();
@@ -216,7 +216,7 @@ fn no_folder(root: &Path, top: &Directory, named: &[&Path], missing: &Path) -> C
     ConvertError::Options { reason: format!("{}: no folder '{}' in it", root.display(), missing.display()), hint }
 }
 
-/// The folders of images and masks that each of the folders has in it. Only the first folders are inspected.
+/// The folders of images and masks that all of these folders contain. Only the first few folders are inspected.
 fn pair_in_each((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<Option<Pair>, ConvertError> {
     if folders.len() < 2 || folders.iter().any(|name| is_split_folder(name)) {
         return Ok(None);
@@ -244,7 +244,7 @@ fn pair_in_each((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Resul
     Ok(shared)
 }
 
-/// The first folder with one of these names, or else the only one with a name like them.
+/// The first folder with a known name, or else the only one that `is_like` accepts.
 fn usual(names: &[Vec<u8>], known: &[&str], is_like: fn(&[u8]) -> bool) -> Option<Vec<u8>> {
     let exact = names.iter().filter(|name| is_one_of(name, known)).min();
     let mut like = names.iter().filter(|name| is_like(name));
@@ -252,7 +252,7 @@ fn usual(names: &[Vec<u8>], known: &[&str], is_like: fn(&[u8]) -> bool) -> Optio
     exact.or(only).cloned()
 }
 
-/// The splits that have a folder of masks beside them, if there are two or more and no others.
+/// The splits with a folder of masks beside each, if there are at least two and no split lacks one.
 fn split_pairs((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<Option<Vec<Pair>>, ConvertError> {
     let (splits, others): (Vec<&[u8]>, Vec<&[u8]>) = folders.iter().partition(|name| is_split_folder(name));
     let is_mask_word = |word: &[u8]| is_one_of(word, &MASK_FOLDERS) || is_one_of(word, &SPLIT_MASKS);
@@ -281,7 +281,7 @@ pub(super) fn is_mask_folder(name: &[u8]) -> bool {
         || ends(b"masks")
 }
 
-/// Whether a folder's name has a word of a folder of images, such as `image_2`.
+/// Whether a folder's name contains a word that is usual for folders of images, such as `image_2`.
 pub(super) fn is_like_images(name: &[u8]) -> bool {
     words(name).any(|word| is_one_of(word, &IMAGE_FOLDERS))
 }
@@ -322,7 +322,7 @@ fn is_wrapper((root, files): (&Path, SampleFiles), only: &[u8]) -> Result<bool, 
     Ok(false)
 }
 
-/// Whether there are other folders and all of them contain files, so that they are no classes without images.
+/// Whether there are other folders and all of them contain files that are not images. Such folders are not empty classes.
 fn others_have_files(
     (root, files): (&Path, SampleFiles),
     folders: &[&[u8]],
@@ -337,7 +337,7 @@ fn others_have_files(
     Ok(!others.is_empty())
 }
 
-/// The folder with the mask images of a folder named like masks: the folder itself, or a subfolder such as `annotations/trimaps`.
+/// The folder that contains the mask images: the folder itself, or a subfolder such as `annotations/trimaps`.
 fn masks_in((root, files): (&Path, SampleFiles), folder: &[u8]) -> Result<Option<Vec<u8>>, ConvertError> {
     let directory = Directory::scan(root, folder, files)?;
     if let Some(inner) = directory.subdirectories.iter().find(|name| is_one_of(name, &MASK_FOLDERS)) {
@@ -353,7 +353,7 @@ struct Contents {
     images: bool,
     /// The first text file.
     text: Option<Vec<u8>>,
-    /// Whether the text files contain only numbers of boxes, or nothing.
+    /// Whether the text files contain only the numbers of boxes, or are empty.
     boxes: bool,
     xml: bool,
     json: bool,
@@ -371,7 +371,7 @@ impl Contents {
         self.mat && !self.images
     }
 
-    /// Searches a folder and its subfolders for an image, up to a limit.
+    /// Searches a folder and a limited number of its subfolders for an image.
     fn below((root, files): (&Path, SampleFiles), folder: &[u8]) -> Result<Self, ConvertError> {
         let mut found = Self::default();
         let mut waiting = vec![folder.to_vec()];
@@ -400,10 +400,10 @@ impl Contents {
     }
 }
 
-/// What to do about labels in a file that is not read.
+/// Advice for labels in a file that cannot be read.
 pub(super) const WRITE_LABELS: &str = "write its labels to a CSV file with the columns 'path' and 'label' (scipy.io.loadmat reads .mat files), and convert that file";
 
-/// Refuses datasets with boxes or polygons. Only their images can be packed.
+/// Refuses datasets with boxes or polygons, because only their images can be packed.
 fn refuse_annotated(
     (root, files): (&Path, SampleFiles),
     top: &Directory,
@@ -462,7 +462,7 @@ fn refuse_captions(
 ) -> Result<(), ConvertError> {
     let directory = Directory::scan(root, annotations, files)?;
     let mut lists: Vec<&[u8]> = directory.names().filter(|name| name.ends_with(b".json")).collect();
-    // The one for training comes first.
+    // The captions of the training split come first.
     lists.sort_unstable_by_key(|name| (!name.windows(5).any(|word| word == b"train"), *name));
     let (Some(first), true) = (lists.first(), lists.iter().all(|name| name.starts_with(b"captions"))) else {
         return Ok(());
@@ -546,7 +546,7 @@ fn refuse_data((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result
     Ok(())
 }
 
-/// Whether a folder holds class folders or splits: two folders with images, or one that holds such folders itself.
+/// Whether a folder contains class folders or splits: at least two folders with images, possibly inside single outer folders.
 pub(super) fn holds_class_folders(root: &Path) -> Result<bool, ConvertError> {
     let files = SampleFiles::Images;
     let mut folder = Vec::new();
@@ -565,7 +565,6 @@ pub(super) fn holds_class_folders(root: &Path) -> Result<bool, ConvertError> {
     Ok(false)
 }
 
-/// The path of `folder` below `root`.
 pub(super) fn inside(root: &Path, folder: &[u8]) -> PathBuf {
     root.join(as_path(folder))
 }

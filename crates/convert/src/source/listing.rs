@@ -1,6 +1,6 @@
 //! The samples of a source before any of them is opened for decoding.
 //!
-//! Finding them is the job of `image_folder` and `manifest`.
+//! `image_folder`, `manifest` and the modules of the other formats find them.
 
 use packds_system::to_u64;
 use std::{
@@ -36,9 +36,9 @@ pub enum SourceKind {
     PairedFolders,
     /// A CSV or JSON Lines file that lists the images.
     Manifest,
-    /// A file or folder of a format that contains its samples.
+    /// A file or folder in a format that stores the samples itself.
     Container(DataFormat),
-    /// A folder of files of a format, or one file, with one sample in each file.
+    /// One or more files of a format with one sample per file.
     SampleFiles(DataFormat),
     /// A program that supplied its samples one by one.
     Program,
@@ -60,7 +60,7 @@ impl SourceKind {
 }
 
 impl SourceKind {
-    /// What one sample is.
+    /// What one sample is called in reports.
     pub(super) fn sample(self) -> &'static str {
         match self {
             Self::ImageFolder | Self::FlatFolder | Self::PairedFolders | Self::SampleFiles(_) => "file",
@@ -83,7 +83,7 @@ pub struct Sample<'a> {
     pub directory: &'a [u8],
     /// The file's name in raw bytes.
     pub name: &'a [u8],
-    /// The class id or integer label, if the source gives one per sample.
+    /// The class id or integer label, if the source has one per sample.
     pub label: Option<i64>,
     /// The file's size when listed; 0 for a dangling link.
     pub bytes: u64,
@@ -96,7 +96,7 @@ impl Sample<'_> {
     }
 }
 
-/// Every sample of a source in its final order, with labels and columns.
+/// All samples of a source in their final order, with labels and columns.
 ///
 /// A sample costs 24 bytes and its file name, plus 8 bytes in a manifest with labels. Folder names are stored once. Accessors that
 /// take an index panic unless it is less than [`Listing::len`].
@@ -104,9 +104,9 @@ impl Sample<'_> {
 pub struct Listing {
     pub(super) kind: SourceKind,
     pub(super) root: PathBuf,
-    /// The archives that the source was unpacked from, the inner ones first.
+    /// The archives that the source was unpacked from, innermost first.
     pub(super) unpacked: Vec<Arc<Unpacked>>,
-    /// The root in the temporary folder of the first.
+    /// The root in the temporary folder of the innermost archive.
     pub(super) unpacked_root: Option<PathBuf>,
     pub(super) paths: PathTable,
     pub(super) bytes: Vec<u64>,
@@ -124,27 +124,27 @@ pub struct Listing {
     pub(super) ignored: u64,
 }
 
-/// Samples known to be bad, by index: each lacks a required value such as its label. A filler takes the place of the value, so
-/// that every field has an item for each sample.
+/// Samples known to be bad, by index: each lacks a required value such as its label. A filler replaces the value, because every
+/// field needs an item for each sample.
 pub(super) type Faults = BTreeMap<usize, Fault>;
 
 /// What a sample lacks.
 #[derive(Debug, Clone)]
 pub(super) enum Fault {
-    /// A message from the source's reader.
+    /// The problem as described by the source's reader.
     Said(Arc<str>),
     /// The folder of masks has no mask for the image.
     NoMask {
         masks: Arc<str>,
-        /// The line of Python that writes masks for all images of the folder, if none of them has a mask.
+        /// The line of Python that writes empty masks, if no image of the folder has a mask.
         line: Option<Arc<str>>,
     },
-    /// The file that a manifest refers to on this line.
+    /// The file that the manifest names on this line is missing.
     File {
         manifest: Arc<Path>,
         line: u64,
         is_mask: bool,
-        /// It exists but is a folder, pipe, socket or device.
+        /// Something exists there, but it is a folder, pipe, socket or device.
         is_there: bool,
         /// Files whose names differ only in case or Unicode form.
         near: Option<Box<[String; 2]>>,
@@ -231,7 +231,7 @@ impl Listing {
         }
     }
 
-    /// What the listing was made from.
+    /// The kind of source.
     pub fn kind(&self) -> SourceKind {
         self.kind
     }
@@ -266,7 +266,7 @@ impl Listing {
         self.paths.path_into(idx, path);
     }
 
-    /// Keeps an archive's temporary folder as long as the listing, and shows paths in it as paths in the archive.
+    /// Keeps an archive's temporary folder until the listing is dropped, and shows paths in the folder as paths in the archive.
     pub(super) fn keep_unpacked(&mut self, unpacked: &Arc<Unpacked>) {
         let named = unpacked.named(&self.root);
         let root = std::mem::replace(&mut self.root, named);
@@ -274,25 +274,25 @@ impl Listing {
         self.unpacked.push(Arc::clone(unpacked));
     }
 
-    /// The file of a path.
+    /// The path of a file on disk: in the temporary folder if the source was unpacked.
     fn stored_path(&self, path: &[u8]) -> PathBuf {
         self.unpacked_root.as_ref().unwrap_or(&self.root).join(as_path(path))
     }
 
-    /// The error with an archive in place of its temporary folder.
+    /// Replaces the temporary folder in an error by the path of the archive.
     pub(crate) fn named(&self, error: SampleError) -> SampleError {
         let text = error.to_string();
         let renamed = self.unpacked.iter().fold(text.clone(), |text, unpacked| unpacked.renamed(&text));
         if renamed == text { error } else { SampleError::Source(renamed) }
     }
 
-    /// The full path of sample `idx`: its file, or its name appended to a source that is not a folder. In an archive there is no
-    /// such file.
+    /// The full path of sample `idx`: its file, or its name appended to the path of a source that is not a folder. For an archive, no
+    /// such file exists.
     pub fn file_path(&self, idx: usize) -> PathBuf {
         self.root.join(as_path(&self.paths.path(idx)))
     }
 
-    /// The class id or integer label of sample `idx`. None if the source has no labels or a list of them per sample.
+    /// The class id or integer label of sample `idx`. None if the source has no labels, or lists of labels.
     pub fn label(&self, idx: usize) -> Option<i64> {
         match &self.labels {
             Labels::None | Labels::Lists(_) => None,
@@ -306,7 +306,7 @@ impl Listing {
         matches!(self.labels, Labels::ByDirectory(_) | Labels::PerSample(_))
     }
 
-    /// Whether a sample has nothing but its image.
+    /// Whether the samples consist of images only.
     pub(crate) fn has_only_images(&self) -> bool {
         let has_labels = self.has_labels() || self.has_label_lists();
         !has_labels && self.masks.is_none() && self.columns.is_empty() && self.fields.is_empty()
@@ -408,7 +408,7 @@ impl Listing {
         }
     }
 
-    /// The content types of the images. A single one if all are the same.
+    /// The content types of the images, or just one if all are the same.
     pub(crate) fn image_contents(&self) -> impl Iterator<Item = Content> {
         let n = match &self.images {
             Images::Files => 1,
@@ -435,7 +435,7 @@ impl Listing {
                 return Some(SampleError::Source(format!("sample {idx}: {reason}")));
             }
             Fault::NoMask { masks, line } => {
-                // The files of an archive are unpacked elsewhere.
+                // The line would name the temporary folder of an archive.
                 let line = line.as_ref().filter(|_| self.unpacked.is_empty()).map(ToString::to_string);
                 return Some(SampleError::NoMask { sample: idx, masks: masks.to_string(), line });
             }

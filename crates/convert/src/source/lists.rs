@@ -1,4 +1,4 @@
-//! Warns about lists in folders beside the folder of images. These lists are not read, but may have labels or splits.
+//! Warns about lists in folders beside the folder of images. They are not read, but may contain labels or splits.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::error::ConvertError;
 /// Maximum number of folders to search.
 const MAX_FOLDERS: usize = 16;
 
-/// The warning about lists in the folders beside those that are read.
+/// The warning about lists in folders other than those in `read`.
 pub(super) fn find(
     (root, files): (&Path, SampleFiles),
     top: &Directory,

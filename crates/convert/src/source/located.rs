@@ -1,6 +1,7 @@
 //! Finds the files of a manifest whose paths lack the folder or the extension: `id01` for `train_images/id01.png`.
 //!
-//! `root` takes paths as they are. This module looks below the root, once, if the first rows' paths lead to no file.
+//! `root` uses the paths as written. If the paths in the first rows lead to no file, this module searches everything below the root
+//! once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -18,11 +19,11 @@ use crate::opt::ROOT;
 #[derive(Debug)]
 pub(super) struct Located {
     paths: PathTable,
-    /// The files of the folder with most of them, by their relative path, with and without extension.
+    /// The files in the folder that contains most of the first files, by relative path, with and without extension.
     in_folder: Option<HashMap<Vec<u8>, File>>,
     /// All files by name, with and without extension.
     by_name: HashMap<Vec<u8>, File>,
-    /// Whether the folder with most of them is named like masks.
+    /// Whether the folder that contains most of the first files is named like masks.
     is_in_masks: bool,
 }
 
@@ -34,7 +35,7 @@ struct File {
 }
 
 impl Located {
-    /// Searches `root` for the files of a column with these first paths. None if they are not there.
+    /// Searches `root` for the files of a column that starts with the paths `first`. None if they are not there.
     ///
     /// # Errors
     /// If a folder cannot be read, or several folders have files of these names.
@@ -45,7 +46,7 @@ impl Located {
         is_mask: bool,
     ) -> Result<Option<Self>, ConvertError> {
         let mut found = Found::default();
-        // The root itself is walked, so nothing is above it.
+        // The walk starts at the root itself, so there is no parent to check for loops.
         found.add_class((root, Identity::default()), b"", 0, SampleFiles::Images)?;
         let paths = found.paths;
         let by_name = by_key(&paths, |idx| paths.name(idx).to_vec());
@@ -64,7 +65,7 @@ impl Located {
         let split = manifest.file_stem().map(|stem| stem.as_encoded_bytes().to_ascii_lowercase()).unwrap_or_default();
         narrow(&mut best, |folder| starts_alike(last(folder), &split));
         let is_in_masks = best.first().is_some_and(|folder| is_mask_folder(last(folder)));
-        // If the files are in many folders, such as one per class, their names are unique.
+        // If no folder has most of the files, as with one folder per class, files are found by their names alone.
         let has_folder = 2 * most > first.len();
         let in_folder = match best.as_slice() {
             [] => return refuse_several(&paths, manifest, first).map(|()| None),
@@ -72,7 +73,7 @@ impl Located {
             [folder] => Some(within(&paths, folder)),
             [one, other, ..] => {
                 let reason = format!("'{}' and '{}' both have files with the listed names", lossy(one), lossy(other));
-                // If the hint named the outer of two nested folders, the same choice would arise again.
+                // If one folder is inside the other, suggest the inner one. With the outer one, the same error would recur.
                 let chosen = if below_folder(other, one).is_some() { other } else { one };
                 let hint = format!("choose with {}", ROOT.with(root.join(lossy(chosen)).display()));
                 return Err(ConvertError::contradictory(manifest, "", reason, hint));
@@ -85,13 +86,13 @@ impl Located {
     /// The file that a path refers to, relative to the root. None if there is none.
     ///
     /// # Errors
-    /// The two files that the path may refer to.
+    /// If the path may refer to several files: the first two.
     pub(super) fn path(&self, path: &[u8]) -> Result<Option<Vec<u8>>, [Vec<u8>; 2]> {
         let full = |idx: usize| self.paths.path(idx);
         let leads_to = |file: &&File| folder_of(&self.paths, file.idx, path).is_some();
         let elsewhere = || self.by_name.get(last(path)).filter(leads_to);
         let file = match &self.in_folder {
-            // A file that one split lacks is not taken from another.
+            // A file that is missing in one split is not taken from another split.
             Some(files) => files.get(path).or_else(|| elsewhere().filter(|file| !self.is_in_split(file.idx))),
             None => elsewhere(),
         };
@@ -114,7 +115,7 @@ impl Located {
     }
 }
 
-/// Refuses ids that match several files each, such as one for each channel.
+/// Refuses ids that each match several files, such as one file per channel.
 fn refuse_several(paths: &PathTable, manifest: &Path, first: &[Vec<u8>]) -> Result<(), ConvertError> {
     let Some(id) = first.first().map(|path| last(path)).filter(|id| !id.is_empty()) else { return Ok(()) };
     let is_own =
@@ -127,12 +128,12 @@ fn refuse_several(paths: &PathTable, manifest: &Path, first: &[Vec<u8>]) -> Resu
     Err(ConvertError::contradictory(manifest, "", reason, hint))
 }
 
-/// All files by a key, with and without the extension.
+/// The indices of all files by their key, with and without extension.
 fn by_key(paths: &PathTable, key: impl Fn(usize) -> Vec<u8>) -> HashMap<Vec<u8>, Vec<usize>> {
     let mut files: HashMap<Vec<u8>, Vec<usize>> = HashMap::with_capacity(2 * paths.len());
     for idx in 0..paths.len() {
         let key = key(idx);
-        // A name with two dots, such as 1.5.png, has one stem.
+        // Only one extension is removed: `1.5.png` becomes `1.5`, not `1`.
         if is_image_name(&key) {
             files.entry(stem(&key).to_vec()).or_default().push(idx);
         }
@@ -145,7 +146,7 @@ fn file_of(all: &[usize]) -> Option<File> {
     all.split_first().map(|(idx, others)| File { idx: *idx, other: others.first().copied() })
 }
 
-/// The files below a folder by their relative path.
+/// The files below a folder by their relative path, with and without extension.
 fn within(paths: &PathTable, folder: &[u8]) -> HashMap<Vec<u8>, File> {
     let mut below = Found::default().paths;
     let mut indexes = Vec::new();
@@ -185,14 +186,14 @@ fn folder_of<'a>(paths: &'a PathTable, idx: usize, path: &[u8]) -> Option<&'a [u
     }
 }
 
-/// Keeps the folders with this property, unless none has it.
+/// Keeps only the folders with this property, or all if none has it.
 fn narrow(folders: &mut Vec<Vec<u8>>, holds: impl Fn(&[u8]) -> bool) {
     if folders.iter().any(|folder| holds(folder)) {
         folders.retain(|folder| holds(folder));
     }
 }
 
-/// Whether a folder's name begins with the first word of a manifest's: `train_images` for `train.csv` and `train_labels.csv`.
+/// Whether a folder and a manifest have the same first word: `train_images` and `train.csv` or `train_labels.csv`.
 fn starts_alike(folder: &[u8], manifest: &[u8]) -> bool {
     let is_letter = |byte: &&u8| byte.is_ascii_alphanumeric();
     let word: Vec<u8> = manifest.iter().take_while(is_letter).copied().collect();

@@ -1,4 +1,4 @@
-//! Inspects image files where names alone do not show what a folder contains.
+//! Inspects image files if their names do not show what a folder contains.
 
 use std::io::Read;
 use std::path::Path;
@@ -6,21 +6,21 @@ use std::path::Path;
 use packds_pixels::{Color, DecodeOptions, Decoder, Image, probe};
 use packds_system::open_regular;
 
-/// Number of bytes read for a header. That is enough for most headers.
+/// Number of bytes to read. Most headers fit.
 const HEAD_BYTES: u64 = 64 << 10;
 /// Maximum size of a file that is decoded for inspection, in bytes.
 const MAX_BYTES: u64 = 32 << 20;
 /// Maximum number of pixels of an image that is decoded for inspection.
 const MAX_PIXELS: u64 = 64 << 20;
-/// Minimum number of files with equal names. Fewer prove nothing.
+/// Minimum number of files with equal names. With fewer, equal names may be chance.
 pub(super) const MIN_FILES: usize = 3;
-/// Number of pairs of files with equal names to inspect.
+/// Maximum number of pairs of files with equal names to inspect.
 pub(super) const MAX_LOOKED: usize = 4;
 /// Rows and columns of a thumbnail.
 const SIDE: usize = 8;
 /// Number of gray levels that cover most pixels of a mask.
 const FEW_LEVELS: usize = 8;
-/// Minimum correlation of two versions of an image.
+/// Two images that correlate more than this may be versions of the same image.
 const ALIKE: f64 = 0.5;
 
 /// What a header shows about an image.
@@ -28,7 +28,7 @@ const ALIKE: f64 = 0.5;
 pub(super) struct Look {
     /// Whether it may be a mask: it has a palette, or one channel of at most 8 bits.
     pub(super) is_mask: bool,
-    /// Whether it has several channels, unlike any mask.
+    /// Whether it has several channels, which masks of class numbers never have.
     pub(super) is_color: bool,
 }
 
@@ -62,7 +62,7 @@ pub(super) fn are_alike<P: AsRef<Path>>(pairs: &[[P; 2]]) -> bool {
 
 type Thumbnail = [f64; SIDE * SIDE];
 
-/// The mean of each cell of an image, minus the mean of all.
+/// The mean gray level of each cell of a grid, minus the mean of all cells.
 fn thumbnail(path: &Path) -> Option<Thumbnail> {
     let image = gray(path)?;
     let [width, height] = [image.width, image.height].map(|n| usize::try_from(n).unwrap_or(0));
@@ -83,7 +83,7 @@ fn thumbnail(path: &Path) -> Option<Thumbnail> {
     Some(cells)
 }
 
-/// Correlation of two thumbnails; 0 if one has a single level.
+/// Correlation of two thumbnails; 0 if either has only one level.
 fn correlation(one: &Thumbnail, other: &Thumbnail) -> f64 {
     let product = |a: &Thumbnail, b: &Thumbnail| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let length = (product(one, one) * product(other, other)).sqrt();

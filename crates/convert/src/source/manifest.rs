@@ -1,9 +1,9 @@
-//! Reads a manifest as a source: the meaning of columns, two passes over the rows, and the files.
+//! Reads a manifest as a source: finds the meaning of the columns, makes two passes over the rows, and finds the files.
 //!
 //! `rows` parses the row syntax.
 //!
-//! The first pass finds the type of every column from all of its cells. The second stores the values. Memory holds paths and typed
-//! values, never the manifest's text.
+//! The first pass finds the type of every column from all of its cells. The second pass stores the values. Only paths and typed
+//! values are kept in memory, not the manifest's text.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
@@ -62,7 +62,7 @@ pub(super) fn list_splits(
     let file = RowFile::new(source, &options.spool_folder().path)?;
     let manifest = Manifest::open(&file, form, options)?;
     let splits = manifest.splits().ok_or_else(|| super::no_split(source, "all", Vec::new()))?;
-    // The split becomes a part of the pack's name.
+    // The split becomes part of the pack's file name.
     if let Some(split) =
         splits.iter().find(|split| split.is_empty() || split.starts_with('.') || split.contains(['/', '\0']))
     {
@@ -84,11 +84,11 @@ struct Manifest<'a> {
     names: Vec<String>,
     scans: Vec<ColumnScan>,
     n_rows: u64,
-    /// Columns of 0 and 1 that give one class in every row.
+    /// Columns of 0 and 1 with exactly one 1 in each row, which is its class.
     indicators: Option<Vec<usize>>,
     /// Whether commas separate the cells.
     has_commas: bool,
-    /// Where the pixels are, if the rows do not name files.
+    /// Where the pixels are, if the rows contain pixels instead of paths.
     pixels: Option<Pixels>,
     /// Warnings about the first lines.
     warnings: Vec<Warning>,
@@ -123,7 +123,7 @@ impl<'a> Manifest<'a> {
         Ok(Self { file, form, options, metadata, names, scans, n_rows, indicators, has_commas, pixels, warnings })
     }
 
-    /// The columns of 0 and 1 that give one class in every row, if all are kept.
+    /// The columns of 0 and 1 with exactly one 1 in each row, if none of them is excluded.
     fn indicators(&self, kept: &[usize]) -> Option<Vec<usize>> {
         self.indicators.clone().filter(|columns| columns.iter().all(|column| kept.contains(column)))
     }
@@ -140,7 +140,7 @@ impl<'a> Manifest<'a> {
         (is_free && self.scans[column].values.is_some()).then_some(column)
     }
 
-    /// The column of splits and the wanted one.
+    /// The column of splits and the wanted split.
     ///
     /// # Errors
     /// If the split does not exist, or if there are splits and none was chosen.
@@ -164,7 +164,7 @@ impl<'a> Manifest<'a> {
     fn list(&self, wanted: Option<&str>) -> Result<Listing, ConvertError> {
         let mut root = Root::open(&self.file.path, self.options)?;
         let plan = Plan::new(self, wanted)?;
-        // A JSON row may have new columns, so a second pass needs the columns of all rows.
+        // Later JSON rows may have new columns, so the second pass is told the columns of all rows.
         let rows = || {
             let mut rows = Rows::open(self.file, self.form)?;
             rows.expect_columns(&self.names);
@@ -187,7 +187,7 @@ impl<'a> Manifest<'a> {
             warnings.extend(told);
         }
         let (root, taken) = match take(&mut rows()?, &plan, &root, None) {
-            // The files need not lie in one folder.
+            // Absolute paths may lead to files outside the root, so a common root is searched for.
             Err(ConvertError::ManifestPathEscapes { file, .. })
                 if self.options.root.is_none() && Path::new(&file).is_absolute() =>
             {
@@ -241,7 +241,7 @@ impl<'a> Manifest<'a> {
 }
 
 impl Manifest<'_> {
-    /// The same error, or an error that explains paths from another machine.
+    /// Replaces the error if the paths were written on another machine.
     fn of_other_machine(&self, error: ConvertError) -> ConvertError {
         let ConvertError::SourceMissing { path } = error else { return error };
         let reason = format!("its paths begin with '{}', which does not exist on this machine", path.display());
@@ -257,7 +257,7 @@ struct ColumnScan {
     joined: JoinedScan,
     numerals: Numerals,
     form: CellForm,
-    /// The folders of a list with only paths; none if there are too many.
+    /// The folders of the paths, if the manifest is a list of paths only. None if there are too many.
     folders: Option<BTreeSet<String>>,
     /// Hashes of the distinct cells; none if there are too many.
     distinct: Option<HashSet<u64>>,
@@ -265,7 +265,7 @@ struct ColumnScan {
     values: Option<BTreeSet<String>>,
 }
 
-/// Maximum number of different cells to count.
+/// Maximum number of distinct cells to count.
 const MAX_DISTINCT: usize = 1 << 16;
 /// Maximum number of columns. A pack has no more fields.
 const MAX_COLUMNS: usize = 1024;
@@ -302,7 +302,7 @@ fn scan(
                 distinct: Some(HashSet::new()),
                 values: is_split.then(BTreeSet::new),
             };
-            // A JSON key that first appears here is missing in all earlier rows.
+            // A JSON key that first appears in a later row is missing in all rows before it.
             if let Some(line) = first_line {
                 column.observe(Cell::Missing, line);
             }
@@ -348,21 +348,21 @@ impl ColumnScan {
         self.folders = self.folders.take().filter(|folders| folders.len() <= MAX_DISTINCT);
     }
 
-    /// Whether the cells look like labels, whatever the column's name: several values, each in two rows on average.
+    /// Whether the cells look like labels, regardless of the column's name: at least two values, each in two or more rows on average.
     fn is_like_labels(&self, n_rows: u64) -> bool {
         let distinct = self.distinct.as_ref().map(|distinct| to_u64(distinct.len()));
         let repeats = distinct.is_some_and(|distinct| distinct >= 2 && 2 * distinct <= n_rows);
-        // Lists of labels need not repeat.
+        // Whole lists of labels may be unique, although their labels repeat.
         (repeats || self.joined.lists().is_some()) && matches!(self.labels.form(), Ok(LabelForm::Classes { .. }))
     }
 
-    /// Whether some rows share a cell and others do not. Such a column may hold labels.
+    /// Whether the cells differ, but some repeat, so the column may hold labels.
     fn repeats(&self, n_rows: u64) -> bool {
         let distinct = self.distinct.as_ref().map_or(n_rows, |distinct| to_u64(distinct.len()));
         distinct > 1 && distinct < n_rows && !self.kinds.is_float()
     }
 
-    /// Warns about class names that may not be names: words for missing values, or a text among numbers.
+    /// Warns about class names that may be mistakes: words for missing values, or a text among numbers.
     fn doubtful_names(&self, field: &str) -> Option<Warning> {
         let field = field.to_owned();
         if let Some(word) = self.labels.missing_name() {
@@ -376,19 +376,19 @@ impl ColumnScan {
         matches!(self.labels.form(), Ok(LabelForm::Negatives { .. }))
     }
 
-    /// Whether each cell is a whole number from 0.
+    /// Whether each cell is a whole number of at least 0.
     fn are_ids(&self) -> bool {
         matches!(self.labels.form(), Ok(LabelForm::Classes { names: false, lists: false }))
     }
 }
 
-/// The columns of 0 and 1, if they give one class in every row. Reads all rows.
+/// The columns of 0 and 1, if each row has exactly one 1. Reads all rows.
 fn indicators_of(rows: &mut Rows<'_>, scans: &[ColumnScan]) -> Result<Option<Vec<usize>>, ConvertError> {
     let columns: Vec<usize> = (0..scans.len()).filter(|column| scans[*column].form.are_indicators()).collect();
     Ok((columns.len() > 1 && are_classes(rows, &columns)?).then_some(columns))
 }
 
-/// Refuses a last column without a name, unless it is empty because each line ends with a comma.
+/// Refuses a last column without a name, unless it is empty, as when each line ends with a comma.
 fn check_last_name(file: &RowFile, names: &[String], scans: &[ColumnScan]) -> Result<(), ConvertError> {
     match (names, scans) {
         ([_, .., name], [.., scan]) if name.is_empty() && scan.kinds.is_some() => {
@@ -404,7 +404,7 @@ fn label_split(name: &str, form: RowForm, options: &ListOptions) -> LabelSplit {
     match form.has_text_cells() {
         true if is_key => LabelSplit::IfSeparated,
         true if name.eq_ignore_ascii_case(LABEL_LIST_NAME) => LabelSplit::Always,
-        // JSON has arrays, so texts are not split.
+        // JSON has arrays for lists, so texts are not split.
         _ => LabelSplit::Never,
     }
 }
@@ -416,7 +416,7 @@ struct Plan {
     mask: Option<usize>,
     label: Option<PlannedLabel>,
     columns: Vec<(usize, SourceColumn)>,
-    /// The column of splits, and the cell of the rows to take.
+    /// The column of splits, and its value in the rows to take.
     split: Option<(usize, String)>,
     warnings: Vec<Warning>,
 }
@@ -433,7 +433,7 @@ struct PlannedLabel {
 enum LabelFrom {
     /// From the cell.
     Cell,
-    /// From the path: the part of its folder below this folder.
+    /// From the path of the image: its folder, relative to this folder.
     FolderBelow(String),
     /// From the name of the column that has a 1.
     Indicators(Vec<usize>),
@@ -531,7 +531,7 @@ impl Plan {
 }
 
 impl Manifest<'_> {
-    /// The folders of a list with only paths as labels, as in an image folder, unless they are splits.
+    /// Labels from the folders in a list of paths only, as in an image folder. None if the folders are splits.
     fn folder_label(&self, path: usize, warnings: &mut Vec<Warning>) -> Option<PlannedLabel> {
         let folders = self.scans[path].folders.as_ref()?;
         let is_split = |folder: &String| folder.split('/').any(|part| is_split_folder(part.as_bytes()));
@@ -550,7 +550,8 @@ impl Manifest<'_> {
         })
     }
 
-    /// The label column if none has a usual name: the only column besides the paths. Warns about it, or about columns like labels.
+    /// The label column if no column has a usual name: the only column besides the paths. Warns about this choice, or about columns that
+    /// look like labels.
     fn unnamed_label(&self, kept: &[usize], paths: [Option<usize>; 2], warnings: &mut Vec<Warning>) -> Option<usize> {
         if self.metadata.is_some() {
             return None;
@@ -589,7 +590,7 @@ impl Manifest<'_> {
     }
 }
 
-/// How to store the label column. None if it holds numbers other than ids: then it is an ordinary column.
+/// How to store the label column. None if it holds numbers other than ids, which makes it an ordinary column.
 fn plan_label(
     manifest: &Manifest<'_>,
     column: usize,
@@ -640,14 +641,14 @@ struct Taken {
     masks: Option<FileTable>,
     labels: Option<LabelBuilder>,
     columns: Vec<SourceColumn>,
-    /// The line of each row, for messages about missing files and labels.
+    /// The line of each taken row, for messages about missing files and labels.
     lines: Vec<u64>,
-    /// Rows without a label.
+    /// The taken rows without a label.
     unlabelled: Vec<usize>,
 }
 
 impl Taken {
-    /// The samples without a label.
+    /// The samples without a label, as bad samples.
     fn unlabelled(&self, source: &Path) -> Faults {
         let fault = |idx: &usize| {
             let name = source.file_name().unwrap_or_default().display();
@@ -766,7 +767,7 @@ fn finish(
     })
 }
 
-/// The columns. A column with narrower numbers in the exported pack becomes a field instead.
+/// Separates the columns that had narrower numbers in the exported pack. They become fields.
 fn narrowed_columns(columns: Vec<SourceColumn>, metadata: Option<&Metadata>) -> (Vec<SourceColumn>, Vec<SourceField>) {
     let (mut wide, mut fields) = (Vec::new(), Vec::new());
     for SourceColumn { name, values } in columns {

@@ -1,5 +1,5 @@
-//! Masks in colour files. A table of the colours gives the classes: `class_dict.csv` with the columns `name,r,g,b`, as CamVid and
-//! DeepGlobe have it. A class's number is its row. Without a table, all colours must be gray, as in Kvasir-SEG.
+//! Masks in colour files. A table gives the class of each colour: `class_dict.csv` with the columns `name,r,g,b`, as in CamVid and
+//! DeepGlobe. The number of a class is its row. Without a table, all colours must be gray, as in Kvasir-SEG.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -74,7 +74,7 @@ pub(super) fn is_table(file: &[u8]) -> bool {
     FILES.iter().any(|name| name.as_bytes() == file)
 }
 
-/// Where the table may be: in the folder of masks or above it, and beside a split.
+/// The possible paths of the table: in the folder of masks or a folder above it, up to the root, or beside the folder of a split.
 fn places(mask: &Path, root: &Path) -> Vec<PathBuf> {
     let is_split = root.file_name().is_some_and(|name| is_split_folder(name.as_encoded_bytes()));
     let above = root.parent().filter(|_| is_split);
@@ -118,7 +118,7 @@ fn read(path: &Path) -> Result<(MaskColors, Vec<String>), ConvertError> {
 }
 
 impl MaskColors {
-    /// Every gray stands for its own level.
+    /// Colours for masks without a table: the class of a gray pixel is its level.
     fn gray() -> Self {
         Self { file: None, ids: (0..=u8::MAX).map(|level| ([level; 3], level)).collect() }
     }

@@ -1,4 +1,4 @@
-//! Masks that are arrays of another type than `u8`: booleans, wider numbers, and one-hot classes.
+//! Converts masks from arrays of other types than `u8`: booleans, wider numbers, and one-hot classes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,21 +21,21 @@ pub(super) struct Numbers {
     classes: Classes,
 }
 
-/// Where a pixel's class is.
+/// How an array stores the class of each pixel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Classes {
     /// Each pixel is the number of its class.
     Numbers,
-    /// Each pixel has a number for each class, all 0 except its own.
+    /// Each pixel has one number per class: 1 for its own class and 0 for the others.
     OneHot {
         n: usize,
-        /// Classes come before height and width.
+        /// Whether the dimension of classes is first, before height and width.
         first: bool,
     },
 }
 
 impl Numbers {
-    /// Masks of this array type for images of this height and width. None if they are `u8` already, or are not masks.
+    /// Masks of this array type for images of this height and width. None if the arrays are already `u8` or cannot be masks.
     pub(super) fn new(store: &Arc<dyn Store>, array: &ArrayType, image: Option<(u64, u64)>) -> Option<Self> {
         let is_image = |height: u64, width: u64| image.is_none_or(|image| image == (height, width));
         let (height, width, classes) = match *array.shape.as_slice() {
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use crate::source::spool::{Spool, SpoolFolder, Unpacking};
 
-    /// One mask of this type.
+    /// A store with one mask of this type.
     fn store(dtype: DType, shape: &[u64], bytes: &[u8]) -> (Arc<dyn Store>, ArrayType) {
         let folder = SpoolFolder { path: std::env::temp_dir(), unpacking: Unpacking::default() };
         let mut spool = Spool::create(&folder).unwrap();

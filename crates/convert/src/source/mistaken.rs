@@ -1,6 +1,6 @@
-//! Refuses folders that look like class folders, but whose names mean something else, such as domains.
+//! Refuses folders that look like class folders, but have names with another meaning, such as domains.
 //!
-//! `layout` decides what a folder is. `twins` looks at the names of the files.
+//! `layout` decides what a folder is. `twins` compares the names of the files in the folders.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -14,19 +14,19 @@ use super::warning::Warning;
 use crate::error::ConvertError;
 use crate::opt::{FROM, IMAGES};
 
-/// More folders than this are classes, whatever the names of two of them. Classes may be country codes, such as HR and LR.
+/// If there are more folders, all are classes, even if two have suspicious names. The classes may be country codes such as HR and LR.
 pub(super) const FEW_FOLDERS: usize = 8;
-/// What to do with folders that do not look like classes: pack one of them, or read all as classes.
+/// Advice for folders that do not look like classes: pack one of them, or read all as classes.
 pub(super) fn way_out(folder: &str) -> String {
     format!("to pack only one folder, add {}; {}", IMAGES.with(folder), as_classes())
 }
 
-/// How to read folders as classes.
+/// Advice on how to read folders as classes.
 pub(super) fn as_classes() -> String {
     format!("{} reads every folder as a class", FROM.with("image-folder"))
 }
 
-/// That a folder is one of masks, in an error.
+/// The reason in an error about a folder of masks among class folders.
 pub(super) fn like_masks(pair: &Pair) -> String {
     format!("'{}' looks like the masks of '{}', not like a class", lossy(&pair.masks), lossy(&pair.images))
 }
@@ -58,8 +58,8 @@ pub(super) fn refuse_named(root: &Path, folders: &[&[u8]]) -> Result<(), Convert
     Ok(())
 }
 
-/// The warning about folders that are parts of one dataset, because each has a file of its name beside it: `00000.parquet` or
-/// `00000_stats.json` beside `00000`, as img2dataset writes them.
+/// The warning about folders that are parts of one dataset: beside each is a file named like it, such as `00000.parquet` or
+/// `00000_stats.json` beside `00000`, as written by img2dataset.
 pub(super) fn numbered_parts(top: &Directory) -> Option<Warning> {
     let names: HashSet<&[u8]> = top.names().collect();
     let is_part = |folder: &&Vec<u8>| {
@@ -71,7 +71,7 @@ pub(super) fn numbered_parts(top: &Directory) -> Option<Warning> {
     top.subdirectories.iter().all(|folder| is_part(&folder)).then_some(Warning::NumberedParts { count, first })
 }
 
-/// Refuses folders whose names differ only in a number, such as `images_001` and `images_002`, beside a table.
+/// Refuses folders beside a table if their names differ only in a number, such as `images_001` and `images_002`.
 pub(super) fn refuse_parts(root: &Path, folders: &[Vec<u8>], table: &[u8]) -> Result<(), ConvertError> {
     const WORDS: [&str; 6] = ["part", "images", "image", "batch", "shard", "folder"];
     let letters = |name: &[u8]| lossy(name).replace(|c: char| c.is_ascii_digit(), "").to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! MNIST's idx files, and datasets in the same format. Read in place, or unpacked once if gzipped.
+//! Reads MNIST's idx files and other datasets in this format: in place, or unpacked once if they are gzipped.
 
 use packds_system::to_u64;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ const MAX_DIMENSIONS: u8 = 8;
 /// Bytes unpacked at a time.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// One part per split in a folder. Each is an image file.
+/// The parts of a folder: one per split, each with its image file.
 pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     if !source.is_dir() {
         return Ok(vec![Shards::one(source)]);
@@ -77,7 +77,7 @@ pub(crate) fn is_idx(name: &str) -> bool {
     name.contains("idx") && name.contains("ubyte")
 }
 
-/// Where a file may be: in the folder, or in a subfolder with the same name, as some archives unpack it.
+/// The possible paths of a file: in the folder, or in a subfolder with the same name, as some archives are unpacked.
 fn places(folder: &Path, name: &str) -> [PathBuf; 2] {
     [folder.join(name), folder.join(name).join(name)]
 }
@@ -109,7 +109,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
         Some(path) => {
             let file = IdxFile::open(&path, options)?;
             if file.shape.len() > 1 {
-                // QMNIST: one row per image, starting with the class.
+                // QMNIST has one row per image, which starts with the class.
                 file.push(&mut set, "label_info", false)?;
             }
             file.push(&mut set, "label", true)?;

@@ -1,15 +1,15 @@
 //! Lists the samples of a folder, a manifest or a file of another format, with labels, in a fixed order.
 //!
-//! Images are decoded elsewhere. In a folder, an image is opened here only if its name does not identify it as one.
+//! Images are decoded elsewhere. In a folder, this module opens a file only if its name does not identify it as an image.
 //!
-//! Each format has its own module. It finds the samples (`found::Found`) and the location of their bytes (`store::Store`). Bytes
+//! Each format has its own module. The module finds the samples (`found::Found`) and the location of their bytes (`store::Store`). Bytes
 //! are read in place if the format allows random access; otherwise they are unpacked into a temporary file (`spool::Spool`).
-//! Archives of files are unpacked into a temporary folder (`archive::Archive`), which is then listed in their place.
+//! Archives of files are unpacked into a temporary folder (`archive::Archive`), which is then listed instead of the archive.
 //!
 //! A folder of class folders is read like torchvision's `ImageFolder`. The classes are the subfolders in name order, including
 //! hidden ones and links to folders. A class's id is its position in that order. Within a class, folders are ordered by full path,
-//! and files by name within each folder. Names are compared byte by byte. For UTF-8 that is how Python sorts strings; for other
-//! names, Python may order differently.
+//! and files by name within each folder. Names are compared byte by byte. Python sorts UTF-8 names in the same order, but
+//! may sort other names differently.
 //!
 //! Links are followed. A link that leads back to a folder above it is an error.
 
@@ -166,15 +166,15 @@ pub struct ListOptions {
     pub label_key: Option<String>,
     /// The field of masks, or of their paths in a manifest; if none, found by name.
     pub mask_key: Option<String>,
-    /// The folder of images in a folder; if none, found by name.
+    /// The folder of images inside the source; if none, found by name.
     pub images: Option<PathBuf>,
-    /// The folder of masks, which are named like the images, in a folder; if none, found by name.
+    /// The folder of masks inside the source, with names like those of the images; if none, found by name.
     pub masks: Option<PathBuf>,
-    /// Whether each file of arrays holds one sample, not one for each row. If none, files in class folders do.
+    /// Whether each file of arrays holds one sample rather than one per row; if none, true for files in class folders.
     pub one_sample_per_file: Option<bool>,
     /// Fields to exclude.
     pub leave_out: Vec<String>,
-    /// Number of listing threads; 0 counts as 1. It does not change the listing.
+    /// Number of listing threads; 0 counts as 1. The listing does not depend on it.
     pub jobs: usize,
     /// The folder for temporary files, used for sources that must be unpacked; if none, the system's.
     pub spool: Option<PathBuf>,
@@ -188,7 +188,7 @@ impl ListOptions {
         self.leave_out.iter().any(|left_out| left_out == name)
     }
 
-    /// Whether a pack requires the field of this name: usual images and labels, and fields that the caller chose.
+    /// Whether a pack needs the field of this name: it has a usual name of images or labels, or was chosen by the caller.
     fn needs(&self, name: &str) -> bool {
         let keys = [&self.image_key, &self.label_key, &self.mask_key];
         let is_named = keys.iter().any(|key| key.as_deref() == Some(name));
@@ -203,7 +203,7 @@ impl ListOptions {
         })
     }
 
-    /// Checks the keys for a source with fixed field names: `image`, and these labels. Refuses any other key.
+    /// Checks the caller's keys for a source with fixed field names: `image`, and those in `labels`. Refuses all other keys.
     fn check_own_keys(&self, source: &Path, labels: &[&str]) -> Result<(), ConvertError> {
         let keys = [
             (&self.image_key, "images", &["image"][..]),
@@ -242,7 +242,7 @@ pub fn list(source: &Path, options: &ListOptions) -> Result<Listing, ConvertErro
     Ok(listing)
 }
 
-/// Lists a source with `list`. If it is in an archive, `place` gives the samples their names in the archive.
+/// Lists a source with `list`. If the source is an archive, `place` changes the paths of the samples to those in the archive.
 fn in_archives<T>(
     source: &Path,
     options: &ListOptions,
@@ -292,7 +292,7 @@ fn input(source: &Path, options: &ListOptions) -> Result<(DataFormat, &'static I
 }
 
 /// Lists every split of a source, in name order. All splits share one class list, the sorted class names of all splits, so that ids
-/// agree. A split of a folder without class folders is listed without labels.
+/// agree. A split without class folders is listed without labels.
 ///
 /// # Errors
 ///
@@ -330,11 +330,11 @@ impl Listed {
     }
 }
 
-/// Lists a source: its samples, or each split if it contains splits and nothing else that could be meant.
+/// Lists a source: each split if the source clearly consists of splits, otherwise its samples.
 ///
 /// # Errors
 ///
-/// The errors of [`list`], and an error if a source of splits also has samples outside them, or a table that may have the labels.
+/// The errors of [`list`], and an error if a source with splits also has samples outside them, or a table that may have the labels.
 pub fn list_all(source: &Path, options: &ListOptions) -> Result<Listed, ConvertError> {
     let place = |opened: &Opened, listed| match listed {
         Listed::One(listing) => Listed::One(Box::new(opened.listing(*listing))),
@@ -457,7 +457,7 @@ fn choose<'a>(source: &Path, parts: &'a [Shards], wanted: Option<&str>) -> Resul
     }
 }
 
-/// The part of a multi-array file that contains the requested image key.
+/// The part of a file of arrays that contains the requested image key.
 fn by_key<'a>(parts: &'a [Shards], options: &ListOptions) -> Option<&'a Shards> {
     let key = options.image_key.as_ref()?;
     let split = key_split::split_of_key(key);
@@ -469,7 +469,7 @@ fn are_of_one_file(parts: &[Shards]) -> bool {
     parts.windows(2).all(|pair| matches!(pair, [a, b] if a.files == b.files))
 }
 
-/// The error for a source with several parts. One of them may belong to no split.
+/// The error for a source with several parts, at most one of which has no split.
 fn several_splits(source: &Path, parts: &[Shards]) -> ConvertError {
     let and = match parts.iter().any(|part| part.split.is_none()) {
         true if are_of_one_file(parts) => ", and arrays that belong to no split",
@@ -483,7 +483,7 @@ fn several_splits(source: &Path, parts: &[Shards]) -> ConvertError {
     }
 }
 
-/// Finds the samples of one part, including masks if named.
+/// Finds the samples of one part, with masks if the caller chose a folder of masks.
 fn read(
     part: &Shards,
     read: impl Fn(&Shards, &ListOptions) -> Result<Found, ConvertError>,

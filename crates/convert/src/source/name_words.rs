@@ -1,4 +1,4 @@
-//! Words in the names of images without labels. They may be the labels, as in `cat.0.jpg`.
+//! Finds words in the names of unlabelled images that may be the labels, as in `cat.0.jpg`.
 
 use std::collections::BTreeSet;
 
@@ -6,11 +6,11 @@ use super::listing::{Labels, Listing, SourceKind};
 use super::paths::stem;
 use super::warning::Warning;
 
-/// Minimum number of images. Fewer prove nothing.
+/// Minimum number of images. With fewer, equal words may be chance.
 const MIN_IMAGES: usize = 4;
 
-/// The warning about a flat folder whose names begin with several numbers, or with a few words, each of them in two or more names
-/// on average.
+/// The warning about a flat folder of images, if their names begin with several numbers, or with words that each begin two or more
+/// names on average.
 pub(super) fn find(listing: &Listing) -> Option<Warning> {
     let is_flat = listing.kind() == SourceKind::FlatFolder && matches!(listing.labels, Labels::None);
     let is_told = |warning: &Warning| {

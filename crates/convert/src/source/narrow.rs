@@ -12,7 +12,7 @@ use super::store::{Numbers, Store};
 pub(super) enum Wide<'a> {
     Ints(&'a [i64]),
     Floats(&'a [f64]),
-    /// Decimal digits of numbers too large for the other types.
+    /// Numbers that are too large for the other types, in decimal digits.
     Texts(&'a TextArena),
 }
 

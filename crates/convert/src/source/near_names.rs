@@ -1,7 +1,7 @@
-//! Files whose names on the disk differ from those in a table only in case or in their Unicode form. macOS, for example, writes an
-//! accent as a character of its own, and finds `IMG_1.JPG` as `img_1.jpg`.
+//! Finds files with names on disk that differ from those in a table only in case or Unicode form. macOS, for example, stores an
+//! accent as a separate character, and opens `IMG_1.JPG` as `img_1.jpg`.
 //!
-//! `root` looks for these files if there is none of the exact name.
+//! `root` uses this module if no file has the exact name.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::paths::{as_path, joined};
 
-/// The files and folders that a path nearly names.
+/// The files or folders with paths that differ from the given one only in case or Unicode form.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Near {
     None,
@@ -31,7 +31,7 @@ impl NearNames {
         Self { root: root.to_owned(), folders: HashMap::new() }
     }
 
-    /// The file that `path` nearly names, relative to the root.
+    /// The file with a path that differs from `path` only in case or Unicode form, relative to the root.
     pub(super) fn find(&mut self, path: &[u8]) -> Near {
         let mut found = Vec::new();
         for part in path.split(|byte| *byte == b'/') {
@@ -50,7 +50,7 @@ impl NearNames {
         let root = &self.root;
         self.folders.entry(folder.to_vec()).or_insert_with(|| {
             let mut names: HashMap<String, Vec<Vec<u8>>> = HashMap::new();
-            // A folder that cannot be listed has no such file.
+            // If a folder cannot be listed, no file is found in it.
             for entry in std::fs::read_dir(root.join(as_path(folder))).into_iter().flatten().flatten() {
                 let name = entry.file_name().into_encoded_bytes();
                 names.entry(fold(&name)).or_default().push(name);

@@ -1,4 +1,4 @@
-//! Classes with images only in subfolders, which may be the real classes.
+//! Warns about classes with images only in subfolders. The subfolders may be the real classes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
@@ -14,10 +14,10 @@ use super::walk::Found;
 use super::warning::{Tally, Warning};
 use crate::error::ConvertError;
 
-/// Minimum number of digits in the name of a folder that is a numbered part, such as `00000`. Classes may be named `0` to `100`.
+/// Minimum number of digits in the name of a numbered part, such as `00000`. Shorter numbers, such as `0` to `100`, may be classes.
 const MIN_DIGITS: usize = 4;
 
-/// The warning about two or more such classes.
+/// The warning about classes with images only in subfolders, if at least two classes have subfolders.
 pub(super) fn find(root: &Path, found: &Found) -> Option<Warning> {
     let (mut direct, mut inner) = (BTreeSet::new(), BTreeMap::new());
     for idx in 0..found.paths.len() {
@@ -35,7 +35,7 @@ pub(super) fn find(root: &Path, found: &Found) -> Option<Warning> {
     tally.warning(|count, first| Warning::NestedClasses { count, first, list }).filter(|_| inner.len() > 1)
 }
 
-/// The warning about folders that may be no classes: numbered parts of one set, or the bands of one sample each.
+/// The warning about folders that may not be classes, but numbered parts of one dataset, or single samples with one file per band.
 pub(super) fn find_parts(listing: &Listing) -> Option<Warning> {
     let classes = &listing.classes;
     let first = classes.first()?.clone();
@@ -66,7 +66,7 @@ pub(super) fn refuse_masks(listing: &Listing) -> Result<(), ConvertError> {
     Err(ConvertError::contradictory(listing.root(), "", like_masks(first), hint))
 }
 
-/// The folder beside a folder of masks.
+/// The folder of images beside a folder of masks.
 fn images_beside<'a>(folders: &BTreeSet<&'a [u8]>, masks: &[u8]) -> Option<&'a [u8]> {
     let parent = parent(masks);
     if parent.is_empty() || !is_mask_folder(&masks[parent.len()..]) {
@@ -80,8 +80,8 @@ fn parent(folder: &[u8]) -> &[u8] {
     folder.iter().rposition(|byte| *byte == b'/').map_or(b"", |slash| &folder[..=slash])
 }
 
-/// The command that writes a list of all images, whose folders are their classes. None if a path has a space, because a
-/// space ends a path in such a list.
+/// The command that writes a list of all images, with their folders as classes. None if a path contains a space, because paths in
+/// the list end at a space.
 fn list_command(root: &Path, images: &PathTable) -> Option<String> {
     let has_space = |text: &[u8]| text.iter().any(u8::is_ascii_whitespace);
     if has_space(root.as_os_str().as_bytes()) || (0..images.len()).any(|idx| has_space(&images.path(idx))) {
