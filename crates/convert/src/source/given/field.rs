@@ -34,7 +34,7 @@ enum Kept {
     },
     /// Arrays of one type.
     Rows(Spool, ArrayType),
-    /// Class ids. If the first value is a class name, all values are class names.
+    /// Class ids. Labels given as names become ids if the class names are known, otherwise `Names`.
     Ids(Vec<i64>),
     Names(TextArena),
     Lists(LabelLists),
