@@ -1,4 +1,4 @@
-//! Choosing samples by number, class and condition.
+//! Selects samples by number, class and condition.
 
 use std::collections::HashSet;
 
@@ -29,7 +29,7 @@ impl Choice {
         self.samples.is_some()
     }
 
-    /// The chosen samples: in the order typed if they are given by number, otherwise in file order. `None` means all.
+    /// The chosen samples. If they are given by number, they are in the order given, otherwise in file order. `None` means all.
     pub(crate) fn of(&self, pack: &Pack) -> Result<Option<Vec<u64>>, Failure> {
         let n_samples = pack.n_samples();
         let mut chosen = self.samples.as_ref().map(|list| list.within(n_samples)).transpose()?;
@@ -54,7 +54,7 @@ impl Choice {
     }
 }
 
-/// The samples that are in both. Keeps the order of `chosen`.
+/// The samples that are in both sets, in the order of `chosen`.
 fn both(chosen: Option<Vec<u64>>, found: impl Iterator<Item = u64>) -> Vec<u64> {
     let Some(mut chosen) = chosen else { return found.collect() };
     let found: HashSet<u64> = found.collect();

@@ -1,4 +1,4 @@
-//! Words to show instead of class names: `n01440764` is a tench.
+//! Words to show instead of class names. For example, `n01440764` is shown as "tench".
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub(crate) struct WordsFile {
 }
 
 impl WordsFile {
-    /// The names of a pack's classes, as they are shown.
+    /// The labels and classes of a pack, with the names to show.
     pub(crate) fn apply<'a>(&self, pack: &'a Pack) -> Result<Names<'a>, Failure> {
         let mut labels = Labels::open(pack)?;
         let mut classes = pack.located(pack.classes())?;
@@ -48,7 +48,7 @@ pub(crate) type Names<'a> = (Labels<'a>, Vec<Classes>);
 
 type Words = HashMap<String, String>;
 
-/// Checks that the words are for this pack.
+/// Checks that the words match the pack's class names.
 fn check(words: &Words, classes: &[Classes], pack: &Path) -> Result<(), Failure> {
     let names = || classes.iter().flat_map(|classes| &classes.names);
     if names().any(|name| words.contains_key(name)) {
@@ -96,7 +96,7 @@ fn read(file: &Path) -> Result<Words, Failure> {
     Ok(words)
 }
 
-/// A name and its words, with their place in the file.
+/// A name, its words, and their place in the file.
 type Entry = (String, String, String);
 
 fn entry(place: String, name: &str, words: &str) -> Result<Entry, String> {
@@ -107,7 +107,7 @@ fn entry(place: String, name: &str, words: &str) -> Result<Entry, String> {
     Ok((place, name.to_owned(), words.to_owned()))
 }
 
-/// Lines of a name and words. A name may contain spaces if a tab follows it.
+/// Parses lines with a name and words. A name may contain spaces if a tab follows it.
 fn text_lines(text: &str) -> Result<Vec<Entry>, String> {
     let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
     let parsed = lines.map(|(number, line): (u64, &str)| {

@@ -1,10 +1,10 @@
-//! The values that masks hold: which class numbers a training loop will see.
+//! The values in masks, which determine the class numbers in a training loop.
 
 use packds_system::counted;
 
-/// The largest distance to 0 or 255 of the values that JPEG makes of them.
+/// JPEG changes the values 0 and 255 of masks. This is the maximum difference still recognized.
 const NEAR: usize = 48;
-/// Maximum number of values or ranges of values to list.
+/// Maximum number of values or value ranges to list.
 const MAX_SHOWN: usize = 12;
 
 /// A set of mask values.
@@ -23,18 +23,19 @@ impl MaskValues {
         mask.iter().for_each(|value| self.0[usize::from(*value)] = true);
     }
 
-    /// Adds another set.
+    /// Adds the values of another set.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.0.iter_mut().zip(other.0).for_each(|(own, other)| *own |= other);
     }
 
-    /// A note if the values do not count the classes from 0, such as 0 and 255. 255 beside classes marks pixels to ignore.
+    /// A note if the values are not class numbers that count up from 0, such as 0 and 255. Next to other classes, 255 marks
+    /// pixels to ignore.
     pub(crate) fn note(&self) -> Option<String> {
         let values: Vec<usize> = (0..256).filter(|value| self.0[*value]).collect();
         let classes = values.strip_suffix(&[255]).filter(|classes| classes.len() > 1).unwrap_or(&values);
         let has_gaps = *classes.first()? != 0 || *classes.last()? >= 2 * classes.len();
         let is_near = |value: &usize| *value < NEAR || *value > 255 - NEAR;
-        // 255 alone marks pixels to ignore.
+        // Values near 255 count only if they differ from 255, which may mark pixels to ignore.
         if values.iter().all(is_near) && values.iter().any(|value| (256 - NEAR..255).contains(value)) {
             return Some("the masks hold values near 0 and 255, as JPEG files do, packed as they are; to get the two classes, save the masks again as PNG, in Python: (mask > 127).astype(\"uint8\")".to_owned());
         }
@@ -52,7 +53,7 @@ impl MaskValues {
     }
 }
 
-/// Values in words: `0, 5 to 7, 255`.
+/// The values as text, such as `0, 5 to 7, 255`.
 fn ranges(values: &[usize]) -> String {
     let runs: Vec<&[usize]> = values.chunk_by(|a, b| a + 1 == *b).collect();
     let run = |run: &&[usize]| match **run {

@@ -1,4 +1,4 @@
-//! Selecting samples by a condition over their columns. docs/reference/where.md describes the language.
+//! Selects samples by a condition on their columns. docs/reference/where.md describes the language.
 
 mod check;
 mod error;
@@ -46,7 +46,7 @@ impl Pack {
     }
 }
 
-/// Why reading the paths stopped.
+/// Why the reading of paths stopped.
 enum Stop {
     Paths(FormatError),
     Item(ReadError),

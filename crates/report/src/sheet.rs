@@ -1,4 +1,4 @@
-//! Layout and drawing of the contact sheet.
+//! Lays out and draws the contact sheet.
 
 use packds_pixels::Image;
 use packds_system::to_usize;
@@ -23,28 +23,28 @@ const GAP: u32 = 12;
 const SEAM: u32 = 2;
 /// Space between an image and its caption.
 const PAD: u32 = 3;
-/// Maximum number of lines of a title and of a caption.
+/// Maximum number of lines of a title or caption.
 const MAX_LINES: usize = 2;
-/// Maximum number of entries of a legend.
+/// Maximum number of entries in a legend.
 const MAX_ENTRIES: usize = 20;
 /// Maximum number of pixels: 286 MiB of memory.
 const MAX_PIXELS: u64 = 100_000_000;
 
-/// One sample: its images, or the reasons why they are missing, with a caption and a number below them.
+/// One sample: its images, with a caption and a number below them.
 pub struct Cell {
-    /// Each image, or the reason why it is missing.
+    /// Each image, or the reason why it cannot be shown.
     pub pictures: Vec<Result<Image, String>>,
-    /// Text such as the class. It is wrapped to two lines, then cut.
+    /// Text such as the class. It is wrapped to two lines, and then cut off.
     pub caption: String,
-    /// The last line of text.
+    /// The last line of text, usually the sample's number.
     pub number: String,
-    /// Whether a corner is marked.
+    /// Whether a corner of the cell is marked.
     pub is_marked: bool,
 }
 
 /// The layout of the sheet.
 pub struct Layout {
-    /// Largest side of an image, in pixels.
+    /// Longer side of an image, in pixels.
     pub side: u32,
     /// Samples per row.
     pub columns: u32,
@@ -55,7 +55,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The font of captions. It grows more slowly than the images.
+    /// The font of captions. Its size grows more slowly than the images.
     fn font(&self) -> Font {
         Font { size: f64::from(7 + self.side.isqrt() / 2), bold: false }
     }
@@ -68,17 +68,17 @@ impl Layout {
         self.pictures * (self.side + SEAM) - SEAM
     }
 
-    /// The height of a row whose captions have up to this number of lines.
+    /// The height of a row whose captions have at most `n_lines` lines.
     fn row_height(&self, n_lines: usize) -> u32 {
         self.side + PAD + (u32::try_from(n_lines).unwrap_or(0) + 1) * line_height(self.font())
     }
 
-    /// The height of the title, with the space below it.
+    /// The height of the title, including the space below it.
     fn head(&self, n_lines: usize) -> u32 {
         u32::try_from(n_lines).unwrap_or(0) * line_height(self.title_font()) + GAP
     }
 
-    /// Width and height of a sheet of rows of these heights.
+    /// Width and height of a sheet whose rows have these heights.
     fn size(&self, head: u32, rows: impl Iterator<Item = u32>) -> Result<(u32, u32), DrawError> {
         let width = u64::from(self.columns) * u64::from(self.cell_width() + GAP) + u64::from(2 * MARGIN - GAP);
         let rows: u64 = rows.map(|row| u64::from(row + GAP)).sum();
@@ -90,16 +90,16 @@ impl Layout {
     /// Checks the size before anything is decoded.
     ///
     /// # Errors
-    /// `SheetTooLarge` if the sheet has more than 100 million pixels even with the shortest texts.
+    /// `SheetTooLarge` if the sheet would have more than 100 million pixels even with the shortest texts.
     pub fn check(&self) -> Result<(), DrawError> {
         let n_rows = to_usize(self.n_cells.div_ceil(self.columns.max(1)));
         self.size(self.head(1), std::iter::repeat_n(self.row_height(0), n_rows)).map(|_| ())
     }
 
-    /// Draws the sheet. The legend has colours with their names, of which the first 20 are shown.
+    /// Draws the sheet. The legend has pairs of a colour and its name, of which the first 20 are shown.
     ///
     /// # Errors
-    /// `SheetTooLarge` above 100 million pixels.
+    /// `SheetTooLarge` if the sheet would have more than 100 million pixels.
     pub fn draw(&self, title: &str, legend: &[(Rgb, String)], cells: &[Cell]) -> Result<Canvas, DrawError> {
         let mut typeface = Typeface::new();
         let (font, cell_width) = (self.font(), self.cell_width());
@@ -130,7 +130,7 @@ impl Layout {
 }
 
 impl Layout {
-    /// The entries of a legend, on lines of this width.
+    /// The entries of a legend, arranged in lines of this width.
     fn entries(&self, legend: &[(Rgb, String)], width: u32, typeface: &mut Typeface) -> Vec<Entry> {
         let font = self.font();
         let more = legend.len().saturating_sub(MAX_ENTRIES);
@@ -152,14 +152,14 @@ impl Layout {
     }
 }
 
-/// An entry of the legend: a patch of its colour and a name.
+/// An entry of the legend: a patch of colour and its name.
 struct Entry {
     color: Option<Rgb>,
     name: String,
-    /// Where it starts in its line, in pixels.
+    /// Where the entry starts in its line, in pixels.
     x: u32,
     line: u32,
-    /// The width of the patch with the space right of it.
+    /// The width of the colour patch, including the space to its right.
     indent: u32,
 }
 
@@ -171,7 +171,7 @@ struct Drawing<'a> {
 }
 
 impl Drawing<'_> {
-    /// Draws lines of text below each other. Returns the place below them.
+    /// Draws lines of text, one below the other. Returns the y position below the last one.
     fn text(&mut self, (x, y): (u32, u32), width: u32, style: (Font, Rgb), lines: &[String]) -> u32 {
         let mut top = y;
         for line in lines {
@@ -181,7 +181,7 @@ impl Drawing<'_> {
         top
     }
 
-    /// Draws an entry of the legend that begins at the height `top`.
+    /// Draws an entry of the legend. `top` is the y position of the legend.
     fn entry(&mut self, entry: &Entry, top: u32) {
         let font = self.layout.font();
         let height = line_height(font);
@@ -224,7 +224,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Writes the reason over the cross, as many lines as fit.
+    /// Writes as many lines of the reason over the cross as fit.
     fn reason(&mut self, x: u32, y: u32, reason: &str) {
         let font = self.layout.font();
         let (width, height) = (self.layout.side.saturating_sub(8), line_height(font));

@@ -1,4 +1,4 @@
-//! Text on a canvas, in the built-in font. The system's fonts are used only for characters that it lacks.
+//! Draws text in the built-in font. The system's fonts are used only for characters that the built-in font lacks.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -14,19 +14,19 @@ use crate::raster::built_in;
 
 /// Number of built-in fonts.
 const BUILT_IN: usize = 2;
-/// Font size at which characters are measured.
+/// Font size at which the widths of characters are measured.
 const MEASURED: f64 = 100.0;
-/// The least width that counts for a character.
+/// Minimum width that a character counts for when text is cut, per unit of the font size.
 const MIN_ADVANCE: f64 = 0.25;
-/// The height of the characters above the baseline, and the height of a line, for each unit of the font size.
+/// The height of characters above the baseline and the height of a line, both per unit of the font size.
 const ASCENT: f64 = 1.07;
 const LINE: f64 = 1.37;
 
-/// Measures, wraps and draws text. Each line is drawn in a strip of its own size, so that a large canvas needs no second
-/// copy.
+/// Measures, wraps and draws text. Each line is first drawn into a strip of its own size, to avoid a second copy of a large
+/// canvas.
 pub(crate) struct Typeface {
     options: Options<'static>,
-    /// Widths of characters at the font size [`MEASURED`], by character and weight.
+    /// Widths of characters at the font size [`MEASURED`], indexed by character and whether it is bold.
     widths: HashMap<(char, bool), f64>,
 }
 
@@ -34,10 +34,10 @@ impl Typeface {
     pub(crate) fn new() -> Self {
         let mut options = built_in();
         let of_all = FontResolver::default_fallback_selector();
-        // The search opens every font.
+        // Remembers the results, because the search opens every font.
         let found = Mutex::new(HashMap::new());
         options.font_resolver.select_fallback = Box::new(move |c, used, fonts| {
-            // It is called only for a character that the built-in font lacks.
+            // This function is called only for a character that the built-in font lacks.
             if fonts.len() == BUILT_IN {
                 Arc::make_mut(fonts).load_system_fonts();
             }
@@ -52,7 +52,7 @@ impl Typeface {
         Self { options, widths: HashMap::new() }
     }
 
-    /// The text as up to `n` lines of at most `width` pixels. An ellipsis marks a cut.
+    /// Wraps the text to at most `n` lines of at most `width` pixels. If the text is cut off, it ends in an ellipsis.
     pub(crate) fn lines(&mut self, text: &str, width: u32, n: usize, font: Font) -> Vec<String> {
         let mut lines = Vec::new();
         let mut rest = text.trim();
@@ -75,14 +75,14 @@ impl Typeface {
     fn fitting(&mut self, text: &str, width: f64, font: Font) -> usize {
         let mut left = width;
         let over = text.char_indices().find(|(_, c)| {
-            // Marks have no width, but their number must have a limit.
+            // Combining marks have no width, but the number that fit must be limited.
             left -= self.advance(*c, font).max(MIN_ADVANCE);
             left < 0.0
         });
         over.map_or(text.len(), |(at, _)| at)
     }
 
-    /// The width of the text in pixels, without kerning, which would make it a little narrower.
+    /// The width of the text in pixels, without kerning. With kerning, it would be slightly narrower.
     pub(crate) fn width(&mut self, text: &str, font: Font) -> u32 {
         pixels(text.chars().map(|c| self.advance(c, font)).sum())
     }
@@ -91,7 +91,7 @@ impl Typeface {
         if let Some(width) = self.widths.get(&(c, font.bold)) {
             return width * font.size / MEASURED;
         }
-        // Between bars, spaces and marks have their widths too.
+        // Measured between two bars, so that spaces and combining marks have their proper widths too.
         let measured = Font { size: MEASURED, ..font };
         let mut between = |text: &str| {
             let tree = self.set(text, (1, 1), measured, [0; 3])?;
@@ -103,7 +103,7 @@ impl Typeface {
         width.max(0.0) * font.size / MEASURED
     }
 
-    /// The drawing of a line of text in a strip of this width and height.
+    /// A drawing of a line of text in a strip of this width and height.
     fn set(&mut self, text: &str, (width, height): (u32, u32), font: Font, color: Rgb) -> Option<Tree> {
         let (weight, baseline) = (if font.bold { "bold" } else { "normal" }, (font.size * ASCENT).round());
         let svg = format!(
@@ -114,12 +114,12 @@ impl Typeface {
             xml(text)
         );
         let tree = Tree::from_str(&svg, &self.options).ok()?;
-        // The next text finds the fonts that this one loaded.
+        // Keeps the fonts that this text loaded, so that the next text finds them.
         self.options.fontdb = Arc::clone(tree.fontdb());
         Some(tree)
     }
 
-    /// Draws one line of text with its upper left corner at this place. Nothing is drawn right of `width` pixels.
+    /// Draws one line of text with its upper left corner at this position. Everything beyond `width` pixels is cut off.
     pub(crate) fn draw(
         &mut self,
         canvas: &mut Canvas,
@@ -149,8 +149,8 @@ fn pixels(length: f64) -> u32 {
     length.ceil() as u32
 }
 
-/// Where to break text of which `end` bytes fit: after the last space or separator if there is one, otherwise at `end`,
-/// but never at the start.
+/// The position at which to break a text when only its first `end` bytes fit: after the last space or separator among them, or at
+/// `end` if there is none, but never at the start.
 fn place_to_break(text: &str, end: usize) -> usize {
     let first = text.chars().next().map_or(0, char::len_utf8);
     let (fits, after) = text.split_at_checked(end).unwrap_or((text, ""));

@@ -21,16 +21,16 @@ use crate::task::Amount;
 
 const MAX_PICTURES: usize = 4;
 
-/// One picture of each cell.
+/// The field that one picture of each cell shows.
 pub(super) struct Panel<'a> {
-    /// The field, with its position in the body.
+    /// The position of the field in the body.
     position: usize,
     field: &'a Field,
-    /// The panel of the image that a mask is laid over.
+    /// The index of the panel with the image that a mask is laid over.
     below: Option<usize>,
 }
 
-/// The fields of these names. By default, the images and their masks; each mask is laid over the first image.
+/// The panels for the fields with these names. By default, the images and their masks, with each mask laid over the first image.
 pub(super) fn panels<'a>(pack: &'a Pack, names: &[String]) -> Result<Vec<Panel<'a>>, Failure> {
     let body = || pack.schema().body().map(|(_, f)| f).enumerate();
     let panel = |(position, field)| Panel { position, field, below: None };
@@ -40,7 +40,7 @@ pub(super) fn panels<'a>(pack: &'a Pack, names: &[String]) -> Result<Vec<Panel<'
         if found.is_empty() {
             return Err(Failure::not_run("no field of this pack contains images").at(pack.file_path()));
         }
-        // An image comes before its mask, in whatever order they are stored.
+        // Images come before masks, whatever the order in which they are stored.
         found.sort_by_key(Panel::is_mask);
         let image = found.iter().position(|panel| !panel.is_mask());
         found.iter_mut().filter(|panel| panel.is_mask()).for_each(|panel| panel.below = image);
@@ -68,20 +68,20 @@ pub(super) struct Cells<'a> {
     panels: &'a [Panel<'a>],
     side: u32,
     labels: Labels<'a>,
-    /// The names of the classes of all fields.
+    /// The class names of all fields.
     classes: Vec<Classes>,
     valid: Option<ColumnView<'a>>,
     pub(super) cells: Vec<Cell>,
-    /// The classes of the masks that were drawn, with their names.
+    /// The classes in the masks drawn so far, with their names.
     drawn: BTreeSet<(i64, String)>,
     /// The samples that cannot be shown, with the reasons.
     pub(super) bad: Vec<(u64, String)>,
-    /// The samples that stand for files that could not be read.
+    /// The samples that replace files that could not be read.
     pub(super) substituted: Vec<u64>,
 }
 
 impl<'a> Cells<'a> {
-    /// Draws samples. Each side of a picture has at most `side` pixels.
+    /// Draws samples. The longer side of a picture has at most `side` pixels.
     pub(super) fn draw(
         pack: &'a Pack,
         panels: &'a [Panel<'a>],
@@ -110,7 +110,7 @@ impl<'a> Cells<'a> {
         Ok(cells)
     }
 
-    /// The colours and names of the classes of the masks.
+    /// The colours and names of the mask classes.
     pub(super) fn legend(&self) -> Vec<(Rgb, String)> {
         self.drawn.iter().map(|(id, name)| (color_of(*id), name.clone())).collect()
     }
@@ -156,7 +156,7 @@ impl<'a> Cells<'a> {
             let over = below.and_then(|below| picture.over(below, self.side));
             let is_over = over.is_some();
             let drawn = over.unwrap_or_else(|| picture.thumbnail(self.side))?;
-            // Class 0 has no colour in a mask that lies over an image.
+            // Class 0 has no colour in a mask laid over an image.
             let ids = picture.classes.iter().flatten().filter(|id| **id != 0 || !is_over);
             let named = ids.map(|id| (*id, self.class(panel.field, *id))).collect::<Vec<_>>();
             self.drawn.extend(named);
@@ -165,7 +165,7 @@ impl<'a> Cells<'a> {
         panels.iter().zip(&read).map(draw).collect()
     }
 
-    /// The name of a class of a mask, or its id.
+    /// The name of a mask class, or its id if it has no name.
     fn class(&self, field: &Field, id: i64) -> String {
         let of_field = self.classes.iter().find(|classes| classes.field == field.name);
         let name = of_field.and_then(|classes| classes.names.get(usize::try_from(id).ok()?));

@@ -17,7 +17,7 @@ pub(crate) fn is_viewable(field: &Field) -> bool {
         || field.image_shape().is_some()
 }
 
-/// The `(height, width, channels)` of an array of pixels. An array of two dimensions has one channel.
+/// The `(height, width, channels)` of an array of pixels. A two-dimensional array has one channel.
 pub(crate) fn pixel_shape(field: &Field) -> Option<(u64, u64, u64)> {
     let plane = match field.shape.as_slice() {
         &[height, width] => Some((height, width, 1)),
@@ -31,16 +31,16 @@ fn is_index(field: &Field) -> bool {
     field.role == Some(Role::Mask) || field.color.as_deref() == Some("index")
 }
 
-/// The item as an RGB image that fits in a square of `side` pixels, or the reason why it cannot be shown.
+/// The item as an RGB image that fits in a square of `side` pixels. The error says why it cannot be shown.
 pub(super) fn thumbnail(pack: &Pack, field: &Field, sample: u64, item: &[u8], side: u32) -> Result<Image, String> {
     Picture::read(pack, field, sample, item)?.thumbnail(side)
 }
 
 /// An item at full size.
 pub(super) struct Picture {
-    /// With 1 or 3 channels.
+    /// An image with 1 or 3 channels.
     image: Image,
-    /// The class ids that occur in it, if its values are class ids.
+    /// The class ids that occur in the item, if its values are class ids.
     pub(super) classes: Option<BTreeSet<i64>>,
 }
 
@@ -54,12 +54,12 @@ impl Picture {
         Ok(Self { image, classes })
     }
 
-    /// The picture in RGB, so that it fits in a square of `side` pixels.
+    /// The picture in RGB, scaled to fit in a square of `side` pixels.
     pub(super) fn thumbnail(&self, side: u32) -> Result<Image, String> {
         let image = &self.image;
         let long = image.width.max(image.height).max(1);
         if long <= side {
-            // Small images are enlarged by a whole factor, so that all their pixels have the same size.
+            // Small images are enlarged by a whole factor, so that all of their pixels have the same size.
             let factor = side / long;
             return self.resized(image.width * factor, image.height * factor, Filter::Nearest);
         }
@@ -79,13 +79,13 @@ impl Picture {
         Ok(Image { channels: 3, data, ..small })
     }
 
-    /// The thumbnail of an image below this mask, which is half transparent. The image is gray, so that the colours are
-    /// those of the classes. Class 0 has no colour. `None` if the mask has another shape than the image.
+    /// A thumbnail of the image `below` with this mask over it, half transparent. The image is gray, so that only classes have
+    /// colours. Class 0 has no colour. `None` if the mask and the image have different aspect ratios.
     pub(super) fn over(&self, below: &Self, side: u32) -> Option<Result<Image, String>> {
         let (mask, image) = (&self.image, &below.image);
         let [width, height] = [mask.width, mask.height].map(u64::from);
         let (by_width, by_height) = (u64::from(image.width) * height, u64::from(image.height) * width);
-        // Resizing has rounded one side to a whole pixel.
+        // The sides may differ by rounding, because resizing rounds one side to a whole pixel.
         let has_shape = by_width.abs_diff(by_height) <= u64::from(image.width).max(width);
         (has_shape && self.classes.is_some()).then(|| {
             let mut shown = below.thumbnail(side)?;
@@ -99,7 +99,7 @@ impl Picture {
     }
 }
 
-/// The brightness of a pixel, as of JPEG.
+/// The brightness of a pixel, as defined by JPEG.
 fn luma([red, green, blue]: Rgb) -> u8 {
     let sum = 299 * u32::from(red) + 587 * u32::from(green) + 114 * u32::from(blue);
     u8::try_from((sum + 500) / 1000).unwrap_or(u8::MAX)
@@ -107,7 +107,7 @@ fn luma([red, green, blue]: Rgb) -> u8 {
 
 fn distinct(ids: impl Iterator<Item = i64>) -> BTreeSet<i64> {
     let mut last = None;
-    // Neighbouring pixels mostly have the same class.
+    // Skips repeated ids quickly: neighbouring pixels mostly have the same class.
     ids.filter(|id| last.replace(*id) != Some(*id)).collect()
 }
 
@@ -116,7 +116,8 @@ fn class_id(value: Scalar) -> i64 {
     value.nearest_f64() as i64
 }
 
-/// The byte that stands for a class id: 0 to 255 as they are, -1 for 255, and other ids for any but 0 and 255.
+/// The byte whose colour a class id gets. Ids from 0 to 255 are unchanged, -1 becomes 255, and other ids become a byte from 1 to
+/// 254.
 fn class_byte(id: i64) -> u8 {
     let byte = match id {
         -1 => 255,
@@ -167,7 +168,7 @@ fn tensor(field: &Field, item: &[u8]) -> Result<Image, String> {
     viewable(bytes, shape, is_chw)
 }
 
-/// Reduces the channels to 1 or 3. Of four channels, the first three are kept; of any other number, the first one.
+/// Reduces the channels to 1 or 3. Of four channels, the first three are kept. Of any other number, only the first is kept.
 fn viewable(data: Cow<'_, [u8]>, shape: (u64, u64, u64), is_chw: bool) -> Result<Image, String> {
     let (height, width, channels) = shape;
     let shown = if matches!(channels, 3 | 4) { 3 } else { 1 };
@@ -193,8 +194,8 @@ fn raw(data: Cow<'_, [u8]>, (height, width, channels): (u64, u64, u64)) -> Resul
     }
 }
 
-/// Converts values to bytes for display. An applied normalization is undone. Otherwise values within 0..1 are scaled by 255,
-/// and other ranges are stretched to 0..255. The channel changes every `run` values.
+/// Converts values to bytes for display. A normalization is undone if the field has one. Otherwise, values within 0..1 are scaled
+/// by 255, and other ranges are stretched to 0..255. The channel changes every `run` values.
 fn visible(field: &Field, item: &[u8], run: u64, channels: u64) -> Vec<u8> {
     let values: Vec<f64> = Scalar::each(field.dtype, item).map(Scalar::nearest_f64).collect();
     if let Some(normalize) = field.normalize.as_ref().filter(|n| n.applied) {
@@ -209,7 +210,7 @@ fn visible(field: &Field, item: &[u8], run: u64, channels: u64) -> Vec<u8> {
     values.iter().map(|v| to_byte(255.0 * (v - low) / span)).collect()
 }
 
-/// Undoes a normalization, giving 0..1. A single mean or std may apply to all channels.
+/// Undoes a normalization, which gives values in 0..1. A single mean or std applies to all channels.
 fn undo(normalize: &Normalize, channel: usize, value: f64) -> f64 {
     let of = |list: &[f64], default| *list.get(channel).or(list.first()).unwrap_or(&default);
     value * of(&normalize.std, 1.0) + of(&normalize.mean, 0.0)
@@ -220,15 +221,15 @@ fn to_byte(value: f64) -> u8 {
     (value + 0.5).clamp(0.0, 255.0) as u8
 }
 
-/// The colour of a mask's class: 0 is dark, 255 (usually "ignore") is white. The other classes step around the colour
-/// wheel by the golden angle, so that consecutive classes have different colours.
+/// The colour of a mask class. 0 is dark, and 255 (usually "ignore") is white. The hues of other classes are multiples of the
+/// golden angle, so that consecutive classes look different.
 fn class_color(class: u8) -> Rgb {
     match class {
         0 => return [32; 3],
         255 => return [255; 3],
         _ => {}
     }
-    // The golden ratio of the wheel's 6 * 256 hues: 0.618034 * 1536 = 949.
+    // A step of 949 is the golden ratio times the number of hues: 0.618034 * (6 * 256) = 949.
     let hue = u32::from(class) * 949 % 1536;
     let (sector, rising) = (hue / 256, hue % 256);
     let (high, low) = if class % 2 == 1 { (240, 50) } else { (190, 20) };

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use packds_pixels::{PixelError, encode_jpeg, encode_png};
 use packds_report::Canvas;
 
-/// JPEG quality of a sheet. It is high enough to keep text sharp.
+/// JPEG quality of a sheet, high enough to keep text sharp.
 const QUALITY: u8 = 92;
 
 /// The path and format of a sheet.
@@ -17,7 +17,7 @@ pub(crate) struct SheetFile {
 }
 
 impl SheetFile {
-    /// Parses a path. `-` is stdout, which gets a PNG.
+    /// Parses a path. `-` means stdout, which gets a PNG.
     pub(crate) fn parse(text: OsString) -> Result<Self, String> {
         let path = PathBuf::from(text);
         let extension = path.extension().unwrap_or_default().to_ascii_lowercase();

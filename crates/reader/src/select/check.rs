@@ -1,4 +1,4 @@
-//! A condition, bound to the columns of a pack.
+//! A parsed condition with its names resolved to the columns of a pack.
 
 use std::cmp::Ordering;
 
@@ -8,11 +8,11 @@ use super::ConditionError;
 use super::parse::{Comparison, Condition, Test, Value};
 use crate::{Pack, ReadError};
 
-/// Names that need no field. A field with the same name takes precedence.
+/// Names that exist without a field. A field with the same name takes precedence.
 const SAMPLE: &str = "sample";
 const PATH: &str = "path";
 
-/// Maximum number of class names in an error.
+/// Maximum number of class names to list in an error.
 const MAX_LISTED: usize = 10;
 
 pub(crate) enum Check<'a> {
@@ -22,7 +22,7 @@ pub(crate) enum Check<'a> {
     Test(Column<'a>, Test),
 }
 
-/// The column of a test.
+/// The column that a test applies to.
 pub(crate) enum Column<'a> {
     /// The sample's number.
     Sample,
@@ -30,13 +30,13 @@ pub(crate) enum Column<'a> {
     Path,
     /// One number per sample.
     Numbers(ColumnView<'a>),
-    /// One number per sample, in the chunks: the number of its field.
+    /// One number per sample, stored in the chunks: the index of the field, and the type.
     Items(usize, DType),
     /// A set of class ids per sample.
     ClassSet(ColumnView<'a>),
-    /// Text in the chunks: the number of its field.
+    /// Text in the chunks: the index of the field.
     Text(usize),
-    /// A JSON value in the chunks: the number of its field.
+    /// A JSON value in the chunks: the index of the field.
     Json(usize),
 }
 
@@ -81,7 +81,7 @@ impl<'a> Check<'a> {
     }
 }
 
-/// Whether a part has the value `wanted`. The parts after it are not read.
+/// Returns `wanted` if any part has that value, otherwise the opposite. Stops at the first such part.
 fn first(parts: &[Check<'_>], values: &Values<'_>, wanted: bool) -> Result<bool, ReadError> {
     for part in parts {
         if part.holds(values)? == wanted {
@@ -126,7 +126,7 @@ impl<'a> Column<'a> {
         let number = match self {
             Self::Path => return Ok(text_passes(path, test)),
             Self::Text(field) => return Ok(text_passes(&pack.whole(pack.item(*field, *sample))?, test)),
-            // `bound` accepts no other test of a JSON value.
+            // `bound` accepts only null tests for JSON values.
             Self::Json(field) => return Ok(pack.whole(pack.item(*field, *sample))?.trim_ascii() == b"null"),
             Self::ClassSet(view) => return Ok(set_passes(view.get(*sample).unwrap_or(&[]), test)),
             Self::Numbers(view) => view.get(*sample).and_then(|bytes| Scalar::of(view.dtype, bytes)),
@@ -165,7 +165,7 @@ fn holds(field: &Field) -> &'static str {
     }
 }
 
-/// The test with class names replaced by class ids. Fails if the column cannot have such a value.
+/// The test with class names replaced by class ids. Fails if the test does not apply to the column.
 fn bound(column: &Column<'_>, name: &str, test: &Test, pack: &Pack) -> Result<Test, ConditionError> {
     let wrong = |test| ConditionError::WrongType { column: name.to_owned(), holds: column.holds(), test };
     let value = |value: &Value| match (column, value) {
@@ -238,7 +238,7 @@ fn order(number: Scalar, value: &Value) -> Option<Ordering> {
     }
 }
 
-/// Tests of a set apply to any of its classes.
+/// Whether a set of classes passes a test, which applies to any class in the set.
 fn set_passes(bits: &[u8], test: &Test) -> bool {
     let has = |value: &Value| {
         let Value::Integer(id) = value else { return false };
@@ -253,7 +253,7 @@ fn set_passes(bits: &[u8], test: &Test) -> bool {
     }
 }
 
-/// An empty text is null. Texts are ordered by their bytes.
+/// Whether a text passes a test. An empty text is null. Texts are ordered by their bytes.
 fn text_passes(text: &[u8], test: &Test) -> bool {
     let order = |value: &Value| match value {
         Value::Text(value) => Some(text.cmp(value.as_bytes())),

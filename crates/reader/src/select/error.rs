@@ -1,4 +1,4 @@
-//! Errors of a condition.
+//! Errors in a condition.
 
 use crate::ReadError;
 
@@ -10,7 +10,7 @@ pub(crate) enum ConditionError {
         "expected {expected} at character {at}, found {found}; write it like this: label = 'cat' and not width < 512"
     )]
     Syntax {
-        /// The position in the condition, in characters from 1.
+        /// The position in the condition, in characters, starting at 1.
         at: usize,
         /// What would be correct here.
         expected: &'static str,
@@ -25,14 +25,14 @@ pub(crate) enum ConditionError {
         /// The names that a condition may use.
         known: Vec<String>,
     },
-    /// The class names do not include this name.
+    /// The column has no class with this name.
     #[error("no class `{name}` in column `{column}`{}", some(known))]
     NoClass {
         /// The column.
         column: String,
         /// The name in the condition.
         name: String,
-        /// The first class names. Empty if the classes have none.
+        /// The first class names. Empty if the classes have no names.
         known: Vec<String>,
     },
     /// The column holds values of another type.

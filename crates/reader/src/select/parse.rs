@@ -4,7 +4,7 @@ use std::iter::Peekable;
 
 use super::ConditionError;
 
-/// Conditions nested deeper than this are refused, because parsing them is recursive.
+/// Maximum nesting of conditions. It is limited because parsing is recursive.
 const MAX_DEPTH: usize = 64;
 
 /// A parsed condition.
@@ -44,7 +44,7 @@ pub(crate) enum Value {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Token {
-    /// A name without quotes. Keywords are names, too.
+    /// A name without quotes. Keywords also count as names.
     Name(String),
     /// A name in double quotes, which is never a keyword.
     Quoted(String),
@@ -125,7 +125,7 @@ fn number(text: &str) -> Option<Value> {
     text.parse().ok().map(Value::Integer).or_else(float)
 }
 
-/// The text in quotes at the start of `rest`, and its length with the quotes. A doubled quote stands for one.
+/// The quoted text at the start of `rest`, and its length including the quotes. A doubled quote stands for one quote.
 fn quoted(rest: &str, quote: char) -> Result<(String, usize), &'static str> {
     let mut text = String::new();
     let mut chars = rest.char_indices().skip(1).peekable();
@@ -198,7 +198,7 @@ impl<I: Iterator<Item = (usize, Token)>> Parser<'_, I> {
         Ok(if is_negated { Condition::Not(Box::new(test)) } else { test })
     }
 
-    /// The part of a test after the column, and whether it is negated.
+    /// The part of a test after the column name, and whether the test is negated.
     fn test_of_column(&mut self) -> Result<(bool, Test), ConditionError> {
         if self.keyword("is") {
             let is_negated = self.keyword("not");
@@ -260,7 +260,7 @@ impl<I: Iterator<Item = (usize, Token)>> Parser<'_, I> {
     }
 }
 
-/// The only condition, or all of them joined.
+/// The only condition, or all conditions joined by `join`.
 fn one_of(mut parts: Vec<Condition>, join: fn(Vec<Condition>) -> Condition) -> Condition {
     match parts.pop() {
         Some(only) if parts.is_empty() => only,

@@ -92,7 +92,7 @@ fn every_format_of_arrays_gives_back_what_it_was_given() {
     for (name, options) in exports() {
         let target = folder.path().join(name);
         let report = export(&pack, &target, &options, &()).unwrap();
-        // Old PyTorch versions lack a type. That is the only note.
+        // Old PyTorch versions lack a type, so `a.pt` is exported with one note.
         let n_lost = usize::from(name == "a.pt");
         assert_eq!(report.lost.len(), n_lost, "{:?}", report.lost);
         let listing = list(&target, &ListOptions::default()).unwrap();

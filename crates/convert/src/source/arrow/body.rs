@@ -37,7 +37,7 @@ impl Buffers {
         Ok(Self { places, compressed })
     }
 
-    /// Reads the body of `frame`. The values of the columns in `in_place` are skipped and stay zero.
+    /// Reads the body of `frame`. The values of the columns in `in_place` are skipped and left as zeros.
     pub(super) fn read(
         &self,
         file: &OpenFile,
@@ -61,13 +61,13 @@ impl Buffers {
         Ok(Buffer::from_vec(body))
     }
 
-    /// The skipped ranges, in order.
+    /// The byte ranges to skip, in order.
     fn gaps(&self, schema: &Schema, in_place: &[(usize, Option<usize>)]) -> Vec<(u64, u64)> {
         let mut gaps = Vec::new();
         let mut first = 0_usize;
         for (column, field) in schema.fields().iter().enumerate() {
             let Some(count) = buffer_count(field.data_type(), 0) else {
-                // Later columns cannot be located.
+                // The number of buffers is unknown, so later columns cannot be located.
                 break;
             };
             let wanted = in_place.iter().find(|(idx, _)| *idx == column);
@@ -84,7 +84,7 @@ impl Buffers {
         gaps
     }
 
-    /// Checks the unpacked sizes that compressed arrays state: the library allocates them without further checks.
+    /// Checks the unpacked sizes stated by compressed arrays, because the library allocates them without checking.
     fn check_sizes(&self, body: &[u8]) -> Result<(), String> {
         let mut sum = 0_u64;
         for &(offset, len) in self.places.iter().filter(|_| self.compressed) {
@@ -98,7 +98,7 @@ impl Buffers {
         if sum > MAX_BODY_BYTES {
             return Err(format!("its arrays unpack to {sum} bytes: write it with smaller record batches"));
         }
-        // Once when unpacked, once when split into columns.
+        // The data exist twice: once unpacked, once split into columns.
         let twice = to_usize(sum.saturating_mul(2));
         if !has_room(twice) {
             return Err(format!(
@@ -109,7 +109,7 @@ impl Buffers {
     }
 }
 
-/// Whether so many bytes can be allocated. An infallible allocation would abort the program.
+/// Whether this many bytes can be allocated. An infallible allocation would abort the program.
 fn has_room(bytes: usize) -> bool {
     let mut room = Vec::<u8>::new();
     let is_there = room.try_reserve_exact(bytes).is_ok();
@@ -121,7 +121,7 @@ fn has_room(bytes: usize) -> bool {
 /// Reads the body's bytes `from..to`.
 fn read_into(file: &OpenFile, body_offset: u64, from: u64, to: u64, body: &mut [u8]) -> Result<(), String> {
     let Some(room) = body.get_mut(to_usize(from)..to_usize(to)) else {
-        // The arrays overlap. The library will report that.
+        // The arrays overlap. The library reports this error.
         return Ok(());
     };
     let offset = body_offset.saturating_add(from);
@@ -151,7 +151,7 @@ fn buffer_count(data_type: &DataType, level: usize) -> Option<usize> {
     }
 }
 
-/// The buffer of a column with the values that are read in place. `child` selects the bytes of a struct.
+/// The buffer with the values of a column that is read in place. `child` selects the child of a struct that holds the bytes.
 fn values_of(data_type: &DataType, child: Option<usize>) -> Option<usize> {
     match (data_type, child) {
         (DataType::Struct(fields), Some(child)) => {
@@ -174,8 +174,8 @@ fn values_of(data_type: &DataType, child: Option<usize>) -> Option<usize> {
     }
 }
 
-/// Whether the values are single bytes. Wider values are not skipped: the library copies unaligned ones, so they would not be found
-/// in the body.
+/// Whether the values are single bytes. Wider values are not skipped: the library copies them if they are unaligned, and copies
+/// cannot be located in the body.
 fn has_bytes(data_type: &DataType) -> bool {
     let mut data_type = data_type;
     while let DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) = data_type {

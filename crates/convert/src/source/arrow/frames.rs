@@ -1,6 +1,6 @@
 //! The messages of an Arrow IPC file or stream. Each location is checked against the file before use.
 //!
-//! `body` and the library read their content.
+//! `body` and the library read the content of the messages.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub(super) struct Frames {
 
 /// How to find the next message.
 enum Order {
-    /// The footer lists the location of each: dictionaries, then batches. In reverse order here.
+    /// The footer lists the location of each message: dictionaries, then batches. Stored here in reverse order.
     Listed(Vec<(u64, u64)>),
     /// Consecutive messages from this offset.
     Stream(u64),
@@ -150,7 +150,8 @@ fn schema_of(path: &Path, schema: arrow_ipc::Schema<'_>) -> Result<SchemaRef, Co
     Ok(Arc::new(schema))
 }
 
-/// The message at `start`; none at the end of a stream. `listed` is the length of its arrays according to the footer.
+/// The message at `start`, or none at the end of a stream. `listed` is the length of the message's arrays according to the
+/// footer.
 fn frame_at(file: &OpenFile, start: u64, listed: Option<u64>) -> Result<Option<Frame>, ConvertError> {
     let place = format!("the message at {start}");
     let malformed = |reason: String| Err(ConvertError::malformed(&file.path, &place, reason));

@@ -1,7 +1,7 @@
 //! Arrow IPC files (Feather version 2) and streams. Images are read in place, or unpacked into a spool if the record batches are
 //! compressed.
 //!
-//! `table` decides what the columns become.
+//! `table` decides how the columns are used.
 
 mod body;
 mod frames;
@@ -32,15 +32,15 @@ use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::ordered::{Next, ordered};
 
-/// Approximate bytes of record batches in memory at a time.
+/// Approximate maximum size of the record batches in memory, in bytes.
 const MEMORY_BYTES: u64 = 512 << 20;
-/// Hugging Face's file next to the split folders, and its file next to the files of one split.
+/// The file that Hugging Face stores next to the split folders, and the one that it stores next to the files of a split.
 const DATASET_DICT: &str = "dataset_dict.json";
 const DATASET_STATE: &str = "state.json";
 /// Maximum size of such a file, in bytes.
 const MAX_JSON_BYTES: u64 = 64 << 20;
 
-/// The splits of a source: the folders saved by Hugging Face, or those in file names.
+/// The splits of a source: the folders saved by Hugging Face, or the splits in file names.
 pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     let listed = source.join(DATASET_DICT);
     if !is_there(&listed)? {
@@ -102,7 +102,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     gather.finish(DataFormat::Arrow, files)
 }
 
-/// Decides by the first file that has rows. Also returns the bytes of its first record batch.
+/// Makes the plan from the first file that has rows. Also returns the size of its first record batch in bytes.
 fn plan(part: &Shards, options: &ListOptions) -> Result<(TablePlan, u64), ConvertError> {
     for path in &part.files {
         let mut table = Table::open(path, 0, options)?;
@@ -120,10 +120,10 @@ fn plan(part: &Shards, options: &ListOptions) -> Result<(TablePlan, u64), Conver
     Err(no_rows(&part.root))
 }
 
-/// The dictionaries of a file so far.
+/// The dictionaries read from a file so far.
 type Dictionaries = Arc<HashMap<i64, ArrayRef>>;
 
-/// A file whose batches are found one by one.
+/// A file whose batches are read one by one.
 struct Table {
     frames: Frames,
     /// The columns to read.

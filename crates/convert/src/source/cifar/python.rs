@@ -56,7 +56,7 @@ fn ids(file: &OpenFile, tree: &Tree, list: Id, n: usize) -> Result<Vec<i64>, Con
         .map_err(|reason| ConvertError::contradictory(&file.path, "labels", reason, hint))
 }
 
-/// Applies `one` to each item of a list of `n`. The error describes the expected list.
+/// Applies `one` to each item of a list of length `n`. The error describes the expected list.
 fn each<T>(
     tree: &Tree,
     list: Id,
@@ -80,7 +80,7 @@ fn file_names(file: &OpenFile, tree: &Tree, list: Id, n: usize) -> Result<Vec<Ve
         .map_err(|reason| ConvertError::contradictory(&file.path, "filenames", reason, hint))
 }
 
-/// The pixels. Read in place if the pickle contains the plain bytes.
+/// The pixels. They are read in place if the pickle contains them as plain bytes.
 fn images(
     file: &Arc<OpenFile>,
     options: &ListOptions,

@@ -8,7 +8,7 @@ use super::*;
 use crate::source::mutation::{damage, survives};
 use crate::source::{ListOptions, list, list_splits};
 
-/// Records with these labels.
+/// A binary file with these labels.
 fn binary(labels: &[&[u8]]) -> Vec<u8> {
     let record = |(i, labels): (usize, &&[u8])| {
         let pixels = (0..3072).map(move |k| u8::try_from((k + i * 5) % 256).unwrap());
@@ -17,7 +17,7 @@ fn binary(labels: &[&[u8]]) -> Vec<u8> {
     labels.iter().enumerate().flat_map(record).collect()
 }
 
-/// As pickled by Python 2: protocol 2, with the bytes as text.
+/// A file as pickled by Python 2: protocol 2, with the bytes as text.
 fn pickled(n: u8, labels: &[u8]) -> Vec<u8> {
     let mut out =
         b"\x80\x02}(U\x04datacnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R(K\x01K"
@@ -102,7 +102,7 @@ fn pickled_batches_are_read_in_place_and_small_ones_too() {
     }
 }
 
-/// Bytes as pickled by Python 3 with protocols 0 to 2: a call of `_codecs.encode` on a text.
+/// Bytes as pickled by Python 3 with protocols 0 to 2: a call of `_codecs.encode` with a text.
 fn encoded(protocol: u8, bytes: &[u8]) -> Vec<u8> {
     let mut out = b"c_codecs\nencode\n(".to_vec();
     for text in [bytes, b"latin1"] {
@@ -152,7 +152,7 @@ fn keys_of_bytes_are_read_as_python_3_pickles_them_for_python_2() {
         (0..30).for_each(|_| out.extend(b"I1\na"));
         out.extend(b"u.");
         fs::write(&path, out).unwrap();
-        // Without a test set or class names next to it.
+        // There is no test set and no file of class names next to it.
         for source in [path.as_path(), folder.path()] {
             let listing = list(source, &ListOptions::default()).unwrap();
             assert_eq!(labels(&listing), (0..30).collect::<Vec<_>>());

@@ -23,7 +23,7 @@ pub(super) struct GivenField {
     kept: Kept,
 }
 
-/// Storage of the values.
+/// Where the values of a field are kept.
 #[derive(Debug)]
 enum Kept {
     /// Variable-size items.
@@ -34,7 +34,7 @@ enum Kept {
     },
     /// Arrays of one type.
     Rows(Spool, ArrayType),
-    /// Class ids, or class names if the first value is one.
+    /// Class ids. Labels given as names become ids if the class names are known, otherwise `Names`.
     Ids(Vec<i64>),
     Names(TextArena),
     Lists(LabelLists),
@@ -191,7 +191,7 @@ impl GivenField {
     }
 }
 
-/// Values of a field declared as arrays. They never count as pixels, because that could drop a dimension.
+/// Values of a field declared as arrays. They are never treated as pixels, because that could drop a dimension.
 #[derive(Debug)]
 struct Arrays {
     rows: Arc<dyn Store>,

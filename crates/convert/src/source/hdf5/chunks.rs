@@ -15,7 +15,8 @@ use crate::source::ListOptions;
 use crate::source::grid::{MAX_BAND_BYTES, Placing, bands};
 use crate::source::spool::Spool;
 
-/// The library finds chunk `n` by iterating over all earlier ones. With more chunks, the library reads the dataset itself.
+/// Maximum number of chunks to read here. Finding chunk `n` takes the library `n` steps, so it reads datasets with more chunks
+/// itself.
 const MAX_CHUNKS: usize = 1 << 15;
 /// The registered number of h5py's lzf filter.
 const LZF: i32 = 32000;
@@ -55,7 +56,7 @@ pub(super) fn check_band(file: &H5File, dataset: &H5Dataset, rows: usize) -> Res
 }
 
 impl<'a> Chunks<'a> {
-    /// None if the library has to read it.
+    /// None if the library has to read the dataset.
     pub(super) fn of(file: &'a H5File, dataset: &'a H5Dataset) -> Result<Option<Self>, ConvertError> {
         let data = &dataset.dataset;
         if data.layout() != Layout::Chunked {
@@ -81,7 +82,7 @@ impl<'a> Chunks<'a> {
         let missing = chunk_count(&dataset.shape, &chunk) != u64::try_from(n).ok();
         let fill = data.dcpl().map(|plist| plist.fill_value_defined());
         let filled = !matches!(fill, Ok(FillValue::Default | FillValue::Undefined));
-        // A user block shifts addresses, and library versions disagree on whether addresses include it.
+        // A user block shifts addresses, and library versions disagree on whether addresses include that shift.
         if n > MAX_CHUNKS || file.base > 0 || (missing && filled) {
             return Ok(None);
         }
@@ -117,7 +118,7 @@ impl<'a> Chunks<'a> {
         })
     }
 
-    /// The rows `start..start + count`. They start at a chunk boundary and lie in no other chunks.
+    /// The rows `start..start + count`, which must fill whole bands of chunks.
     fn band(&self, start: u64, count: u64) -> Result<Vec<u8>, ConvertError> {
         let row = row_bytes(self.file, self.dataset)?;
         let len = to_usize(row.saturating_mul(count));
@@ -151,7 +152,7 @@ impl<'a> Chunks<'a> {
                 continue;
             }
             bytes = match step {
-                // The compressed data may include a checksum.
+                // The compressed data may include a checksum of 4 bytes.
                 Step::Deflate => inflate(&bytes, expected + 4)?,
                 Step::Lzf => unlzf(&bytes, expected + 4)?,
                 Step::Shuffle => unshuffle(&bytes, self.element_bytes),
@@ -203,14 +204,14 @@ fn unshuffle(bytes: &[u8], element: u64) -> Vec<u8> {
     out
 }
 
-/// The bytes without their checksum, if it matches.
+/// The bytes without their checksum. Fails if the checksum does not match.
 fn checked(mut bytes: Vec<u8>) -> Result<Vec<u8>, String> {
     let at = bytes.len().checked_sub(4);
     let at = at.ok_or("expected a checksum, found fewer than 4 bytes")?;
     let stored = bytes.split_off(at);
     let stored = stored.try_into().map(u32::from_le_bytes).unwrap_or(0);
     let found = fletcher32(&bytes);
-    // Some library versions swapped the bytes of each half, and all versions accept that.
+    // Some library versions swapped the bytes of each 16-bit half, and all versions accept both orders.
     let swapped = (found & 0x00ff_00ff) << 8 | (found >> 8) & 0x00ff_00ff;
     if stored == found || stored == swapped {
         Ok(bytes)
@@ -219,7 +220,7 @@ fn checked(mut bytes: Vec<u8>) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Fletcher's checksum of big-endian words of 16 bits, sums modulo 65535.
+/// Fletcher's checksum of big-endian 16-bit words, with sums modulo 65535.
 fn fletcher32(bytes: &[u8]) -> u32 {
     let (mut low, mut high) = (0_u64, 0_u64);
     let fold = |sum: u64| (sum & 0xffff) + (sum >> 16);
@@ -281,7 +282,7 @@ mod tests {
 
     #[test]
     fn lzf_copies_may_overlap_and_never_reach_before_the_start() {
-        // "ab", then 6 bytes copied from 2 back.
+        // "ab", then 6 bytes copied from 2 bytes back.
         assert_eq!(unlzf(&[1, b'a', b'b', 4 << 5, 1], 99), Ok(b"abababab".to_vec()));
         assert!(unlzf(&[1, b'a', b'b', 4 << 5, 2], 99).is_err());
         assert!(unlzf(&[5, b'a'], 99).is_err());

@@ -19,29 +19,29 @@ use crate::source::store::OpenFile;
 use crate::source::tree::class_names_in;
 use crate::source::warning::Warning;
 
-/// Maximum group nesting: links can make a group its own member.
+/// Maximum group nesting. Needed because links can make a group its own member.
 const MAX_DEPTH: usize = 16;
 /// Maximum number of datasets and groups in a file.
 const MAX_MEMBERS: usize = 1 << 16;
-/// The description of a link to another file. Such links are not followed, because they could point to any file.
+/// Describes a link to another file. Such links are not followed, because they could point to any file.
 pub(super) const LINK: &str = "a link to another file, which is not followed";
-/// Maximum number of links to other files that are named.
+/// Maximum number of links to other files to name in warnings.
 const MAX_LINKS: usize = 100;
-/// Maximum size of a path in an error, in bytes.
+/// Maximum length of a path in an error, in bytes.
 const MAX_SHOWN: usize = 120;
 /// First bytes of the superblock. Its version follows.
 const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
-/// The first superblock version that libraries before 1.10 do not write.
+/// The first superblock version that only libraries from 1.10 on write.
 const NEW_SUPERBLOCK: u8 = 3;
-/// Maximum number of texts of an attribute.
+/// Maximum number of texts in an attribute.
 const MAX_ATTRIBUTE_ITEMS: usize = 1 << 20;
 /// Maximum size of an attribute's texts, in bytes.
 const MAX_ATTRIBUTE_BYTES: usize = 1 << 28;
 
-/// A file, opened by the library and for reading its bytes.
+/// A file, opened both by the library and for direct reads.
 pub(super) struct H5File {
     pub(super) open: Arc<OpenFile>,
-    /// The offset that HDF5 addresses are relative to.
+    /// The file offset that HDF5 addresses are relative to.
     pub(super) base: u64,
     /// In name order.
     pub(super) datasets: Vec<H5Dataset>,
@@ -64,13 +64,13 @@ pub(super) struct H5Dataset {
 pub(super) enum Element {
     /// Numbers converted to this type; `exact` if the file stores them in that form.
     Number { dtype: DType, exact: bool },
-    /// Texts of this many bytes.
+    /// Fixed-length texts of this many bytes.
     FixedText(u64),
     /// Variable-length texts.
     Text,
     /// Variable-length bytes.
     Bytes,
-    /// Unreadable: a description.
+    /// An unreadable type, with its description.
     Other(String),
 }
 
@@ -92,13 +92,13 @@ impl H5File {
         self.links.iter().map(warning).collect()
     }
 
-    /// Opens the file again, for a separate store.
+    /// Opens the file again, for use by a separate store.
     pub(super) fn reopen(open: &OpenFile) -> Result<OpenFile, ConvertError> {
         let file = open.file.try_clone().map_err(ConvertError::io(&open.path))?;
         Ok(OpenFile { path: open.path.clone(), file, bytes: open.bytes })
     }
 
-    /// The class names of a dataset: from its attributes or its type, otherwise from the file.
+    /// The class names of a dataset: from its attributes or its type if they have any, otherwise from the file.
     pub(super) fn classes(&self, dataset: &H5Dataset) -> Result<Vec<String>, ConvertError> {
         let own = class_names_in(|name| self.texts(&dataset.dataset, &dataset.path, name))?;
         if !own.is_empty() {
@@ -139,7 +139,7 @@ impl H5File {
         }
     }
 
-    /// Variable-length texts, read without the library. See `header`.
+    /// An attribute's variable-length texts, read without the library. `header` explains why.
     fn texts_in_heaps(&self, of: &Location, name: &str, n: usize) -> Result<Vec<String>, String> {
         let at = of.loc_info().map_err(|e| e.to_string())?;
         let at = address(&at.token).ok_or("it has no header")?;
@@ -161,8 +161,8 @@ impl H5Dataset {
     }
 }
 
-/// The names of an enumeration of up to 8 bytes, indexed by value. A value without a name gets its number. Empty for other types,
-/// for booleans, and for negative or too many values.
+/// The names of an enumeration of up to 8 bytes, indexed by value. The name of an unnamed value is its number. Empty for other
+/// types, for booleans, and for enumerations with negative or too many values.
 fn enumerated(dtype: &Datatype) -> Vec<String> {
     if dtype.size() > 8 || dtype.is::<bool>() {
         return Vec::new();
@@ -218,7 +218,7 @@ fn address(token: &LocationToken) -> Option<u64> {
 /// Collects the datasets of a file.
 struct Members<'a> {
     open: &'a OpenFile,
-    /// Groups and datasets so far.
+    /// Number of groups and datasets seen so far.
     seen: usize,
     datasets: Vec<H5Dataset>,
     /// Links to other files.
@@ -275,7 +275,7 @@ impl Members<'_> {
         }
     }
 
-    /// The library's error. The library reports data of newer versions as damaged.
+    /// The error for a failure of the library, which reports data of newer versions as damaged.
     fn failed(&self, path: &str, error: &::hdf5::Error) -> ConvertError {
         let reason = error.to_string();
         let is_newer = reason.contains("version") || self.superblock() >= Some(NEW_SUPERBLOCK);
@@ -290,7 +290,7 @@ impl Members<'_> {
         ConvertError::contradictory(&self.open.path, path, reason, hint)
     }
 
-    /// The version of the file's superblock. It starts at 0, 512, 1024 and so on, doubling each time.
+    /// The version of the file's superblock, which may start at offset 0, 512, 1024 and so on, doubling each time.
     fn superblock(&self) -> Option<u8> {
         let mut at = 0_u64;
         while at < self.open.bytes {
@@ -311,11 +311,11 @@ fn described(path: String, dataset: Dataset) -> ::hdf5::Result<H5Dataset> {
     Ok(H5Dataset { path, shape: shape.collect(), element, dataset })
 }
 
-/// The element type. The library's bindings only describe types of at most 8 bytes, because they read enumeration values into 8
-/// bytes whatever their size.
+/// The element type. The library's bindings can only describe types of at most 8 bytes: they read every enumeration value into 8
+/// bytes.
 fn element(dtype: &Datatype) -> Element {
     let exact = |dtype| Element::Number { dtype, exact: true };
-    // bf16 is stored as u16, which comes first.
+    // bf16 is stored as u16, and the list of types has u16 first.
     let is = |native: &DType| with_native!(*native, T => dtype.is::<T>());
     if let Some(dtype) = DType::ALL.into_iter().find(is) {
         return exact(dtype);
@@ -347,14 +347,14 @@ fn element(dtype: &Datatype) -> Element {
     }
 }
 
-/// Numbers that the library converts: big-endian, enumerations, unusual precision.
+/// Numbers that the library converts: big-endian numbers, enumerations, and floats of unusual precision.
 fn converted(described: &TypeDescriptor) -> Element {
     let dtype = match described {
         TypeDescriptor::Integer(_) | TypeDescriptor::Unsigned(_) => {
             let is = |native: &DType| with_native!(*native, T => T::type_descriptor()) == *described;
             DType::ALL.into_iter().find(is)
         }
-        // Other two-byte numbers, such as bfloat16, need the wider type.
+        // Two-byte floats other than f16, such as bfloat16, need the wider type.
         TypeDescriptor::Float(_) if described.size() <= 4 => Some(DType::F32),
         TypeDescriptor::Float(_) => Some(DType::F64),
         _ => None,

@@ -1,11 +1,11 @@
 //! Finds the value of an attribute in an object's header.
 //!
-//! Variable-length texts are stored in heaps, and the library loops forever on a damaged heap. They are therefore read without it:
-//! this module finds the references, and `heap` follows them.
+//! Variable-length texts are stored in heaps, and the library loops forever on a damaged heap. These texts are therefore read
+//! without the library: this module finds the references, and `heap` follows them.
 
 use crate::source::store::OpenFile;
 
-/// Maximum size of an object's headers, in bytes: far more than attributes can use.
+/// Maximum size of an object's headers, in bytes: far more than attributes need.
 const MAX_BYTES: u64 = 1 << 26;
 /// Maximum number of blocks of a header. A damaged block can link to itself.
 const MAX_BLOCKS: usize = 1 << 12;
@@ -21,14 +21,14 @@ enum Form {
     V2 { has_order: bool },
 }
 
-/// A run of messages.
+/// A contiguous run of messages.
 struct Block {
     at: u64,
     bytes: u64,
 }
 
-/// The bytes of the attribute `name` of the object with its header at `at`. File addresses are relative to `base`. None if the
-/// header itself does not contain it.
+/// The value of attribute `name` of the object with its header at `at`. File addresses are relative to `base`. None if the header
+/// does not contain the attribute itself.
 pub(super) fn attribute(file: &OpenFile, base: u64, at: u64, name: &str) -> Result<Option<Vec<u8>>, String> {
     let (form, first) = first_block(file, base.saturating_add(at))?;
     let mut blocks = vec![first];
@@ -116,7 +116,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The value of an attribute, if it has this name.
+/// The value of an attribute message, if the attribute has this name.
 fn value_of<'a>(body: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let (head, step) = match body.first()? {
         1 => (8, 8),

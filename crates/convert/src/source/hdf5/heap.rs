@@ -1,4 +1,4 @@
-//! Variable-length items. A dataset contains references to global heaps, which store the plain items in the file.
+//! Variable-length items. A dataset contains references to global heaps, which store the items uncompressed in the file.
 
 use packds_system::to_u64;
 use std::collections::HashMap;
@@ -49,7 +49,7 @@ pub(super) fn texts(file: &H5File, references: &[u8], most: usize) -> Result<Vec
     Ok(texts)
 }
 
-/// The item of a reference, which holds its length, its heap's address and its index in the heap.
+/// The item that a reference points to. A reference holds the item's length, the heap's address and the item's index in the heap.
 fn item(file: &H5File, reference: &[u8], heaps: &mut HashMap<u64, Heap>, number: u32) -> Result<Span, String> {
     let len = u32_at(reference, 0).map_or(0, u64::from);
     let address = u64_at(reference, 4).unwrap_or_default();
@@ -103,7 +103,7 @@ impl Heap {
             let after = after
                 .ok_or_else(|| format!("object {index} of the heap at {at} has {len} bytes, which exceeds the heap"))?;
             objects.insert(index, (start, len));
-            // Padded relative to the start of the heap, which may be at any offset.
+            // Objects are padded relative to the start of the heap, which may be at any offset.
             next = at + (after - at).next_multiple_of(8);
         }
         Ok(Self { objects })

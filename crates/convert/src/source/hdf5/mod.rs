@@ -1,6 +1,6 @@
 //! HDF5: the datasets of one file or of several similar files.
 //!
-//! The library only locates the data. Reading and unpacking happen without it, because the library does one thing at a time.
+//! The library only locates the data. Reading and unpacking happen without it, because it cannot run on several threads at once.
 
 mod chunks;
 mod file;
@@ -35,7 +35,7 @@ const READABLE: &str = "write each column as a separate dataset of numbers or te
 /// Maximum size of texts kept in memory, in bytes.
 const MAX_TEXT_BYTES: usize = 1 << 32;
 
-/// One part per split in the names of the files, or of the first file's datasets.
+/// One part per split. Splits come from the file names, or from the dataset names of the first file.
 pub(crate) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
     let by_name = shards.clone().by_split();
     if by_name.iter().any(|part| part.split.is_some()) {
@@ -79,7 +79,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     })
 }
 
-/// The values of a file with one sample. Single values are arrays of one element.
+/// The values of a file that holds one sample. Single values become arrays of one element.
 pub(crate) fn read_whole(path: &Path, options: &ListOptions) -> Result<Vec<FileValue>, ConvertError> {
     guarded(path, || {
         let mut file = H5File::open(path)?;
@@ -90,7 +90,7 @@ pub(crate) fn read_whole(path: &Path, options: &ListOptions) -> Result<Vec<FileV
     })
 }
 
-/// Refuses a file without anything to read. The error names what the file has instead.
+/// Refuses a file without anything to read. The error names what the file contains instead.
 fn refuse_unreadable(file: &H5File) -> Result<(), ConvertError> {
     let path = &file.open.path;
     let is_image = |path: &str| path.rsplit('/').next().is_some_and(is_image_name);
@@ -124,7 +124,7 @@ fn node(path: &str, dataset: &H5Dataset) -> Node {
     Node { path: path.to_owned(), rows: dataset.shape.first().copied().unwrap_or(0), kind: kind(dataset) }
 }
 
-/// Adds the rows of the next file's dataset, which must be of the same kind.
+/// Adds the rows of the same dataset in the next file, which must be of the same kind.
 fn extend(to: &mut Node, file: &H5File, dataset: &H5Dataset) -> Result<(), ConvertError> {
     let next = node(&dataset.path, dataset);
     if next.kind != to.kind {
@@ -155,7 +155,7 @@ fn kind(dataset: &H5Dataset) -> NodeKind {
 /// Files with the same datasets, in order.
 struct Files<'a> {
     files: Vec<H5File>,
-    /// Label datasets from separate files. If present, they form the last node.
+    /// Label datasets from separate files. If there are any, they form the last node.
     labels: Vec<(H5File, H5Dataset)>,
     nodes: Vec<Node>,
     options: &'a ListOptions,
@@ -204,7 +204,7 @@ impl<'a> Files<'a> {
         let place = place.filter(|_| !own.iter().any(|node| is_label(&node.path)));
         let Some(place) = place else {
             if part.files.len() == 1 {
-                // Only the images were passed.
+                // Only the image file was passed.
                 return Ok(());
             }
             let found: Vec<String> = beside.datasets.iter().map(|d| d.path.clone()).collect();
@@ -221,7 +221,7 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// The dataset of a node in each file.
+    /// The dataset of a node in each file, with the file.
     fn datasets(&self, node: usize) -> impl Iterator<Item = (&H5File, &H5Dataset)> {
         let path = self.nodes.get(node).map_or("", |node| node.path.as_str());
         let is_beside = !self.labels.is_empty() && node + 1 == self.nodes.len();
@@ -296,7 +296,7 @@ impl Tree for Files<'_> {
                     }
                 };
                 read.map_err(|e| malformed(e.to_string()))?;
-                // Padded with zeros or spaces.
+                // The text is padded with zeros or spaces.
                 while text.last().is_some_and(|b| *b == 0) {
                     text.pop();
                 }

@@ -1,6 +1,7 @@
-//! Files with one HDF5 dataset for each image, such as `/cat/0001`. Groups are classes.
+//! Files with a separate HDF5 dataset for each image, such as `/cat/0001`. Groups are classes.
 //!
-//! An image is an image file as an opaque value (`numpy.void`) or as bytes in a `u8` array, or an array of pixels.
+//! Each dataset is either an array of pixels, or an image file stored as an opaque value (`numpy.void`) or as bytes in a `u8`
+//! array.
 
 use packds_system::to_u64;
 use std::collections::BTreeSet;
@@ -23,10 +24,10 @@ use crate::source::spool::Spool;
 use crate::source::store::{ArrayType, Content, Contents, OpenFile, PixelShape, Span, SpanFiles, Spans};
 use crate::source::warning::Warning;
 
-/// Number of first bytes needed to recognize an image file.
+/// Number of leading bytes needed to recognize an image file.
 const SNIFFED: u64 = 16;
 
-/// Whether every dataset of a file is one image. Arrays of pixels count only if they are `u8`; other arrays are mostly weights.
+/// Whether every dataset of a file is one image. Arrays of pixels count only if they are `u8`: other arrays are usually weights.
 pub(super) fn are_all(file: &H5File) -> bool {
     let is_named = |dataset: &H5Dataset| is_image_name(name_of(&dataset.path));
     let is_picture = |dataset: &H5Dataset| content(file, dataset).is_some();
@@ -37,7 +38,7 @@ fn name_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// What a dataset holds, if it is one image.
+/// The content of a dataset, if the dataset is one image.
 fn content(file: &H5File, dataset: &H5Dataset) -> Option<Content> {
     if is_file(file, dataset) {
         return Some(Content::File);
@@ -51,7 +52,7 @@ fn content(file: &H5File, dataset: &H5Dataset) -> Option<Content> {
     }
 }
 
-/// Whether the bytes of a dataset are an image file: an opaque value or a list of bytes.
+/// Whether a dataset is an image file, stored as an opaque value or as a list of bytes.
 fn is_file(file: &H5File, dataset: &H5Dataset) -> bool {
     let is_bytes = match (&dataset.element, dataset.shape.as_slice()) {
         (Element::Other(_), []) => true,
@@ -73,7 +74,7 @@ fn group_of(path: &str) -> (Option<String>, &str) {
     }
 }
 
-/// One part per split, if all images are in groups of splits.
+/// One part per split, if every image is in a group named after a split.
 pub(super) fn parts(whole: Shards, file: &H5File) -> Vec<Shards> {
     let splits: Option<Vec<String>> = file.datasets.iter().map(|dataset| group_of(&dataset.path).0).collect();
     let Some(mut splits) = splits else { return vec![whole] };
@@ -123,7 +124,7 @@ impl Pictures<'_> {
     fn add(&mut self, file: &H5File, split: Option<&str>) -> Result<(), ConvertError> {
         let own = self.add_file(H5File::reopen(&file.open)?);
         let mut spool = Spool::create(&self.options.spool_folder())?;
-        // Unpacked images follow in a temporary file.
+        // Images that must be unpacked are written to a temporary file, which comes after this file.
         let (unpacked, mut end) = (own + 1, 0);
         for dataset in &file.datasets {
             let (own_split, group) = group_of(&dataset.path);
@@ -162,7 +163,7 @@ impl Pictures<'_> {
     }
 }
 
-/// The groups of all splits as classes, sorted; none unless there are several.
+/// The class names: the groups of all splits, sorted. None if there are fewer than two.
 fn classes(files: &[H5File], source: &Path) -> Result<Vec<String>, ConvertError> {
     let datasets = files.iter().flat_map(|file| &file.datasets);
     let groups: BTreeSet<&str> = datasets.map(|dataset| group_of(&dataset.path).1).collect();

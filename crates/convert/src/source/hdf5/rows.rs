@@ -1,4 +1,4 @@
-//! The rows of a dataset. Contiguous rows are read in place, others are unpacked.
+//! The rows of a dataset. Contiguous rows are read in place. Other rows are unpacked.
 
 use packds_system::to_usize;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use crate::source::grid::is_plausible;
 use crate::source::spool::Spool;
 use crate::source::store::RowPart;
 
-/// Bytes that the library reads at a time.
+/// Approximate bytes that the library reads at a time.
 const BAND_BYTES: u64 = 4 << 20;
-/// The library's size of a variable-length reference with 8-byte addresses.
+/// Size of the library's reference to a variable-length item, for 8-byte addresses.
 const REFERENCE_BYTES: u64 = 16;
 
-/// Bytes of an element, as stored in the file or as converted by the library.
+/// Bytes per element, as stored in the file or as converted by the library.
 pub(super) fn element_bytes(element: &Element) -> u64 {
     match element {
         Element::Number { dtype, .. } => dtype.size(),
@@ -81,7 +81,7 @@ pub(super) fn in_place(file: &H5File, dataset: &H5Dataset) -> Result<Option<RowP
     Ok(Some(RowPart { file: Arc::clone(&file.open), offset, rows, stride }))
 }
 
-/// Refuses data in external files: a file could name any other file.
+/// Refuses datasets stored in external files: they could name any file.
 pub(super) fn refuse_other_files(file: &H5File, dataset: &H5Dataset) -> Result<(), ConvertError> {
     let plist = dataset.dataset.dcpl();
     let plist = plist.map_err(|e| dataset.malformed(file, e.to_string()))?;
@@ -113,7 +113,7 @@ pub(super) fn unpack(
     if let Some(read) = read {
         return by_library(file, dataset, read, spool);
     }
-    // Never written: null references, or texts without characters.
+    // The dataset was never written: its values are null references or empty texts.
     let unwritten = dataset.dataset.offset().is_none();
     if unwritten && dataset.dataset.layout() == Layout::Contiguous {
         let row = to_usize(row_bytes(file, dataset)?);
@@ -150,7 +150,7 @@ fn by_library(file: &H5File, dataset: &H5Dataset, read: Read, spool: &mut Spool)
     let mut band = to_usize(band.max(1));
     let chunk = dataset.dataset.chunk();
     if let Some(&chunk) = chunk.as_ref().and_then(|chunk| chunk.first()) {
-        // Whole chunks, because the library caches only small ones between reads.
+        // Reads whole chunks, because the library caches only small chunks between reads.
         chunks::check_band(file, dataset, chunk)?;
         band = chunk.max(1);
     }
@@ -182,7 +182,7 @@ fn by_library(file: &H5File, dataset: &H5Dataset, read: Read, spool: &mut Spool)
     Ok(())
 }
 
-/// The registered numbers of filters, with names for common ones.
+/// The registered numbers of filters, with the names of common ones.
 fn numbers(filters: &[::hdf5::filters::Filter]) -> String {
     let name = |filter: &::hdf5::filters::Filter| match filter.id() {
         32001 => "Blosc (32001)".to_owned(),

@@ -1,11 +1,11 @@
-//! Caffe's `Datum`: an image and its label in one protocol buffer.
+//! Caffe's `Datum`: an image and its label in one Protocol Buffers message.
 
 use super::super::protobuf::{Message, Part, Wire};
 use super::super::store::{ArrayType, Content};
 use packds_format::DType;
 use packds_system::to_usize;
 
-/// The content of a value.
+/// The content of a datum.
 #[derive(Debug, PartialEq)]
 pub(super) struct Datum<'a> {
     pub(super) data: Part<'a>,
@@ -27,7 +27,7 @@ impl<'a> Datum<'a> {
                     sizes.iter_mut().skip(place).take(1).for_each(|s| *s = size);
                 }
                 Ok(Some((4, Wire::Bytes(part)))) => data = Some(part),
-                // 32 bits, sign-extended to 64.
+                // A 32-bit number, sign-extended to 64 bits.
                 Ok(Some((5, Wire::Varint(value)))) => label = Some(value.cast_signed()),
                 Ok(Some((6, Wire::Bytes(_) | Wire::Fixed32(_)))) => {
                     return Err("this Datum has floats instead of bytes".to_owned());

@@ -1,4 +1,4 @@
-//! LMDB with one or several keys per sample.
+//! LMDB databases with one or several keys per sample.
 //!
 //! Values are read in place. Supported are image files, `.npy` arrays and Caffe's `Datum`. Labels come from the datum, from
 //! `label-NUMBER` next to `image-NUMBER`, or from folders in the keys. In exports of packds, `KEY/FIELD.EXTENSION` belongs to the
@@ -59,9 +59,10 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
 
 /// The databases of a file.
 struct Databases {
-    /// The root of the database with the images: the main one, the named one that the image key selects, or the only named one.
+    /// The root of the database with the images: the main database, the named one that the image key selects, or the only named
+    /// one.
     images: u64,
-    /// The image key, unless it selected the database.
+    /// The image key, unless it was used to select the database.
     image_key: Option<String>,
     /// A named database with a label for each image.
     labels: Option<(String, u64)>,
@@ -97,7 +98,7 @@ impl Databases {
 
 /// The named databases with their roots, and whether the main database has samples too.
 fn named_databases(tree: &Tree<'_>, path: &Path) -> Result<(Vec<(String, u64)>, bool), ConvertError> {
-    // A file has few named databases, and a main database of samples has none.
+    // Maximum number of named databases. A file has few, and a main database of samples has none.
     const MAX_DATABASES: usize = 4096;
     let (mut databases, mut has_samples, mut found) = (Vec::new(), false, 0_u64);
     tree.walk(tree.root, |entry| {
@@ -123,19 +124,19 @@ struct Reader<'a> {
     file: &'a OpenFile,
     path: &'a Path,
     options: &'a ListOptions,
-    /// Excluded fields found so far.
+    /// Names of excluded fields found so far.
     left_out: BTreeSet<String>,
     fields: Vec<Gathered>,
     keys: Vec<Vec<u8>>,
-    /// Labels stored under separate keys, by [`sample_of`] their key.
+    /// Labels stored under separate keys, indexed by the [`sample_of`] part of the key.
     labels: BTreeMap<Vec<u8>, String>,
-    /// The name of the labels' database, if they have one.
+    /// The name of the database of labels, if there is one.
     label_name: String,
     classes: Vec<String>,
     metadata: Option<Result<Metadata, String>>,
     /// Named databases that are not read.
     databases: Vec<String>,
-    /// Some images are Caffe's `Datum` with three channels.
+    /// Whether some images are Caffe's `Datum` with three channels.
     has_caffe_colors: bool,
 }
 
@@ -144,7 +145,7 @@ const LABEL_PREFIXES: [&[u8]; 2] = [b"label-", b"label_"];
 /// Key prefixes of numbered images.
 const IMAGE_PREFIXES: [&[u8]; 4] = [b"image-", b"image_", b"img-", b"img_"];
 
-/// The common part of the keys of an image and its label.
+/// The part of a key that an image and its label share.
 fn sample_of(key: &[u8]) -> &[u8] {
     let mut prefixes = IMAGE_PREFIXES.iter().chain(&LABEL_PREFIXES);
     prefixes.find_map(|prefix| key.strip_prefix(*prefix)).unwrap_or(key)
@@ -177,7 +178,7 @@ impl<'a> Reader<'a> {
         is_left_out
     }
 
-    /// All fields, including excluded ones.
+    /// The names of all fields, including excluded ones.
     fn names(&self) -> Vec<String> {
         let fields = self.fields.iter().map(|field| field.name.clone());
         fields.chain(self.left_out.iter().cloned()).collect()
@@ -329,10 +330,9 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The image and label of a datum.
+    /// The image and label of a datum; none if the value is not a datum.
     fn datum(&self, entry: &Entry) -> Result<Option<(Item<'static>, Option<i64>)>, ConvertError> {
-        // Values other than a datum usually differ in the first byte. In a datum it belongs to the field of channels, or to a later
-        // one.
+        // The first byte of a datum is the tag of one of its fields. Most other values start with a different byte.
         const MAX_BYTES: u64 = crate::sample::MAX_FILE_BYTES;
         let first = self.raw(entry).head(1)?;
         let is_likely = matches!(first.first(), Some(0x08 | 0x10 | 0x18 | 0x22 | 0x28 | 0x38));
@@ -381,7 +381,7 @@ impl<'a> Reader<'a> {
         ConvertError::unsupported(self.path, &shown(&entry.key), reason, hint)
     }
 
-    /// The collected fields, and the samples without a label.
+    /// The collected fields, and a fault for each sample without a label.
     fn into_gathering(mut self) -> (Gathering, Faults) {
         let mut warnings: Vec<Warning> = self.has_caffe_colors.then_some(Warning::CaffeColors).into_iter().collect();
         let metadata = readable(self.metadata.take(), &mut warnings);
@@ -409,7 +409,8 @@ impl<'a> Reader<'a> {
         (gathering, faults)
     }
 
-    /// Labels from separate keys, with a fault for each sample without one. Otherwise, labels from the folders in the keys.
+    /// Labels from separate keys, with a fault for each sample without a label. If there are no such keys, labels from the
+    /// folders in the keys.
     fn labels_of_keys(&self, faults: &mut Faults) -> Option<FoundLabels> {
         let mut texts = TextArena::default();
         let values = if self.labels.is_empty() {
@@ -423,7 +424,7 @@ impl<'a> Reader<'a> {
             folders.iter().for_each(|folder| texts.push(folder));
             LabelValues::Names(texts)
         } else {
-            // Missing labels get the first label as a filler, so that ids stay integers.
+            // Samples without a label get the first label as a filler, so that ids stay integers.
             let any = self.labels.values().next();
             for (idx, key) in self.keys.iter().enumerate() {
                 let label = self.labels.get(sample_of(key));
@@ -461,7 +462,7 @@ mod tests {
             damage(&mut bytes, dice);
             bytes
         });
-        // Damage page headers and first nodes, because they contain the offsets.
+        // Damages page headers and first nodes, because they contain the offsets.
         let n_pages = whole.len() / 4096;
         survives(DataFormat::Lmdb, "a.mdb", 3000, |dice| {
             let mut bytes = whole.clone();
@@ -492,7 +493,7 @@ mod tests {
         assert_eq!(said(b"hello"), "x.mdb: expected LMDB's first page, found 5 bytes");
         assert_eq!(changed(16, &[0]), "x.mdb: expected the LMDB signature 0xbeefc0de, found 0xbeefc000");
         assert_eq!(changed(20, &[9]), "x.mdb: expected version 1 of the format, found 9");
-        // The root of the main database in the newer meta page. Tries an older page and one that leads to itself.
+        // The offset of the main database's root in the newer meta page. It is set to a missing page, then to a meta page.
         let root = 4096 + 16 + 72 + 40;
         assert!(changed(root, &[0xff, 0xff]).contains("the file has only"));
         assert!(changed(root, &1_u64.to_le_bytes()).contains("page 1: expected a page of a tree"));

@@ -1,6 +1,6 @@
 //! Reads LMDB files without the LMDB library. The library trusts every offset, so a damaged file could crash the process.
 //!
-//! The layout is LMDB 0.9 on 64-bit little-endian machines. Every page and node is checked before use, and the number of
+//! The layout is that of LMDB 0.9 on 64-bit little-endian machines. Every page and node is checked before use, and the number of
 //! page visits is limited. Writing and databases with duplicate keys are not supported.
 
 use packds_system::to_u64;
@@ -14,14 +14,14 @@ use crate::error::ConvertError;
 const PAGE_HEADER: usize = 16;
 /// Bytes before the key of a node.
 const NODE_HEADER: usize = 8;
-/// Magic number of the first two pages, after their headers.
+/// The magic number in the first two pages, after their headers.
 const MAGIC: u32 = 0xbeef_c0de;
 const VERSION: u32 = 1;
 /// Page sizes that LMDB uses.
 const PAGE_SIZES: std::ops::RangeInclusive<u64> = 256..=65536;
-/// Maximum depth of a tree, more than LMDB can read.
+/// Maximum depth of a tree: more than LMDB supports.
 const MAX_DEPTH: usize = 32;
-/// "No page": the root of an empty database.
+/// The root of an empty database, which has no pages.
 const NO_PAGE: u64 = u64::MAX;
 
 const BRANCH: u16 = 1;
@@ -50,7 +50,7 @@ pub(super) struct Entry {
     pub(super) key: Vec<u8>,
     pub(super) offset: u64,
     pub(super) bytes: u64,
-    /// The root page, if the value is a database.
+    /// The root page of a named database, if the value is one.
     pub(super) database: Option<u64>,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Tree<'a> {
     pub(super) fn open(file: &'a OpenFile, path: &'a Path) -> Result<Self, ConvertError> {
         let wrong = |reason: String| ConvertError::malformed(path, "", reason);
         let first = Meta::read(file, 0).map_err(&wrong)?;
-        // The second page is as old as the database, or newer. After a crash it may be incomplete.
+        // The second meta page is the newer one or equally old, but may be incomplete after a crash.
         let second = Meta::read(file, first.page_bytes);
         let second = second.ok().filter(|m| m.page_bytes == first.page_bytes);
         let meta = match second {
@@ -103,7 +103,7 @@ impl<'a> Tree<'a> {
         if root == NO_PAGE {
             return Ok(());
         }
-        // Pages to visit. The next one is last.
+        // Pages to visit, in reverse order, with their depths.
         let mut open = vec![(root, 0_usize)];
         let mut visits = 0;
         while let Some((number, depth)) = open.pop() {
@@ -150,7 +150,7 @@ impl<'a> Tree<'a> {
         Ok(entry)
     }
 
-    /// The start of a value that has its own pages.
+    /// The offset of a value that has its own pages.
     fn overflow(&self, first: u64, bytes: u64) -> Result<u64, ConvertError> {
         let header = to_u64(PAGE_HEADER);
         let head = self.read(first, header)?;
@@ -180,7 +180,7 @@ impl<'a> Tree<'a> {
 
 impl Meta {
     fn read(file: &OpenFile, offset: u64) -> Result<Self, String> {
-        // Page header, then magic, version, address, map size, two databases, last page, transaction.
+        // The page header, then magic, version, address, map size, two databases, last page and transaction.
         const BYTES: u64 = 16 + 24 + 2 * 48 + 16;
         let page = file.bytes_at(offset, BYTES);
         let page = page.map_err(|_| format!("expected LMDB's first page, found {} bytes", file.bytes))?;
@@ -195,7 +195,7 @@ impl Meta {
             return Err(format!("expected version {VERSION} of the format, found {found}"));
         }
         let number = |at: usize| u64_at(meta, at).ok_or_else(|| "the first page is truncated".to_owned());
-        // The page size is stored in an unused field of the first database, the one for free pages.
+        // The page size is stored in an otherwise unused field of the first database, which lists the free pages.
         let page_bytes = u32_at(meta, 24).map_or(0, u64::from);
         if !PAGE_SIZES.contains(&page_bytes) || !page_bytes.is_power_of_two() {
             return Err(format!("expected a page size up to 65536, found {page_bytes}"));
@@ -222,7 +222,7 @@ struct Page {
 struct Node<'a> {
     flags: u16,
     key: &'a [u8],
-    /// Bytes of the value, which may be stored elsewhere.
+    /// Size of the value, which may be stored elsewhere.
     bytes: u32,
     /// The bytes after the key in the page, and their offset.
     data: &'a [u8],
@@ -247,7 +247,7 @@ impl Page {
         let (lower, upper) = (u16_at(&bytes, 12), u16_at(&bytes, 14));
         let lower = usize::from(lower.unwrap_or(0));
         let upper = upper.map_or(usize::MAX, usize::from);
-        // With the largest page size, the upper end of an empty page wraps to 0.
+        // With the largest page size, the stored upper end of an empty page wraps to 0.
         let upper = if upper == 0 { bytes.len() } else { upper };
         if lower < PAGE_HEADER || lower > upper || upper > bytes.len() || lower % 2 != 0 {
             return Err(format!("expected nodes in a page, found {lower} to {upper}"));

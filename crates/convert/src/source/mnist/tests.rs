@@ -1,4 +1,4 @@
-//! idx files plain and gzipped, with and without labels.
+//! idx files, plain and gzipped, with and without labels.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! The header of NumPy files: element type, order, dimensions and start of the data.
+//! The header of NumPy files: element type, order, dimensions and the start of the data.
 //!
 //! Arrays of pickled objects are refused.
 
@@ -11,7 +11,7 @@ use crate::source::store::ArrayType;
 
 /// Magic bytes of a file.
 pub(in crate::source) const MAGIC: &[u8] = b"\x93NUMPY";
-/// Maximum size of a header, in bytes. An array of numbers needs about a hundred.
+/// Maximum size of a header, in bytes. The header of an array of numbers has about a hundred.
 pub(in crate::source) const MAX_HEADER: usize = 1 << 16;
 /// Maximum number of dimensions: NumPy's own limit.
 const MAX_DIMENSIONS: usize = 64;
@@ -48,9 +48,9 @@ impl Elements {
 pub(in crate::source) struct NpyHeader {
     pub(in crate::source) elements: Elements,
     pub(in crate::source) shape: Vec<u64>,
-    /// Start of the data.
+    /// Offset of the data in the file.
     pub(in crate::source) data: u64,
-    /// Bytes of the data.
+    /// Size of the data, in bytes.
     pub(in crate::source) bytes: u64,
 }
 
@@ -69,7 +69,7 @@ impl HeaderError {
         Self::Malformed(format!("expected {expected}, found \"{found}\""))
     }
 
-    /// The reason of either kind.
+    /// The reason, whichever kind of error it is.
     pub(in crate::source) fn into_reason(self) -> String {
         match self {
             Self::Malformed(reason) => reason,
@@ -79,7 +79,7 @@ impl HeaderError {
 }
 
 impl NpyHeader {
-    /// Parses the header at the start of `head`, which must contain all of it.
+    /// Parses the header at the start of `head`, which must contain the whole header.
     pub(in crate::source) fn parse(head: &[u8]) -> Result<Self, HeaderError> {
         let data = header_end(head)?;
         let start = if head.get(6) == Some(&1) { 10 } else { 12 };
@@ -88,7 +88,7 @@ impl NpyHeader {
         let elements = elements(words.descr)?;
         let bytes = words.shape.iter().try_fold(elements.bytes(), |n, d| n.checked_mul(*d));
         let bytes = bytes.ok_or_else(|| HeaderError::Malformed(format!("dimensions too large: {:?}", words.shape)))?;
-        // Fortran order equals C order if at most one dimension is longer than 1.
+        // Fortran order and C order are the same if at most one dimension is longer than 1.
         if words.fortran && words.shape.iter().filter(|n| **n != 1).count() > 1 {
             return Err(HeaderError::Unsupported(
                 "the array is in Fortran order".to_owned(),
@@ -98,7 +98,7 @@ impl NpyHeader {
         Ok(Self { elements, shape: words.shape, data: to_u64(data), bytes })
     }
 
-    /// The array `name`, whose data start at `offset` of a file and have `room` bytes there.
+    /// The array `name`. Its data start at `offset` of a file, and `room` bytes are available from there.
     pub(in crate::source) fn described<'a>(&'a self, name: &'a str, offset: u64, room: u64) -> Described<'a> {
         Described { name, elements: self.elements, shape: &self.shape, offset, room, stride: None }
     }
@@ -130,7 +130,7 @@ fn header_end(head: &[u8]) -> Result<usize, HeaderError> {
     Ok(end)
 }
 
-/// The values in the header's text.
+/// The values found in the header's text.
 struct Words<'a> {
     descr: &'a [u8],
     fortran: bool,
@@ -227,7 +227,7 @@ impl<'a> Literal<'a> {
             let (digits, rest) = self.rest.split_at(digits);
             let number = str::from_utf8(digits).ok().and_then(|d| d.parse().ok());
             let number = number.ok_or_else(|| HeaderError::found("a dimension below 2^64", self.rest))?;
-            // Python 2's suffix for long integers.
+            // Python 2 adds this suffix to long integers.
             self.rest = rest.strip_prefix(b"L").unwrap_or(rest);
             shape.push(number);
             if shape.len() > MAX_DIMENSIONS {
@@ -242,7 +242,7 @@ impl<'a> Literal<'a> {
     }
 }
 
-/// The elements of a type string such as `<f4`.
+/// Parses a type string such as `<f4`.
 pub(in crate::source) fn elements(descr: &[u8]) -> Result<Elements, HeaderError> {
     let shown = descr.escape_ascii();
     let unsupported = |what: &str, hint| {

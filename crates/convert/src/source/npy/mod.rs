@@ -1,4 +1,5 @@
-//! NumPy's `.npy`: one file of all images with labels next to it, a folder of such files, or a folder with one file per sample.
+//! NumPy's `.npy`: a file of all images with labels next to it, a folder with one such file per field, or a folder with one file
+//! per sample.
 
 mod header;
 
@@ -25,9 +26,9 @@ use crate::error::{ConvertError, quoted};
 use crate::metadata::METADATA_KEY;
 use crate::opt::{IMAGE_KEY, LABEL_KEY};
 
-/// Number of bytes of a header that are read first.
+/// Number of bytes to read first when reading a header.
 const HEAD_BYTES: u64 = 512;
-/// Maximum number of files to check as fields.
+/// Maximum number of files that are checked as fields.
 const MAX_FIELDS: usize = 64;
 
 /// One part per split in the names of a folder's files.
@@ -37,7 +38,7 @@ pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
         return Ok(vec![whole]);
     }
     let stems: Vec<String> = npy_files(source)?.into_iter().map(|(stem, _)| stem).collect();
-    // A pack's metadata text is in a file next to the arrays.
+    // Exports store the pack's metadata text in a file next to the arrays.
     let text = metadata_text(source)?.map(|_| METADATA_KEY);
     Ok(key_split::parts(&whole, stems.iter().map(String::as_str).chain(text)))
 }
@@ -58,7 +59,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     }
 }
 
-/// Whether each file of a folder is one sample, not a field of all samples.
+/// Whether each file of a folder is one sample, rather than one field of all samples.
 pub(super) fn is_one_per_file(folder: &Path, options: &ListOptions) -> Result<bool, ConvertError> {
     let files = npy_files(folder)?;
     let parts = parts(folder)?;
@@ -72,14 +73,14 @@ pub(super) fn is_one_per_file(folder: &Path, options: &ListOptions) -> Result<bo
     Ok(true)
 }
 
-/// The array of a file with one sample.
+/// The array of a file that holds one sample.
 pub(crate) fn read_whole(path: &Path, _: &ListOptions) -> Result<Vec<FileValue>, ConvertError> {
     let mut set = ArraySet::new(DataFormat::Npy, path, PerFile::One);
     let file = push_file(&mut set, "image", path)?;
     set.into_values(&file)
 }
 
-/// The `.npy` files directly in a folder, in name order, with their names without the extension.
+/// The `.npy` files directly in a folder, sorted by name, each with its name without the extension.
 fn npy_files(folder: &Path) -> Result<Vec<(String, PathBuf)>, ConvertError> {
     let unreadable = |source| ConvertError::UnreadableDirectory { path: folder.to_owned(), source };
     let mut files = Vec::new();
@@ -130,7 +131,7 @@ fn read_file(path: &Path, options: &ListOptions) -> Result<Found, ConvertError> 
                 continue;
             }
             push_file(&mut set, "label", &file)?;
-            // A file with this name may belong to another image file.
+            // A label file with a generic name may belong to another image file.
             if !is_own && set.arrays.last().is_some_and(|labels| labels.rows() != n) {
                 set.arrays.pop();
                 let (count, first) = (1, name.into_bytes());
@@ -140,7 +141,7 @@ fn read_file(path: &Path, options: &ListOptions) -> Result<Found, ConvertError> 
         }
     }
     if let Some(text) = text_file(&path.with_extension("json"))? {
-        // Any JSON file may have this name, so check the content.
+        // The name is so common that the content must be checked.
         if crate::metadata::Metadata::parse(&text).is_ok() {
             set.take_metadata(&text);
         }
@@ -154,7 +155,7 @@ fn read_file(path: &Path, options: &ListOptions) -> Result<Found, ConvertError> 
     set.into_found(path, keys)
 }
 
-/// Reads a folder with one file per field; none if it is not one.
+/// Reads a folder with one file per field. None if the folder does not have this layout.
 fn read_fields(
     folder: &Path,
     files: &[(String, PathBuf)],
@@ -179,7 +180,8 @@ fn read_fields(
     let images = find_field(folder, &plain, Part::Image, keys, None)?.and_then(|at| plain.get(at));
     let n = set.arrays.iter().find(|a| Some(&a.name) == images);
     let n = n.map(StoredArray::rows);
-    // A file of one sample may also be called `x.npy`. In a folder of fields, another file has as many items as the images.
+    // A folder with one file per sample may also contain an `x.npy`. In a folder of fields, some other file has as many items as
+    // the image file.
     let like_images = set.arrays.iter().filter(|array| Some(array.rows()) == n);
     if keys.image.is_none() && set.arrays.len() > 1 && like_images.count() < 2 {
         return Ok(None);
@@ -197,11 +199,11 @@ fn read_fields(
     set.into_found(folder, keys).map(Some)
 }
 
-/// Refuses a folder without a file named like images if one file has a number for each item of another: the labels would be mistaken for
-/// a sample.
+/// Refuses a folder in which no file is named like images, but one file has a number for each item of another. Without this
+/// check, the labels would be mistaken for a sample.
 fn refuse_unnamed_images(folder: &Path, files: &[(String, PathBuf)]) -> Result<(), ConvertError> {
     let mut shapes = Vec::new();
-    // In a folder with one file per sample, the first files are enough to tell.
+    // The first files are enough to recognize a folder with one file per sample.
     for (stem, path) in files.iter().take(MAX_FIELDS) {
         let file = OpenFile::open(path).map_err(ConvertError::io(path))?;
         shapes.push((stem, read_header(&file, 0, file.bytes)?.shape));
@@ -225,7 +227,7 @@ fn refuse_unnamed_images(folder: &Path, files: &[(String, PathBuf)]) -> Result<(
     Err(ConvertError::contradictory(folder, "", reason, hint))
 }
 
-/// The metadata text that a pack left in a folder.
+/// The metadata text that an export of a pack left in a folder.
 fn metadata_text(folder: &Path) -> Result<Option<String>, ConvertError> {
     text_file(&folder.join(format!("{METADATA_KEY}.json")))
 }
@@ -239,14 +241,14 @@ fn push_file(set: &mut ArraySet, name: &str, path: &Path) -> Result<Arc<OpenFile
     Ok(file)
 }
 
-/// Reads the header of an array at `offset` of a file. The array has at most `room` bytes.
+/// Reads the header of an array at `offset` of a file. At most `room` bytes belong to the array.
 fn read_header(file: &OpenFile, offset: u64, room: u64) -> Result<NpyHeader, ConvertError> {
     let most = to_u64(MAX_HEADER);
     let look = |bytes: u64| {
         let head = file.part("", offset, room.min(bytes))?;
         NpyHeader::parse(&head).map_err(|error| header_error(&file.path, "", error))
     };
-    // Nearly all headers are short, and there may be one file per sample.
+    // Nearly all headers are short, and a folder may have one file per sample.
     look(HEAD_BYTES).or_else(|_| look(most))
 }
 

@@ -1,4 +1,4 @@
-//! Zip files with wrong information about their members.
+//! Zip files with wrong or unusual headers of members.
 
 use std::fs;
 use std::io::Write;
@@ -12,7 +12,7 @@ use crate::sink::{Member, npy_file, zip_directory};
 use crate::source::{ListOptions, list, list_splits};
 use crc_fast::CrcAlgorithm::Crc32IsoHdlc;
 
-/// A zip file with one deflated member, `content`, whose stated size is `bytes`.
+/// A zip file with one deflated member, `content`, that states an unpacked size of `bytes`.
 fn deflated(content: &[u8], bytes: u64) -> Vec<u8> {
     let mut packed = DeflateEncoder::new(Vec::new(), Compression::fast());
     packed.write_all(content).unwrap();

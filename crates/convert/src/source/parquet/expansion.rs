@@ -1,4 +1,4 @@
-//! Estimates the decoded size of a row. A file may store a value once for thousands of rows, so a few bytes can expand without
+//! Estimates the decoded size of a row. A file may store one value for thousands of rows, so a few bytes can expand without
 //! limit.
 
 use packds_system::to_usize;
@@ -12,7 +12,7 @@ use ::parquet::file::serialized_reader::SerializedPageReader;
 use super::AnyPlace;
 use crate::source::store::OpenFile;
 
-/// Approximate bytes per row in memory: its stored bytes, plus the largest values that it may refer to.
+/// Approximate bytes per row in memory: the stored bytes, plus the largest shared values that the row may refer to.
 pub(super) fn row_bytes(file: &Arc<OpenFile>, group: &RowGroupMetaData, is_read: impl Fn(usize) -> bool) -> u64 {
     let schema = group.schema_descr();
     let columns = group.columns().iter().enumerate();
@@ -26,9 +26,9 @@ pub(super) fn row_bytes(file: &Arc<OpenFile>, group: &RowGroupMetaData, is_read:
     bytes.fold(0, u64::saturating_add).max(1)
 }
 
-/// Bytes of the largest value that is stored once for several rows; 0 if each is stored separately.
+/// Size in bytes of the largest value that is stored once for several rows. 0 if every value is stored separately.
 fn largest_repeated(file: &Arc<OpenFile>, column: &ColumnChunkMetaData, rows: u64) -> u64 {
-    // Each value is stored as a difference from the previous one.
+    // Each value is stored as its difference from the previous value.
     if column.encodings().any(|e| e == Encoding::DELTA_BYTE_ARRAY) {
         return unsigned(column.uncompressed_size());
     }

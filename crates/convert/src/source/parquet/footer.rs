@@ -1,5 +1,5 @@
-//! Checks a Parquet footer before the library uses its numbers: the depth of its schema, the stated number of children of its
-//! groups, and encryption. The footer is a struct in Thrift's compact protocol.
+//! Checks a Parquet footer before the library uses its numbers: the depth of the schema, the stated number of children of each
+//! group, and encryption. The footer is a struct in Thrift's compact protocol.
 //!
 //! The library reads the metadata itself.
 
@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::error::ConvertError;
 use crate::source::store::OpenFile;
 
-/// Last bytes of every file: the footer length and four letters.
+/// Size of the end of every file, in bytes: the footer length and four letters.
 const TAIL_BYTES: u64 = 8;
 /// Maximum size of a footer, in bytes.
 const MAX_FOOTER_BYTES: u64 = 1 << 30;
@@ -184,7 +184,7 @@ impl Thrift<'_> {
         }
     }
 
-    /// In lists, each boolean takes a byte.
+    /// Skips an item of a list, where each boolean takes a byte.
     fn skip_item(&mut self, kind: u8, levels: usize) -> Result<(), String> {
         match kind {
             TRUE | FALSE => self.pass(1),
@@ -198,7 +198,7 @@ impl Thrift<'_> {
         if kind != STRUCT {
             return Err("its schema is not a list of structs".to_owned());
         }
-        // Remaining children of each open group, from the root down.
+        // Number of remaining children of each open group, from the root down.
         let mut open: Vec<u64> = Vec::new();
         for place in 0..n {
             let children = self.element()?;
@@ -239,7 +239,7 @@ impl Thrift<'_> {
 mod tests {
     use super::*;
 
-    /// A footer with a schema of groups of one child each.
+    /// A footer with a schema of nested groups, each with one child.
     fn chain(levels: usize) -> Vec<u8> {
         let mut footer = vec![0x15, 2, 0x19, 0xfc];
         let mut n = levels + 1;
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_group_cannot_have_more_children_than_there_are() {
-        // Field 2 is a list of one struct. Its field 5 is 2^30.
+        // Field 2 is a list of one struct, and field 5 of the struct is 2^30.
         let footer = [0x29, 0x1c, 0x55, 0x80, 0x80, 0x80, 0x80, 0x08, 0, 0];
         assert!(look(&footer).unwrap_err().contains("children"));
     }
@@ -279,7 +279,7 @@ mod tests {
                 let _ = look(&bytes);
             }
         }
-        // A list of 2^60 one-byte booleans, and one of structs.
+        // A list of about 2^53 one-byte booleans.
         let _ = look(&[0x19, 0xf1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x0f]);
     }
 }

@@ -1,6 +1,6 @@
 //! Parquet: row groups are decoded on all threads, and images are unpacked into a spool in order.
 //!
-//! `table` decides what the columns become.
+//! `table` decides how the columns are used.
 
 mod expansion;
 mod footer;
@@ -29,7 +29,7 @@ use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::ordered::{Next, ordered};
 
-/// Approximate bytes of values that a task decodes.
+/// Approximate bytes of values to decode per task.
 const TASK_BYTES: u64 = 32 << 20;
 /// Maximum number of rows decoded at a time, and per task.
 const MAX_BATCH_ROWS: u64 = 1024;
@@ -71,7 +71,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     gather.finish(DataFormat::Parquet, Vec::new())
 }
 
-/// Decides by the first file that has rows.
+/// Makes the plan from the first file that has rows.
 fn plan(part: &Shards, options: &ListOptions) -> Result<TablePlan, ConvertError> {
     for path in &part.files {
         let table = Arc::new(Table::open(path, options)?);
@@ -91,7 +91,8 @@ fn plan(part: &Shards, options: &ListOptions) -> Result<TablePlan, ConvertError>
     Err(no_rows(&part.root))
 }
 
-/// Refuses columns outside the file. The library would panic on them; the panic is caught, but prints a message.
+/// Refuses columns that lie outside the file. The library would panic on them; the panic would be caught, but it would still
+/// print a message.
 fn check_places(file: &OpenFile, metadata: &ArrowReaderMetadata) -> Result<(), ConvertError> {
     let groups = metadata.metadata().row_groups().iter().enumerate();
     for (number, group) in groups {
@@ -166,7 +167,7 @@ impl Table {
     }
 }
 
-/// Some rows of a row group.
+/// A range of rows of a row group.
 struct Task {
     table: Arc<Table>,
     group: usize,
@@ -238,7 +239,7 @@ impl ChunkReader for AnyPlace {
     }
 }
 
-/// A file from an offset on.
+/// A file, read from an offset on.
 struct From {
     file: Arc<OpenFile>,
     offset: u64,
@@ -252,7 +253,7 @@ impl Read for From {
     }
 }
 
-/// The library's error. Distinguishes undamaged files with an unsupported codec from damaged ones.
+/// The error for a failure of the library. Tells undamaged files with an unsupported codec from damaged files.
 fn failed(path: &Path, place: &str, error: &ParquetError) -> ConvertError {
     let reason = error.to_string();
     let is_left_out = reason.contains("Disabled feature") || matches!(error, ParquetError::NYI(_));

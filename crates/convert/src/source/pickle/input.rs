@@ -1,4 +1,4 @@
-//! Reads the bytes of a pickle from a part of a file, in pieces.
+//! Reads the bytes of a pickle from part of a file, one piece at a time.
 
 use super::super::store::OpenFile;
 use crate::error::ConvertError;
@@ -6,7 +6,7 @@ use crate::error::ConvertError;
 /// Bytes read at a time.
 const PIECE_BYTES: u64 = 1 << 16;
 
-/// A position in a part of a file.
+/// A position in part of a file.
 pub(super) struct Input<'a> {
     file: &'a OpenFile,
     /// The current offset in the file.
@@ -27,13 +27,13 @@ impl<'a> Input<'a> {
         ConvertError::malformed(&self.file.path, &format!("pickle, byte {at}"), reason)
     }
 
-    /// Something valid but unsupported at an offset.
+    /// The error for valid but unsupported content at an offset.
     pub(super) fn refused(&self, at: u64, reason: impl Into<String>, hint: &str) -> ConvertError {
         let place = format!("pickle, byte {at}");
         ConvertError::unsupported(&self.file.path, &place, reason, hint)
     }
 
-    /// Remaining bytes.
+    /// Number of remaining bytes.
     fn left(&self) -> u64 {
         self.end.saturating_sub(self.at)
     }
@@ -73,7 +73,7 @@ impl<'a> Input<'a> {
         self.file.bytes_at(at, n).map_err(|e| self.wrong(at, e.to_string()))
     }
 
-    /// Skips `n` bytes. Returns their start.
+    /// Skips `n` bytes. Returns the offset of the first.
     pub(super) fn skip(&mut self, n: u64) -> Result<u64, ConvertError> {
         let (at, left) = (self.at, self.left());
         if n > left {
@@ -83,12 +83,12 @@ impl<'a> Input<'a> {
         Ok(at)
     }
 
-    /// Text to the end of the line: a number or a name.
+    /// Reads text to the end of the line: a number or a name.
     pub(super) fn line(&mut self) -> Result<Vec<u8>, ConvertError> {
         self.long_line(4096)
     }
 
-    /// Text of at most `limit` bytes to the end of the line.
+    /// Reads at most `limit` bytes of text to the end of the line.
     pub(super) fn long_line(&mut self, limit: u64) -> Result<Vec<u8>, ConvertError> {
         let (start, mut line) = (self.at, Vec::new());
         loop {

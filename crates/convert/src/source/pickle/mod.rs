@@ -1,8 +1,8 @@
-//! Reads pickles as data. They become a tree of values, and nothing in them is ever called.
+//! Reads pickles as data. They become a tree of values, and no code in them is ever run.
 //!
 //! A pickle is a program for a small virtual machine that can import and call anything. This reader only executes the steps that
-//! assemble values. Imported names stay names. A call is refused unless it merely wraps data (a tensor, an array, an ordered
-//! dictionary). The limits below bound the memory, whatever the pickle states.
+//! assemble values. Imported names remain names. A call is refused unless it merely wraps data (a tensor, an array, an ordered
+//! dictionary). The limits below bound the memory use, whatever sizes the pickle states.
 
 mod input;
 mod numpy;
@@ -15,9 +15,9 @@ pub(super) use tree::{Bytes, Id, Node, Tree};
 
 /// Maximum number of values in a pickle.
 const MAX_NODES: usize = 4 << 20;
-/// Maximum number of values on its stack.
+/// Maximum number of values on the stack.
 const MAX_STACK: usize = 4 << 20;
-/// Maximum size of all its short strings in bytes.
+/// Maximum total size of all short strings, in bytes.
 const MAX_TEXT: u64 = 256 << 20;
 /// Maximum size of texts and bytes that are kept in memory. Longer ones stay in the file.
 const FAR: u64 = 64 << 10;

@@ -9,7 +9,7 @@ pub(in crate::source) struct NumpyArray<'a> {
     pub(in crate::source) elements: Elements,
     pub(in crate::source) shape: Vec<u64>,
     pub(in crate::source) bytes: &'a Bytes,
-    /// Whether the bytes are stored as Latin-1 text, as Python 3 does for Python 2.
+    /// Whether the bytes are stored as Latin-1 text, as Python 3 writes them for Python 2.
     pub(in crate::source) is_latin1: bool,
 }
 
@@ -45,7 +45,7 @@ pub(in crate::source) fn numpy_array(tree: &Tree, id: Id) -> Result<Option<Numpy
     Ok(Some(NumpyArray { elements, shape, bytes, is_latin1 }))
 }
 
-/// `numpy.dtype('u1', 0, 1)` with the state `(3, '|', ...)`.
+/// The element type. A pickle stores it as `numpy.dtype('u1', 0, 1)` with the state `(3, '|', ...)`.
 fn dtype_of(tree: &Tree, id: Id) -> Result<Option<Elements>, HeaderError> {
     let Some(("numpy.dtype", args, state)) = tree.made(id) else {
         return Ok(None);
@@ -60,7 +60,7 @@ fn dtype_of(tree: &Tree, id: Id) -> Result<Option<Elements>, HeaderError> {
 /// The bytes of an array, and whether they are stored as text.
 fn data_of(tree: &Tree, id: Id) -> Option<(&Bytes, bool)> {
     match tree.get(id) {
-        // Python 2 texts are bytes.
+        // Texts written by Python 2 are bytes.
         Node::Bytes(bytes) | Node::Text(bytes) => Some((bytes, false)),
         _ => match tree.made(id)? {
             ("_codecs.encode", args, _) => match tree.get(*args.first()?) {

@@ -9,7 +9,7 @@ use super::{FAR, MAX_NODES, MAX_STACK, MAX_TEXT};
 use crate::error::ConvertError;
 use crate::source::store::OpenFile;
 
-/// Calls that merely wrap data.
+/// Functions and classes that merely wrap data. Only these may be called.
 const CALLS: [&str; 22] = [
     "_codecs.encode",
     "builtins.bytearray",
@@ -35,7 +35,7 @@ const CALLS: [&str; 22] = [
     "torch.storage._load_from_bytes",
 ];
 
-/// Reads the pickle that starts at `start` of a file and ends before `end`.
+/// Reads the pickle between the offsets `start` and `end` of a file.
 pub(in crate::source) fn read_pickle(file: &OpenFile, start: u64, end: u64) -> Result<Tree, ConvertError> {
     let mut machine = Machine {
         input: Input::new(file, start, end),
@@ -188,7 +188,7 @@ impl Machine<'_> {
             b'K' => Node::Int(self.input.byte()?.into()),
             b'M' => Node::Int(u16::from_le_bytes(self.input.array()?).into()),
             b'J' => Node::Int(i32::from_le_bytes(self.input.array()?).into()),
-            // The only big-endian number of a pickle.
+            // This is the only big-endian number in a pickle.
             b'G' => {
                 let mut bytes: [u8; 8] = self.input.array()?;
                 bytes.reverse();
@@ -230,7 +230,7 @@ impl Machine<'_> {
             return Ok(Node::Huge);
         }
         let mut bytes = self.input.bytes(n)?;
-        // Zeros above a positive number's sign bit are redundant.
+        // Removes leading zeros that a positive number does not need.
         while let [.., low, 0] = bytes.as_slice()
             && low & 0x80 == 0
         {
@@ -408,7 +408,7 @@ impl Machine<'_> {
                         *slot = Some(state);
                         Ok(())
                     }
-                    // Attributes of a dictionary, such as the versions in a state_dict.
+                    // The state holds attributes of a dictionary, such as the versions in a state_dict.
                     Some(Node::MadeDict(_)) => Ok(()),
                     _ => self.wrong("expected an object to restore"),
                 }
@@ -462,7 +462,8 @@ fn joined(module: &[u8], name: &[u8]) -> String {
     format!("{module}.{name}")
 }
 
-/// Decodes a text of protocol 0: one byte per character, others as `\u0131` or `\U0001f600`. None if an escape is invalid.
+/// Decodes a text of protocol 0: one byte per character, with other characters as `\u0131` or `\U0001f600`. None if an escape is
+/// invalid.
 fn unescaped(line: &[u8]) -> Option<String> {
     let mut text = String::with_capacity(line.len());
     let mut rest = line;
@@ -484,7 +485,7 @@ fn unescaped(line: &[u8]) -> Option<String> {
     Some(text)
 }
 
-/// A text of protocol 0 without its quotes. Escapes are not decoded, because names contain none.
+/// A string of protocol 0 without its quotes. Escapes are not decoded, because names contain none.
 fn unquoted(line: &[u8]) -> Vec<u8> {
     let inner = line.get(1..line.len().saturating_sub(1));
     inner.unwrap_or_default().to_vec()

@@ -46,7 +46,7 @@ fn what_would_be_called_is_named_and_never_called() {
     // A name that is never called is harmless.
     let name = read(b"cos\nsystem\n.").unwrap();
     assert_eq!(name.global(name.root), Some("os.system"));
-    // A harmless call must not hide another one.
+    // A harmless call must not hide a harmful one.
     assert!(refused(b"ccollections\nOrderedDict\n)R)R.").contains("something without a name"));
 }
 

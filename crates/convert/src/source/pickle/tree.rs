@@ -3,7 +3,7 @@
 /// The index of a value.
 pub(in crate::source) type Id = u32;
 
-/// Bytes or text: in memory, or in the file if long.
+/// Bytes or text. Short ones are in memory, long ones in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::source) enum Bytes {
     Here(Box<[u8]>),
@@ -18,10 +18,10 @@ pub(in crate::source) enum Node {
     Bool(bool),
     Int(i64),
     Float(f64),
-    /// An integer beyond 64 bits.
+    /// An integer that does not fit in 64 bits.
     Huge,
     Bytes(Bytes),
-    /// UTF-8, or in any encoding if from Python 2.
+    /// Text in UTF-8, or in any encoding if written by Python 2.
     Text(Bytes),
     List(Vec<Id>),
     Tuple(Box<[Id]>),
@@ -29,7 +29,7 @@ pub(in crate::source) enum Node {
     Dict(Vec<(Id, Id)>),
     /// `module.name`.
     Global(Box<str>),
-    /// The result of a call: the called name, its arguments and the state set afterwards.
+    /// The result of a call: the name of the function, its arguments, and the state set afterwards.
     Made {
         callable: Id,
         args: Id,
@@ -46,7 +46,7 @@ pub(in crate::source) enum Node {
 pub(in crate::source) struct Tree {
     pub(in crate::source) nodes: Vec<Node>,
     pub(in crate::source) root: Id,
-    /// End of the pickle in the file.
+    /// Offset of the end of the pickle in the file.
     pub(in crate::source) end: u64,
 }
 
@@ -60,7 +60,7 @@ impl Tree {
     /// A short text.
     pub(in crate::source) fn text(&self, id: Id) -> Option<&str> {
         let id = match self.made(id) {
-            // Bytes as Python 3 writes them for Python 2.
+            // Python 3 writes bytes this way for Python 2.
             Some(("_codecs.encode", [text, ..], _)) => *text,
             Some(("__builtin__.bytes" | "builtins.bytes", [], _)) => return Some(""),
             _ => id,
@@ -95,7 +95,7 @@ impl Tree {
         }
     }
 
-    /// The entries of a dictionary, including ordered ones.
+    /// The entries of a plain or ordered dictionary.
     pub(in crate::source) fn entries(&self, id: Id) -> Option<&[(Id, Id)]> {
         match self.get(id) {
             Node::Dict(entries) | Node::MadeDict(entries) => Some(entries),
@@ -117,16 +117,16 @@ impl Tree {
         }
     }
 
-    /// A tuple or list of sizes.
+    /// The values of a tuple or list of sizes.
     pub(in crate::source) fn sizes(&self, id: Id) -> Option<Vec<u64>> {
-        // A torch.Size is a call with a tuple.
+        // A torch.Size is stored as a call with a tuple.
         let id = match self.made(id) {
             Some(("torch.Size", [inner], _)) => *inner,
             _ => id,
         };
         let size = |id: &Id| self.int(*id).and_then(|n| u64::try_from(n).ok());
         let items = self.items(id)?;
-        // No array has more dimensions.
+        // Arrays have at most 64 dimensions.
         (items.len() <= 64).then(|| items.iter().map(size).collect())?
     }
 

@@ -1,5 +1,5 @@
-//! Converts Python lists of numbers or texts in a `torch.save` file to arrays with one item per element. Labels are often stored
-//! this way.
+//! Converts Python lists of numbers or texts in a `torch.save` file to arrays with one item per list element. Labels are often
+//! stored this way.
 
 use packds_system::to_u64;
 use std::path::Path;
@@ -14,10 +14,10 @@ use super::super::spool::{Spool, SpoolFolder};
 use super::super::store::OpenFile;
 use crate::error::ConvertError;
 
-/// Maximum size of texts, in bytes. Each is padded to the longest.
+/// Maximum total size of the texts of a list, in bytes. Each text is padded to the length of the longest.
 const MAX_TEXT_BYTES: usize = 1 << 30;
 
-/// A list as an array: its concatenated elements.
+/// A list converted to an array: its concatenated elements.
 pub(super) struct Listed {
     elements: Elements,
     n: usize,
@@ -90,7 +90,7 @@ fn integers(tree: &Tree, items: &[Id]) -> Option<Vec<u8>> {
 fn floats(tree: &Tree, items: &[Id]) -> Option<Vec<u8>> {
     let bytes = items.iter().map(|id| match tree.get(*id) {
         Node::Float(number) => Some(number.to_le_bytes()),
-        // Next to floats, an integer was meant as a float.
+        // In a list of floats, an integer is meant as a float.
         Node::Int(number) => i32::try_from(*number).ok().map(|n| f64::from(n).to_le_bytes()),
         _ => None,
     });

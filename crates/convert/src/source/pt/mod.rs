@@ -1,7 +1,7 @@
-//! PyTorch's `.pt`: tensors written by `torch.save`, alone, in a dictionary, tuple or dataset, or
-//! one list item for each sample. Read in place.
+//! PyTorch's `.pt`: tensors written by `torch.save`, alone or in a dictionary, tuple or dataset, or a list with one item per
+//! sample. Read in place.
 //!
-//! Its pickle is only parsed as data; nothing in it is ever called.
+//! The pickle in the file is only parsed as data; no code in it is ever run.
 
 mod lists;
 mod samples;
@@ -22,7 +22,7 @@ use super::whole::FileValue;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 
-/// One part per split, by the names of files or of the tensors in them.
+/// One part per split in the names of the files, or in the names of their tensors.
 pub(crate) fn parts(shards: Shards, options: &ListOptions) -> Result<Vec<Shards>, ConvertError> {
     ArraySet::parts_by_names(shards, |file| {
         let samples = samples::names(&storages::open(file)?.0);
@@ -44,7 +44,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     ArraySet::join(part, options, |file| read_file(file, &options.spool_folder(), PerFile::Many))
 }
 
-/// The values of a file with one sample.
+/// The values of a file that holds one sample.
 pub(crate) fn read_whole(path: &Path, options: &ListOptions) -> Result<Vec<FileValue>, ConvertError> {
     let file = Arc::new(OpenFile::open(path).map_err(ConvertError::io(path))?);
     read_file(&file, &options.spool_folder(), PerFile::One)?.into_values(&file)

@@ -24,14 +24,14 @@ use crate::opt::LEAVE_OUT;
 /// Maximum number of fields of a sample.
 const MAX_FIELDS: usize = 256;
 
-/// A list of samples, and its split if the file has one list for each.
+/// A list of samples, and its split if the file has one list per split.
 pub(super) struct SampleList<'a> {
     pub(super) split: Option<&'a str>,
     samples: &'a [Id],
 }
 
-/// The lists of samples in a file: the saved object itself, or the values of a dictionary of splits. Empty if it holds tensors of all
-/// samples.
+/// The lists of samples in a file: the saved object itself, or the values of a dictionary of splits. Empty if the file holds
+/// tensors of all samples instead.
 pub(super) fn lists(tree: &Tree) -> Vec<SampleList<'_>> {
     let list = |id: Id| match tree.get(inner(tree, id)) {
         Node::List(samples) if samples.iter().all(|sample| is_sample(tree, *sample)) => {
@@ -77,12 +77,12 @@ fn fields(tree: &Tree, sample: Id) -> Vec<(String, Id)> {
     values.map(|(place, value)| (place_name(place), *value)).collect()
 }
 
-/// Whether this is the split of a part. The part's split is in lower case.
+/// Whether `split` belongs to the part with the split `wanted`, which is in lower case.
 fn is_wanted(split: Option<&str>, wanted: Option<&str>) -> bool {
     matches!((split, wanted), (Some(split), Some(wanted)) if split.eq_ignore_ascii_case(wanted))
 }
 
-/// Finds the samples of a part whose files hold lists of them.
+/// Finds the samples of a part whose files contain lists of samples.
 pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
     let mut columns = Columns::default();
     let mut files = Vec::new();
@@ -125,11 +125,11 @@ struct Columns {
     /// All fields of the first sample.
     names: Vec<String>,
     fields: Vec<Gathered>,
-    /// The names of fields that cannot be kept.
+    /// The names of fields that cannot be kept, each with its warning.
     skipped: Vec<(String, Warning)>,
     n: usize,
     classes: Vec<String>,
-    /// What the files hold besides samples.
+    /// What the files contain besides samples.
     others: Tally,
 }
 
@@ -216,7 +216,7 @@ struct Reader<'a> {
     tree: &'a Tree,
     storages: &'a Storages,
     file: &'a OpenFile,
-    /// Its index among the files of the part.
+    /// The file's index in the part.
     number: u32,
 }
 
@@ -260,7 +260,7 @@ impl<'a> Reader<'a> {
         Some(serde_json::Value::from(items?).to_string())
     }
 
-    /// A tensor of one number as the number, and any other as its bytes in the file.
+    /// A tensor with one number as that number. Any other tensor as its bytes in the file.
     fn tensor(&self, place: &str, tensor: &Tensor) -> Result<Value<'a>, ConvertError> {
         let bytes = tensor.checked_bytes((&self.file.path, place))?;
         if !tensor.array.is_one_number() {
@@ -277,7 +277,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Refuses the batches of a loader: their first image would be mistaken for a sample.
+/// Refuses lists of batches, as a data loader gives them: the first batch would be mistaken for a sample.
 fn refuse_batches(reader: &Reader<'_>, values: &[(String, Id)]) -> Result<(), ConvertError> {
     let shape_of = |is_role: fn(&str) -> bool| -> Result<Option<Vec<u64>>, ConvertError> {
         let Some((name, id)) = values.iter().find(|(name, _)| is_role(name)) else {
@@ -289,7 +289,7 @@ fn refuse_batches(reader: &Reader<'_>, values: &[(String, Id)]) -> Result<(), Co
     let (Some(images), Some(labels)) = (shape_of(is_image_name)?, shape_of(is_label_name)?) else {
         return Ok(());
     };
-    // Three labels beside three dimensions may belong to one image of three channels.
+    // Three or four labels and a three-dimensional image may be one sample: the first dimension may be the channels.
     let is_batch = match (images.as_slice(), labels.as_slice()) {
         ([n, _, _], [labels]) => *n > 4 && labels == n,
         ([n, _, ..], [labels]) => *n > 1 && labels == n,
@@ -306,7 +306,7 @@ fn refuse_batches(reader: &Reader<'_>, values: &[(String, Id)]) -> Result<(), Co
     Err(ConvertError::unsupported(&reader.file.path, "", reason, hint))
 }
 
-/// The names of the fields in each list, after its split. They decide which splits a file has.
+/// The names of the fields in each list, prefixed with its split. They decide which splits a file has.
 pub(super) fn names(tree: &Tree) -> Vec<String> {
     let names = lists(tree).into_iter().flat_map(|list| {
         let first = list.samples.first().map(|sample| fields(tree, *sample)).unwrap_or_default();

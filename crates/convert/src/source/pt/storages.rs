@@ -1,4 +1,4 @@
-//! Locates the bytes of tensors: members of a zip file or, in the old format, a sequence after the pickles.
+//! Locates the bytes of tensors: in members of a zip file or, in the old format, one after the other behind the pickles.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,14 @@ use super::super::store::OpenFile;
 use super::super::zip_dir::{Method, ZipEntry, zip_entries};
 use crate::error::ConvertError;
 
-/// The magic number that starts the old format, pickled.
+/// The pickled magic number at the start of the old format.
 const OLD_MAGIC: &[u8] = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
 
-/// The start of each storage by key, and the bytes available from there. In the old format, those are all remaining bytes.
+/// The start of each storage by key, and the number of bytes available from there. In the old format, that is the rest of the
+/// file.
 pub(super) type Storages = BTreeMap<String, (u64, u64)>;
 
-/// The pickle of a file and the location of its storages.
+/// Reads the pickle of a file and locates its storages.
 pub(super) fn open(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
     let head = file.part("", 0, file.bytes.min(16))?;
     if head.starts_with(b"PK\x03\x04") {
@@ -74,8 +75,8 @@ fn open_zip(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
     Ok((tree, places))
 }
 
-/// Reads five pickles: magic number, version, machine, saved object, storage keys. The storages follow, each after its element
-/// count.
+/// Reads the five pickles of the old format: magic number, version, machine, saved object, storage keys. They are followed by the
+/// storages, each preceded by its number of elements.
 fn open_old(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
     let next = |start: u64| read_pickle(file, start, file.bytes);
     let version = next(next(0)?.end)?;

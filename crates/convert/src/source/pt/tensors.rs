@@ -1,4 +1,4 @@
-//! Finds the tensors in a pickle's values, with their names and locations.
+//! Finds the tensors in the values of a pickle, with their names and locations.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,25 +19,25 @@ use crate::dtypes::of_torch_storage;
 use crate::error::{ConvertError, quoted};
 use crate::metadata::METADATA_KEY;
 
-/// Names for the tensors of a tuple.
+/// Names for the first tensors of a tuple.
 const PLACES: [&str; 2] = ["image", "label"];
 
 /// What to do about tensors that do not contain all samples.
 const HINT: &str = "save one tensor of all images (torch.stack), or a dictionary of tensors";
 
-/// The key of the ids of class names, as in torchvision's datasets.
+/// The key for the class ids by class name, as in torchvision's datasets.
 const CLASS_IDS: &str = "class_to_idx";
 
-/// Maximum number of tensors of a tuple.
+/// Maximum number of tensors in a tuple.
 const MAX_PLACES: usize = 64;
 
-/// Maximum nesting of dictionaries, and maximum number of entries in total.
+/// Maximum nesting of dictionaries, and maximum total number of entries.
 const MAX_DEPTH: usize = 16;
 const MAX_ENTRIES: usize = 1 << 16;
 
 /// The storage of a tensor.
 pub(super) struct Storage<'a> {
-    /// None for untyped bytes.
+    /// None for untyped storages.
     pub(super) dtype: Option<DType>,
     pub(super) key: &'a str,
 }
@@ -87,17 +87,17 @@ pub(super) fn collect(
     }
 }
 
-/// Refuses a list of the images themselves: its first image would be mistaken for all images.
+/// Refuses a list that contains the images themselves: its first image would be mistaken for all images.
 fn refuse_samples(arrays: &[StoredArray], path: &Path) -> Result<(), ConvertError> {
     let [first, others @ ..] = arrays else {
         return Ok(());
     };
-    // Images of several sizes have three dimensions; labels have one.
+    // Images of different sizes have three dimensions each; labels have one.
     let are_planes = |other: &StoredArray| first.item.len() == 2 && other.item.len() == 2;
     let has_same_shape = |other: &StoredArray| other.rows() == first.rows() && other.item == first.item;
     let is_like_first =
         |other: &StoredArray| other.elements == first.elements && (has_same_shape(other) || are_planes(other));
-    // Images and masks may have the same shape; images, labels and a third tensor do not.
+    // Images and masks may have the same shape. Images, labels and a third tensor do not all have the same shape.
     if others.len() < PLACES.len() || !others.iter().all(is_like_first) {
         return Ok(());
     }
@@ -113,7 +113,7 @@ fn refuse_samples(arrays: &[StoredArray], path: &Path) -> Result<(), ConvertErro
     Err(ConvertError::unsupported(path, "", reason, hint))
 }
 
-/// The class names in a dictionary: a list of them, or the id of each.
+/// The class names in a dictionary: a list of names, or the id of each name.
 pub(super) fn class_names(tree: &Tree, key: &str, value: Id) -> Option<Vec<String>> {
     if CLASS_LIST_NAMES.contains(&key) {
         let text = |id: &Id| tree.text(*id).map(str::to_owned);
@@ -129,7 +129,7 @@ pub(super) fn class_names(tree: &Tree, key: &str, value: Id) -> Option<Vec<Strin
     is_complete.then(|| names.into_iter().map(|(_, name)| name).collect())
 }
 
-/// Adds class names, which must be the same wherever files have them. Errors name the file and the place.
+/// Adds class names. All files with class names must have the same ones. Errors name the file and the place.
 pub(super) fn add_classes(
     known: &mut Vec<String>,
     found: Vec<String>,
@@ -149,10 +149,10 @@ struct Taker<'a> {
     tree: &'a Tree,
     storages: &'a Storages,
     file: &'a Arc<OpenFile>,
-    /// The folder for lists.
+    /// The folder in which lists are unpacked.
     spool: &'a SpoolFolder,
     set: &'a mut ArraySet,
-    /// Number of dictionary entries examined.
+    /// Number of dictionary entries examined so far.
     entries: usize,
 }
 
@@ -173,9 +173,9 @@ impl Taker<'_> {
         }
     }
 
-    /// Collects a dictionary. Its names are prefixed with `prefix`, which ends in a dot.
+    /// Collects the tensors of a dictionary. Their names are prefixed with `prefix`, which ends in a dot.
     fn entries(&mut self, prefix: &str, entries: &[(Id, Id)], depth: usize) -> Result<(), ConvertError> {
-        // Several dictionaries may contain the same one, and one may contain itself.
+        // The limit is needed because several dictionaries may contain the same one, and a dictionary may contain itself.
         self.entries = self.entries.saturating_add(entries.len());
         if depth > MAX_DEPTH || self.entries > MAX_ENTRIES {
             let reason =
@@ -217,7 +217,7 @@ impl Taker<'_> {
         Ok(())
     }
 
-    /// Adds a list of numbers or texts as an array. False if the value is not one.
+    /// Adds a list of numbers or texts as an array. False if the value is not such a list.
     fn take_list(&mut self, name: &str, id: Id) -> Result<bool, ConvertError> {
         if is_image_name(name) && !matches!(numpy_array(self.tree, id), Ok(None)) {
             let (reason, hint) = ("expected a tensor, found a NumPy array", "save tensors: torch.from_numpy(array)");
@@ -225,7 +225,7 @@ impl Taker<'_> {
         }
         let items = match self.tree.items(id) {
             Some(items) => items,
-            // The label of a file with one sample.
+            // The value is the label of a file with one sample.
             None if self.set.per_file == PerFile::One => std::slice::from_ref(&id),
             None => return Ok(false),
         };
@@ -241,7 +241,7 @@ impl Taker<'_> {
         Ok(true)
     }
 
-    /// Adds a tensor. False if the value is not one.
+    /// Adds a tensor. False if the value is not a tensor.
     fn take(&mut self, name: &str, id: Id) -> Result<bool, ConvertError> {
         let Some(found) = tensor(self.tree, self.storages, (&self.file.path, name), id)? else {
             return Ok(false);
@@ -259,7 +259,7 @@ impl Taker<'_> {
     }
 }
 
-/// The name of a tensor at this place of a tuple.
+/// The name of the tensor at this position in a tuple.
 pub(super) fn place_name(place: usize) -> String {
     PLACES.get(place).map_or_else(|| format!("field_{place}"), |name| (*name).to_owned())
 }
@@ -281,16 +281,17 @@ pub(super) fn is_tensor(tree: &Tree, id: Id) -> bool {
 /// A tensor whose rows are in C order.
 pub(super) struct Tensor {
     pub(super) array: ArrayType,
-    /// Where the tensor starts in the file.
+    /// Offset of the tensor in the file.
     pub(super) offset: u64,
-    /// The bytes of its storage from there.
+    /// Number of bytes in its storage from there on.
     room: u64,
-    /// Distance between rows, in bytes; none if there is only one row.
+    /// Distance between the starts of rows, in bytes. None if there is only one row.
     stride: Option<u64>,
 }
 
 impl Tensor {
-    /// Its bytes, if they are contiguous and within the storage. Errors name the file and the place.
+    /// The size of the tensor in bytes. Fails unless its bytes are contiguous and within the storage. Errors name the file and
+    /// the place.
     pub(super) fn checked_bytes(&self, (path, place): (&Path, &str)) -> Result<u64, ConvertError> {
         let bytes = self.array.bytes().filter(|bytes| *bytes <= self.room);
         let bytes = bytes.ok_or_else(|| {
@@ -312,7 +313,7 @@ impl Tensor {
 /// What to do about tensors in another order.
 const CONTIGUOUS: &str = "save tensor.contiguous()";
 
-/// The tensor that a value is; none if it is something else. Errors name the file and the place.
+/// Parses a value as a tensor. None if it is something else. Errors name the file and the place.
 pub(super) fn tensor(
     tree: &Tree,
     storages: &Storages,
@@ -330,7 +331,7 @@ pub(super) fn tensor(
     let Some((&[place, offset, size, stride], rest)) = args.split_first_chunk() else {
         return Err(malformed("a tensor's storage, offset, size and stride"));
     };
-    // After whether it needs a gradient, and its hooks.
+    // These arguments follow `requires_grad` and the hooks.
     let (typed, marks) = match version {
         "_v3" => (rest.get(2), rest.get(3)),
         _ => (None, rest.get(2)),
@@ -367,7 +368,7 @@ pub(super) fn tensor(
     }))
 }
 
-/// Refuses a tensor whose stored numbers are not its values: PyTorch negates or conjugates them when they are used.
+/// Refuses a tensor whose stored numbers differ from its values: PyTorch negates or conjugates them on use.
 fn refuse_marks(tree: &Tree, (path, name): (&Path, &str), marks: Option<Id>) -> Result<(), ConvertError> {
     let is_set = |mark: &str| marks.and_then(|marks| tree.value(marks, mark)).and_then(|is| tree.int(is)) == Some(1);
     for (mark, reason, hint) in [
@@ -385,9 +386,9 @@ fn refuse_marks(tree: &Tree, (path, name): (&Path, &str), marks: Option<Id>) -> 
     Ok(())
 }
 
-/// Elements between row starts, for a tensor with rows in C order. `Some(None)` if there is only one row.
+/// Number of elements between row starts, for a tensor with each row in C order. `Some(None)` if there is only one row.
 ///
-/// None if rows are in another order or overlap.
+/// None if rows are not in C order, or overlap.
 fn row_stride(shape: &[u64], stride: &[u64]) -> Option<Option<u64>> {
     if shape.len() != stride.len() {
         return None;

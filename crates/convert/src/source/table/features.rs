@@ -1,6 +1,6 @@
 //! Reads the metadata of a table's schema: Hugging Face's features, the canonical tensor extension and the pack's own text.
 //!
-//! `kind` decides what the columns become.
+//! `kind` decides how the columns are used.
 
 use arrow_schema::{Field, Schema};
 use serde_json::{Map, Value};
@@ -10,7 +10,7 @@ use crate::source::roles::Keys;
 
 /// The key of Hugging Face's metadata.
 const HUGGING_FACE_KEY: &str = "huggingface";
-/// The keys of an extension type, and the type of fixed-shape tensors.
+/// The metadata keys of extension types, and the name of the type of fixed-shape tensors.
 const EXTENSION_NAME: &str = "ARROW:extension:name";
 const EXTENSION_TEXT: &str = "ARROW:extension:metadata";
 const TENSOR_EXTENSION: &str = "arrow.fixed_shape_tensor";
@@ -24,7 +24,7 @@ pub(super) struct Features {
 }
 
 impl Features {
-    /// The features of a schema. None if missing or unreadable: only the class names depend on them.
+    /// The features of a schema. Empty if they are missing or unreadable.
     pub(super) fn of(schema: &Schema) -> Self {
         let text = schema.metadata().get(HUGGING_FACE_KEY);
         let value = text.and_then(|text| serde_json::from_str::<Value>(text).ok());
@@ -62,7 +62,7 @@ pub(super) fn pack_metadata(schema: &Schema) -> Option<Result<Metadata, String>>
     Some(Metadata::parse(text))
 }
 
-/// The shape in a field's own metadata. `None` if there is none; an error describes why it is invalid.
+/// The shape in a field's own metadata. `None` if it is not there. An error describes why it is invalid.
 pub(super) fn declared_shape(field: &Field) -> Option<Result<Vec<u64>, String>> {
     let metadata = field.metadata();
     if metadata.get(EXTENSION_NAME).map(String::as_str) == Some(TENSOR_EXTENSION) {

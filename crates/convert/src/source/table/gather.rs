@@ -1,4 +1,4 @@
-//! Joins pieces of batches in order. Items go into a spool or are read in place from the files; all else stays in memory.
+//! Joins pieces of batches in order. Items go into a spool or are read in place from the files; everything else stays in memory.
 
 use packds_system::{to_u64, to_usize};
 use std::path::Path;
@@ -25,7 +25,7 @@ pub(in crate::source) const ROWS_A_BYTE: u64 = 16;
 pub(in crate::source) struct Gather {
     root: std::path::PathBuf,
     plan: Arc<TablePlan>,
-    /// Items that are not read in place.
+    /// Items that are not read in place are written here.
     spool: Spool,
     columns: Vec<Gathered>,
     rows: u64,
@@ -46,20 +46,20 @@ enum Gathered {
         nulls: Vec<usize>,
     },
     Texts(TextArena),
-    /// Too many bytes for memory.
+    /// The locations of texts that are too large to keep in memory.
     LongTexts(Vec<Span>),
 }
 
-/// Maximum total size of long texts of a column that are kept in memory, in bytes.
+/// Maximum total size of a column's long texts in memory, in bytes.
 const TEXTS_BYTES: usize = 64 << 20;
 /// Minimum average size of long texts, in bytes. Shorter texts may be class ids or names.
 const LONG_TEXT: usize = 1 << 10;
 
-/// Stands for the spool's file index until it is known.
+/// Placeholder for the spool's file index until that is known.
 const SPOOLED: u32 = u32::MAX;
 
 impl Gather {
-    /// Starts empty. `file_bytes` is the total size of all files.
+    /// Creates an empty gathering. `file_bytes` is the total size of all files.
     pub(in crate::source) fn new(root: &Path, plan: Arc<TablePlan>, spool: Spool, file_bytes: u64) -> Self {
         let gathered = plan.columns.iter().map(|planned| match &planned.kind {
             Kind::Items { .. } | Kind::Array { .. } => {
@@ -80,7 +80,7 @@ impl Gather {
         }
     }
 
-    /// Adds the next piece, from the source's file `file`.
+    /// Adds the next piece, which comes from file number `file`.
     pub(in crate::source) fn push(&mut self, piece: Piece, file: u32) -> Result<(), ConvertError> {
         let before = to_usize(self.rows);
         self.rows = self.rows.saturating_add(to_u64(piece.rows));
@@ -114,14 +114,14 @@ impl Gather {
                 (Gathered::LongTexts(spans), ColumnPiece::Texts(more)) => {
                     push_texts(&mut self.spool, spans, &more)?;
                 }
-                // Both follow the plan, so they always match.
+                // Pieces and columns both follow the plan, so they always match.
                 _ => {}
             }
         }
         Ok(())
     }
 
-    /// Returns the result. `files` are those that items are read from in place.
+    /// Returns the result. Items may be read in place from `files`.
     pub(in crate::source) fn finish(self, format: DataFormat, mut files: Vec<OpenFile>) -> Result<Found, ConvertError> {
         let spool = u32::try_from(files.len()).unwrap_or(SPOOLED);
         files.push(self.spool.finish(&self.root)?);
@@ -207,7 +207,7 @@ impl FoundParts<'_> {
             }
             (Gathered::Numbers { mut bytes, nulls }, Kind::Number(dtype)) => {
                 if planned.part == Use::Part(Part::Label) {
-                    // The value of a null would look like a label. The sample is bad anyway.
+                    // The stored value of a null could look like a label, so it becomes 0. The sample is bad anyway.
                     fill(&mut bytes, *dtype, &nulls, &[0; 8]);
                     self.put_labels(planned, label_values(*dtype, bytes));
                 } else {
@@ -252,7 +252,7 @@ impl FoundParts<'_> {
         self.found.labels = Some(FoundLabels { name: planned.name.clone(), values, classes: self.classes.to_vec() });
     }
 
-    /// Unchanged numbers. Nulls follow the rule of manifests if the type has no NaN.
+    /// Adds unchanged numbers. In types without NaN, nulls are handled as in manifests.
     fn put_numbers(&mut self, planned: &Planned, dtype: DType, mut bytes: Vec<u8>, nulls: &[usize]) {
         if let Some(nan) = Scalar::Double(f64::NAN).to_bytes(dtype) {
             fill(&mut bytes, dtype, nulls, &nan);
@@ -266,7 +266,7 @@ impl FoundParts<'_> {
         self.put(planned, Arc::new(Numbers::new(dtype, bytes)));
     }
 
-    /// Uses the samples' own paths if each has one that stays within a folder.
+    /// Uses the samples' own paths if every sample has one and none of them leads outside the folder.
     fn use_paths(&mut self, paths: &TextArena, rows: usize) {
         if paths.len() == rows && are_paths(paths.iter()) {
             let paths = paths.iter().map(|path| path.as_bytes().to_vec());
@@ -275,7 +275,7 @@ impl FoundParts<'_> {
     }
 }
 
-/// Items that are partly in the spool. The spool's file index is now known.
+/// The store of items that may be in the spool, whose file index is now known.
 fn stored(mut spans: Vec<Span>, files: &SpanFiles, spool: u32, content: Content) -> Arc<dyn Store> {
     let unpacked = spans.iter_mut().filter(|span| span.file == SPOOLED);
     unpacked.for_each(|span| span.file = spool);
@@ -294,7 +294,7 @@ fn fill(bytes: &mut [u8], dtype: DType, rows: &[usize], value: &[u8]) {
     }
 }
 
-/// Numbers or booleans with nulls, of a type without NaN. Follows the rule of manifests.
+/// Numbers or booleans with nulls, of a type without NaN. Nulls are handled as in manifests.
 fn with_nulls(dtype: DType, bytes: &[u8], nulls: &[usize]) -> ColumnValues {
     let mut nulls = nulls.iter().copied().peekable();
     let rows = Scalar::each(dtype, bytes).enumerate().map(|(row, value)| {
@@ -321,7 +321,7 @@ fn with_nulls(dtype: DType, bytes: &[u8], nulls: &[usize]) -> ColumnValues {
     ColumnValues::Text(texts)
 }
 
-/// The labels of a numeric column: class ids if all are whole.
+/// The labels of a numeric column: class ids if all are whole numbers.
 fn label_values(dtype: DType, bytes: Vec<u8>) -> LabelValues {
     match Scalar::each(dtype, &bytes).map(Scalar::class_id).collect() {
         Some(ids) => LabelValues::Ids(ids),

@@ -1,4 +1,4 @@
-//! Decides what the values of a column become, by its type, its metadata and its first values.
+//! Decides how the values of a column are used, based on its type, its metadata and its first values.
 //!
 //! `plan` assigns the roles of columns.
 
@@ -15,16 +15,16 @@ use crate::metadata::Metadata;
 use crate::opt::{IMAGE_KEY, LABEL_KEY, LEAVE_OUT, MASK_KEY};
 use crate::source::store::{ArrayType, Content};
 
-/// What the values of a column become.
+/// How the values of a column are used.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Kind {
     /// Bytes of any length, or files.
     Items {
         content: Content,
-        /// The struct's children with the bytes and the path.
+        /// The indices of the struct's children with the bytes and the path.
         children: Option<(usize, Option<usize>)>,
     },
-    /// Arrays of one type, in nested lists. `stored` has their lengths from the outside in.
+    /// Arrays of one type, in nested lists. `stored` has the lengths of the lists from the outside in.
     Array {
         array: ArrayType,
         stored: Vec<u64>,
@@ -45,19 +45,19 @@ fn other_column() -> String {
     format!("choose another column with {IMAGE_KEY}, {LABEL_KEY} or {MASK_KEY}, or leave this one out with {LEAVE_OUT}")
 }
 
-/// Known facts about a column other than its type.
+/// What is known about a column besides its type.
 pub(super) struct Known<'a> {
     pub(super) field: &'a Field,
     /// The values of the first batch.
     pub(super) first: &'a ArrayRef,
     pub(super) metadata: Option<&'a Metadata>,
-    /// Whether it is the image or mask column, or is declared to contain arrays.
+    /// Whether the column is the image or mask column, or is declared to contain arrays.
     pub(super) is_array: bool,
     pub(super) is_picture: bool,
 }
 
 impl Known<'_> {
-    /// Decides what the values become.
+    /// Decides how the values are used.
     pub(super) fn kind(&self) -> Result<Kind, Refusal> {
         let data_type = plain_type(self.field.data_type());
         if let Some(dtype) = of_arrow_type(data_type) {
@@ -101,7 +101,7 @@ impl Known<'_> {
         }
     }
 
-    /// Arrays if the pack had them and the first value has that size. Otherwise files for image columns, and bytes for others.
+    /// Arrays if the pack had arrays and the first value has their size. Otherwise files for image columns, and bytes for others.
     fn items(&self, first: &ArrayRef, children: Option<(usize, Option<usize>)>) -> Kind {
         let first = super::piece::binary_item(first.as_ref(), 0).unwrap_or_default();
         let is_file = ImageFormat::sniff(first).is_some();
@@ -166,7 +166,7 @@ impl Known<'_> {
         }
     }
 
-    /// The pack's type, if the table has no equivalent.
+    /// The type that the pack had, if the table has no equivalent.
     fn as_in_pack(&self, dtype: DType, shape: &[u64]) -> DType {
         let shape = shape.to_vec();
         let name = self.field.name();
@@ -174,7 +174,7 @@ impl Known<'_> {
     }
 }
 
-/// The type of the values of a dictionary, or the type itself.
+/// The type of a dictionary's values. Other types are returned unchanged.
 pub(super) fn plain_type(data_type: &DataType) -> &DataType {
     match data_type {
         DataType::Dictionary(_, values) => values,

@@ -26,7 +26,7 @@ use crate::error::ConvertError;
 /// Maximum number of threads. More would only wait for the disk, or for the thread that writes the spool.
 pub(super) const MAX_THREADS: usize = 16;
 
-/// Runs a third-party reader. If malicious bytes make it panic, that becomes an error of the file.
+/// Runs a third-party reader. If malicious bytes make it panic, the panic becomes an error about the file.
 pub(super) fn guarded<T>(
     path: &Path,
     place: &str,
@@ -39,7 +39,8 @@ pub(super) fn guarded<T>(
     })
 }
 
-/// Gives the tasks of all files, one for each call. Each file is opened when needed, and `next` gives its next task.
+/// Returns a function that gives the next task of all files on each call. Files are opened when needed, and `next` gives a file's
+/// next task.
 pub(super) fn tasks<T, K>(
     files: &[PathBuf],
     mut open: impl FnMut(u32, &Path) -> Result<T, ConvertError>,

@@ -39,7 +39,7 @@ pub(super) fn shape_of(array: &dyn Array) -> Result<Vec<u64>, String> {
 
 /// An array column split into its list levels, from the outside in, and its numbers.
 pub(super) struct Levels {
-    /// The ends of each level's lists in the next level.
+    /// For each level, the ends of its lists in the next level.
     levels: Vec<Ends>,
     /// The numbers.
     pub(super) leaf: Buffer,
@@ -48,7 +48,7 @@ pub(super) struct Levels {
 
 /// The layout of a level's lists.
 enum Ends {
-    /// All lists have this length. The first ones may not belong to the column.
+    /// All lists have this length. The first lists may not belong to the column.
     Fixed {
         len: usize,
     },
@@ -70,7 +70,7 @@ impl Ends {
     }
 }
 
-/// The range of list `idx` between its ends.
+/// The range of list `idx`, given the ends of all lists.
 fn between<O: OffsetSizeTrait>(ends: &[O], idx: usize) -> Option<(usize, usize)> {
     let at = |idx: usize| ends.get(idx)?.to_usize();
     Some((at(idx)?, at(idx.checked_add(1)?)?))
@@ -126,7 +126,7 @@ impl Levels {
         Ok(shape)
     }
 
-    /// The bytes of row `row`. All its lists must have the lengths `shape`, from the outside in.
+    /// The bytes of row `row`. All its lists must have the lengths in `shape`, from the outside in.
     pub(super) fn row(&self, row: usize, shape: &[u64]) -> Result<&[u8], String> {
         let damaged = || "a list points past the end of the numbers".to_owned();
         let (mut start, mut end) = (row, row.checked_add(1).ok_or_else(damaged)?);
@@ -157,7 +157,7 @@ impl Levels {
     }
 }
 
-/// The bytes of a numeric column and the bytes per number. A boolean takes a byte.
+/// The bytes of a numeric column, and the number of bytes per number. A boolean takes one byte.
 pub(super) fn numbers(array: &dyn Array) -> Result<(Buffer, usize), String> {
     if let DataType::Boolean = array.data_type() {
         let bytes: Vec<u8> = array.as_boolean().values().iter().map(u8::from).collect();

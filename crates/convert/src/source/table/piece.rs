@@ -25,7 +25,7 @@ pub(in crate::source) struct Spot<'a> {
     pub(in crate::source) path: &'a Path,
     /// The index of the batch's first row in the file.
     pub(in crate::source) first_row: u64,
-    /// The file bytes that contain the batch's arrays, if any.
+    /// The bytes of the file that contain the batch's arrays. None if the arrays cannot be read in place.
     pub(in crate::source) in_file: Option<InFile<'a>>,
 }
 
@@ -37,7 +37,7 @@ pub(in crate::source) struct InFile<'a> {
 }
 
 impl InFile<'_> {
-    /// The file offset of `item`, if it is a slice of these bytes, not a copy.
+    /// The file offset of `item`. None if `item` is a copy and not a slice of these bytes.
     fn locate(&self, item: &[u8]) -> Option<u64> {
         let start = item.as_ptr().addr();
         let start = start.checked_sub(self.bytes.as_ptr().addr())?;
@@ -63,7 +63,7 @@ impl Spot<'_> {
 pub(in crate::source) struct Piece {
     pub(super) rows: usize,
     pub(super) columns: Vec<ColumnPiece>,
-    /// Rows without a required value, and which value that is.
+    /// Rows without a required value, each with the name of that value.
     pub(super) faults: Vec<(usize, Arc<str>)>,
 }
 
@@ -71,7 +71,7 @@ pub(in crate::source) struct Piece {
 #[derive(Debug)]
 pub(super) enum ColumnPiece {
     Items(ItemsPiece),
-    /// Concatenated numbers, and which of them are null.
+    /// Concatenated numbers, and the rows that are null.
     Numbers {
         bytes: Vec<u8>,
         nulls: Vec<usize>,
@@ -94,7 +94,7 @@ pub(super) struct ItemsPiece {
 /// An item of a batch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PieceItem {
-    /// Its file offset; none if its bytes are in the piece.
+    /// The item's file offset. None if its bytes are in the piece.
     pub(super) in_file: Option<u64>,
     pub(super) bytes: u64,
 }
@@ -110,7 +110,7 @@ impl ItemsPiece {
 }
 
 impl Piece {
-    /// Splits a batch of the columns that `plan` needs, in its order.
+    /// Splits a batch into the columns that `plan` needs, in the order of the plan.
     pub(in crate::source) fn of(plan: &TablePlan, batch: &RecordBatch, spot: &Spot<'_>) -> Result<Self, ConvertError> {
         let mut columns = Vec::with_capacity(plan.columns.len());
         let mut faults = Vec::new();
@@ -149,7 +149,7 @@ fn column(
             Ok(ColumnPiece::Items(piece))
         }
         Kind::Array { array: array_type, stored } => {
-            // Numbers in a null row may be null too.
+            // The numbers in a null row may be null too.
             let levels = Levels::of(array.as_ref()).map_err(|reason| {
                 let null = (0..array.len()).find(|row| is_null_at(array.as_ref(), *row));
                 null.map_or(failed(reason), |row| spot.malformed(row, name, planned.null_reason()))
@@ -210,7 +210,7 @@ fn texts(planned: &Planned, array: &ArrayRef, spot: &Spot<'_>) -> Result<ColumnP
     Ok(ColumnPiece::Texts(texts))
 }
 
-/// Limits the expanded size of a column of a batch. If many rows share a value, they expand to more bytes than are stored.
+/// Limits the expanded size of a column of a batch. Values that many rows share expand to more bytes than are stored.
 struct Room<'a> {
     column: &'a str,
     most: usize,
@@ -251,7 +251,7 @@ fn items(
         }
     };
     for row in 0..array.len() {
-        // The data of a null is not a value, whatever it looks like.
+        // The bytes stored for a null are not a value, even if they look like one.
         let is_null = is_null_at(array.as_ref(), row);
         let missing = is_null || is_null_at(bytes.as_ref(), row);
         let has_path = paths.is_some_and(|paths| !is_null_at(paths.as_ref(), row));
@@ -265,7 +265,7 @@ fn items(
     }
     if let Some(paths) = paths.filter(|_| planned.part == Use::Part(Part::Image)) {
         let pushed = for_each_text(paths, |path| {
-            // No path is this long, and all of them stay in memory.
+            // All paths stay in memory, so implausibly long ones are dropped.
             let path = path.filter(|path| path.len() <= MAX_NAME);
             piece.paths.push(path.unwrap_or_default());
             Ok(())
@@ -277,7 +277,8 @@ fn items(
 
 /// Maximum size of a path or a class name, in bytes.
 const MAX_NAME: usize = 1 << 12;
-/// Maximum size of a batch's values that rows share, in bytes. A few bytes of a file can expand without limit.
+/// Maximum expanded size of the values that rows of a batch share, in bytes. Otherwise a few bytes of a file could expand without
+/// limit.
 const MAX_SHARED: usize = 1 << 28;
 
 /// Why a row with a path but without bytes is bad.
@@ -293,7 +294,7 @@ pub(super) fn no_bytes(source: &Path, planned: &Planned) -> ConvertError {
 fn plain(array: &ArrayRef) -> Result<ArrayRef, String> {
     match array.data_type() {
         DataType::Dictionary(_, values) => {
-            // Views refer to the shared value without copying it for each row.
+            // With views, rows share a value without copying it.
             let plain = match values.as_ref() {
                 DataType::Utf8 => &DataType::Utf8View,
                 DataType::Binary => &DataType::BinaryView,
@@ -305,7 +306,7 @@ fn plain(array: &ArrayRef) -> Result<ArrayRef, String> {
     }
 }
 
-/// The bytes of row `row`; none if the column is not binary or the row does not exist.
+/// The bytes of row `row`. None if the column is not binary or the row does not exist.
 pub(super) fn binary_item(array: &dyn Array, row: usize) -> Option<&[u8]> {
     if row >= array.len() || is_null_at(array, row) {
         return None;

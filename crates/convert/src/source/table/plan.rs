@@ -1,5 +1,5 @@
-//! Decides which columns of a table are needed, their roles, and what their values become. Decided once, from the first file's
-//! schema and first rows. All other files must have the same columns.
+//! Decides which columns of a table are needed, their roles, and how their values are used. The plan is made once, from the
+//! schema and first rows of the first file. All other files must have the same columns.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use crate::source::roles::{Items, Keys, Part, Roles, find_field, find_image_fiel
 use crate::source::store::Content;
 use crate::source::warning::{Warning, readable};
 
-/// The column of paths in an exported pack without image files.
+/// The column of paths in an export of a pack without image files.
 const PATH_COLUMN: &str = "path";
 
 /// What to do about files with different columns.
@@ -36,7 +36,7 @@ pub(in crate::source) struct Columns {
 }
 
 impl Columns {
-    /// The columns of the file at `path` without those that `options` exclude.
+    /// The columns of the file at `path`, except those that `options` exclude.
     pub(in crate::source) fn of(path: &Path, schema: &Schema, options: &ListOptions) -> Result<Self, ConvertError> {
         let names = schema.fields().iter().map(|field| field.name().clone());
         let names: Vec<String> = names.collect();
@@ -67,7 +67,7 @@ pub(super) enum Use {
 /// A column to read.
 #[derive(Debug, Clone)]
 pub(super) struct Planned {
-    /// Its index among the columns to read.
+    /// The column's index among the columns to read.
     pub(super) index: usize,
     pub(super) name: String,
     pub(super) part: Use,
@@ -125,7 +125,7 @@ impl TablePlan {
             };
             let kind = match known.kind() {
                 Ok(kind) => kind,
-                // The field was not requested.
+                // The column is not needed, so it is left out with a warning.
                 Err((reason, _)) if !roles.is_needed(part) => {
                     warnings.push(Warning::LeftOut {
                         field: name.clone(),
@@ -152,7 +152,7 @@ impl TablePlan {
         Ok(Self { columns, metadata, classes, warnings, types })
     }
 
-    /// The columns whose items are plain bytes in an array. For structs, also the child that contains them.
+    /// The columns whose items are plain bytes in an array. For a struct, also the index of the child that contains the bytes.
     pub(in crate::source) fn in_place(&self) -> Vec<(usize, Option<usize>)> {
         let columns = self.columns.iter();
         let places = columns.filter_map(|planned| match &planned.kind {

@@ -1,4 +1,4 @@
-//! Exports packs to Parquet and Arrow and reads them back, also after damage.
+//! Exports packs to Parquet and Arrow and reads them back. Also reads damaged files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -110,7 +110,7 @@ fn the_bytes_do_not_depend_on_the_number_of_threads() {
     }
 }
 
-/// Lists and reads everything. Must return a result whatever happens.
+/// Lists and reads everything. Must return a result whatever the file contains.
 fn read_all(path: &Path) -> Result<(), String> {
     let listing = list(path, &ListOptions::default()).map_err(|e| e.to_string())?;
     for idx in 0..listing.len() {

@@ -1,4 +1,5 @@
-//! Values of a column as text: strings unchanged, dates and decimals as Arrow prints them, lists and structs as JSON.
+//! Converts the values of a column to text: strings unchanged, dates and decimals as Arrow prints them, lists and structs as
+//! JSON.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use super::kind::is_null_at;
 /// Maximum nesting of lists and structs converted to JSON.
 const MAX_LEVELS: usize = 32;
 
-/// Whether values of a type have a usual text form.
+/// Whether values of a type have a common text form.
 pub(super) fn is_scalar(data_type: &DataType) -> bool {
     is_string(data_type) || data_type.is_temporal() || data_type.is_decimal() || matches!(data_type, DataType::Null)
 }
@@ -69,7 +70,7 @@ pub(super) fn for_each_text(
     }
 }
 
-/// Times of a named zone in UTC, as they are stored. Arrow cannot look up zones by name.
+/// Changes the zone of times to UTC, in which they are stored. Arrow cannot look up named zones.
 fn in_utc(array: &ArrayRef) -> Result<ArrayRef, String> {
     match array.data_type() {
         DataType::Timestamp(unit, Some(_)) => {
@@ -114,7 +115,7 @@ fn all_json(values: &dyn Array) -> Result<Value, String> {
     values.collect::<Result<Vec<_>, _>>().map(Value::Array)
 }
 
-/// Numbers as Arrow prints them, which JSON can parse. A number that JSON cannot represent (NaN) is null.
+/// A number as Arrow prints it, which JSON can parse. Numbers that JSON cannot represent, such as NaN, become null.
 fn leaf_json(array: &dyn Array, row: usize) -> Result<Value, String> {
     let options = FormatOptions::default();
     let value = in_utc(&array.slice(row, 1))?;

@@ -1,4 +1,4 @@
-//! Archives made to do harm, and archives that are damaged. `tests/formats/archive.rs` has those of real programs.
+//! Malicious and damaged archives. `tests/formats/archive.rs` tests archives written by real programs.
 
 use std::fs;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
     out
 }
 
-/// A tar file of files, and of links: a name that starts with `-> ` or `=> ` is a symbolic or hard link to its data.
+/// A tar file of files and links. A name that starts with `-> ` or `=> ` is a symbolic or hard link, and its data are the target.
 fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
     let mut out = tar::Builder::new(Vec::new());
     for (name, data) in members {
@@ -39,7 +39,7 @@ fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
         let (kind, name, size) =
             link.map_or((tar::EntryType::Regular, *name, data.len()), |(kind, name)| (kind, name, 0));
         header.set_entry_type(kind);
-        // The crate refuses names that lead out.
+        // Written directly, because the crate refuses names that lead outside the archive.
         header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
         if link.is_some() {
             header.as_old_mut().linkname[..data.len()].copy_from_slice(data);
@@ -57,7 +57,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     out.finish().unwrap()
 }
 
-/// A folder with one archive in it, and one for what is unpacked.
+/// A folder with an archive and a folder to unpack it into.
 struct Place {
     folder: TempDir,
     path: PathBuf,
@@ -77,7 +77,7 @@ impl Place {
         list(&self.path, &self.options)
     }
 
-    /// The error, with the archive's name in place of its path. Nothing that was unpacked is left.
+    /// The error with the archive's folder removed from its path. Also checks that no unpacked files remain.
     fn refused(&self) -> String {
         let error = self.list().unwrap_err().to_string();
         assert_eq!(self.n_left(), 0, "{error}");
@@ -163,7 +163,7 @@ fn links_are_followed_in_the_archive_and_left_out_if_they_lead_elsewhere() {
 #[test]
 fn an_archive_that_needs_more_than_the_free_space_is_refused() {
     let mut members = zip(&[("cat/1.bmp", IMAGE)]);
-    // The unpacked size in the directory, whose entry starts with `PK\1\2`.
+    // Changes the unpacked size in the directory, whose entry starts with `PK\1\2`.
     let entry = members.windows(4).position(|four| four == b"PK\x01\x02").unwrap();
     members[entry + 24..entry + 28].fill(0xfe);
     members[entry + 20..entry + 24].copy_from_slice(&58_u32.to_le_bytes());
@@ -174,7 +174,7 @@ fn an_archive_that_needs_more_than_the_free_space_is_refused() {
     let declared = unzip(&place.path, &mut unpacker).unwrap_err().to_string();
     assert!(declared.contains("unpacking it needs 4278124286 bytes, and "), "{declared}");
     assert!(declared.contains("has 10000 bytes of free space"), "{declared}");
-    // A false size does not help: bytes are counted as they are unpacked.
+    // A false size does not help an attacker: bytes are counted as they are unpacked.
     let bomb = Place::of("bomb.gz", &gzip(&[0; 100_000]));
     let mut unpacker = Unpacker::create(&bomb.path, &spool).unwrap();
     unpacker.free = 50_000;

@@ -1,4 +1,4 @@
-//! Datasets as download tools and COCO leave them.
+//! Datasets in the layouts of download tools and COCO.
 
 use super::*;
 use crate::data_format::DataFormat;
@@ -48,7 +48,7 @@ fn values_in_json_files_beside_the_images_are_fields() {
     assert_eq!((listing.ignored(), classes(&listing)), (0, vec!["a", "b"]));
     let said = listing.warnings()[0].to_string();
     assert!(said.ends_with("are packed as fields: 'width', 'caption', 'tags', 'label'"), "{said}");
-    // Captions in text files count more. Labels in objects are told if there are no others.
+    // Captions in text files take precedence. Labels in JSON objects are reported if there are no others.
     let flat = Tree::new(&["1.jpg", "2.jpg"]);
     for n in ["1", "2"] {
         flat.write(&format!("{n}.txt"), b"a cat");
@@ -72,7 +72,7 @@ fn other_json_files_beside_the_images_are_counted_and_named() {
         assert_eq!(listing.warnings(), [Warning::JsonUnread { count: 2, first: b"1.json".to_vec() }], "{text}");
         assert_eq!((listing.columns().len(), listing.ignored()), (0, 2));
     }
-    // Objects with thousands of keys are something else.
+    // A JSON object with hundreds of keys does not describe an image.
     let many: Vec<String> = (0..300).map(|n| format!("\"{n}\": 1")).collect();
     let tree = Tree::new(&["1.jpg"]);
     tree.write("1.json", format!("{{{}}}", many.join(", ")).as_bytes());

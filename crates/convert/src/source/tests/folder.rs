@@ -24,8 +24,8 @@ fn classes_are_the_sorted_subfolders() {
     assert!(listing.has_labels() && !listing.has_label_lists() && !listing.has_masks());
 }
 
-/// The order of Python's `sorted(os.walk(..))` with sorted file names. Folders are sorted by full path, so `a-b` (0x2d) precedes
-/// `a/b` (0x2f), but classes by name alone.
+/// The order is that of Python's `sorted(os.walk(..))` with sorted file names. Folders are sorted by full path, so `a-b` (0x2d)
+/// precedes `a/b` (0x2f), but classes are sorted by name alone.
 #[test]
 fn nested_files_come_in_torchvision_order() {
     let tree = Tree::new(&[
@@ -150,7 +150,7 @@ fn images_beside_their_archive_are_read_as_a_folder() {
     let listing = tree.list().unwrap();
     assert_eq!((listing.kind(), listing.len()), (SourceKind::FlatFolder, 2));
     assert!(listing.warnings().contains(&Warning::ManifestUnread { file: b"flowers.tgz".to_vec() }));
-    // The archive of the folder itself has nothing else.
+    // An archive named like the folder contains nothing new, so the warning names the other file.
     let tree = Tree::new(&["jpg/1.jpg", "jpg/2.jpg", "jpg.zip", "list_attr.txt"]);
     assert!(tree.list().unwrap().warnings().contains(&Warning::ManifestUnread { file: b"list_attr.txt".to_vec() }));
 }
@@ -176,7 +176,7 @@ fn numbers_in_the_names_of_images_are_told() {
 fn a_split_without_classes_beside_nested_classes_is_no_class() {
     let error = Tree::new(&["data_256/a/airfield/1.jpg", "data_256/b/bar/2.jpg", "val_256/3.jpg"]).list().unwrap_err();
     assert!(matches!(&error, ConvertError::OnlySplits { splits, .. } if splits == &["val_256"]), "{error}");
-    // A split has images.
+    // A folder without images is not a split.
     assert!(Tree::new(&["Img/img/WOMEN/id1/1.jpg", "Img/img/MEN/id2/2.jpg", "Eval/list.lst"]).list().is_ok());
 }
 
@@ -288,7 +288,7 @@ fn missing_source_and_other_files_are_told_apart() {
 #[test]
 fn unreadable_folder_is_an_error() {
     let tree = Tree::new(&["a/1.jpg"]);
-    // The superuser can read every folder, so use a file instead of a folder: that always fails.
+    // The superuser can read every folder, so the test uses a file instead of a folder: that always fails.
     let error = crate::source::directory::Directory::scan(tree.root(), b"a/1.jpg", SampleFiles::Images).err().unwrap();
     match &error {
         ConvertError::UnreadableDirectory { path, source } => {
@@ -464,7 +464,7 @@ fn a_file_of_another_format_beside_class_folders_is_named_and_not_read() {
     }
     let tree = Tree::new(&["train/cat/1.jpg", "test/cat/1.jpg", "model.h5"]);
     assert_eq!(tree.list_split("test").unwrap().len(), 1);
-    // Pictures in a folder beside a dataset do not make it an image folder.
+    // Pictures in a folder next to a dataset do not make it an image folder.
     let tree = Tree::new(&["preview/1.jpg", "train.h5"]);
     assert!(tree.list().unwrap_err().to_string().contains("train.h5"));
 }
@@ -490,7 +490,7 @@ fn texts_beside_images_are_captions_unless_they_hold_boxes() {
     assert!(list(tree.root(), &ListOptions { from, ..ListOptions::default() }).unwrap().columns().is_empty());
     tree.write("2.txt", b"\xff");
     assert!(tree.list().unwrap_err().to_string().ends_with("2.txt: this caption is not UTF-8"));
-    // A huge text is none, and then too few are left.
+    // A huge text is not a caption, and then too few captions are left.
     tree.write("2.txt", &vec![b'x'; 1 << 17]);
     assert!(tree.list().unwrap().columns().is_empty());
     let boxes = Tree::new(&["a/1.jpg", "a/2.jpg", "b/3.jpg"]);
@@ -512,7 +512,7 @@ fn folders_that_differ_in_the_split_alone_are_splits() {
         let listing = tree.list_split(other).unwrap();
         assert_eq!((classes(&listing), labels(&listing)), (vec!["cat", "dog"], vec![Some(0), Some(1)]));
     }
-    // Classes may have such words in their names.
+    // Class names may contain such words.
     assert_eq!(
         classes(&Tree::new(&["train_car/1.jpg", "test_tube/1.jpg"]).list().unwrap()),
         ["test_tube", "train_car"]

@@ -1,11 +1,11 @@
-//! Hints for sources that are valid but not as expected.
+//! Hints for sources that are valid but do not have the expected layout.
 
 use super::super::list;
 use super::*;
 use crate::data_format::DataFormat;
 use crate::source::SourceKind;
 
-/// The error and the hint of listing a source.
+/// The error and the hint from listing a source.
 fn said(path: &Path, from: Option<DataFormat>) -> (String, String) {
     let options = ListOptions { from, ..ListOptions::default() };
     let error = list(path, &options).unwrap_err();

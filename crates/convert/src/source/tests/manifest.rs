@@ -1,4 +1,4 @@
-//! Manifests.
+//! Reads manifests.
 
 use std::path::PathBuf;
 
@@ -239,7 +239,7 @@ fn absolute_paths_may_lead_anywhere_where_no_root_is_given() {
     let (files, _) = tree("other/m/c.png", "");
     let at = |name: &str| files.path(name).display().to_string();
     let (lists, path) = tree("m.csv", "");
-    // The root is the folder that contains all of them.
+    // The root is the folder that contains all of the files.
     let text = format!("path,mask\n{},{}\n", at("a.jpg"), at("sub/../m/a.png"));
     lists.write("m.csv", text.as_bytes());
     let listing = list(&path, &ListOptions::default()).unwrap();
@@ -276,7 +276,7 @@ fn first_missing_file_is_named_with_its_line() {
         }
         assert!(listing.fault(0).is_none() && listing.fault(2).is_some());
     }
-    // A folder is not a file. If both an image and a mask are missing, the earlier line counts.
+    // A folder is not accepted as a file. Of several missing files, the one in the earlier line is reported.
     let none = "mask `m/none.png`: no such file, named in line 2 of ";
     assert_no_file("path,mask\na.jpg,m/none.png\nsub,m/a.png\n", 0, none);
     let folder = "not a regular file, named in line 2 of ";
@@ -284,7 +284,7 @@ fn first_missing_file_is_named_with_its_line() {
     assert_no_file("path,mask\nsub,m/none.png\n", 0, folder);
 }
 
-/// The first sample without its file, and the start of its error.
+/// Checks which sample is the first without its file, and how its error starts.
 #[track_caller]
 fn assert_no_file(text: &str, sample: usize, expected: &str) {
     let listing = csv(text).unwrap();

@@ -1,4 +1,5 @@
-//! Damages files thousands of times to test readers. Each must give a listing or an error, quickly and with little memory.
+//! Damages files thousands of times to test readers. For each, they must return a listing or an error, quickly and with little
+//! memory.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Nothing of a source is lost in silence: it is in the listing, counted, or named in a warning.
+//! No file of a source is silently dropped: each is in the listing, counted, or named in a warning.
 
 use std::collections::BTreeSet;
 
@@ -45,7 +45,7 @@ const FILES: [&str; 13] = [
     "4.h5",
 ];
 
-/// Files in a few folders, so that folders often belong together.
+/// Files in a few folders, so that files often share a folder.
 fn files() -> impl Strategy<Value = BTreeSet<String>> {
     prop::sample::subsequence(&FOLDERS[..], 1..6).prop_flat_map(|folders| {
         let inner = prop_oneof![3 => Just(""), 1 => prop::sample::select(folders.clone())];
@@ -58,7 +58,7 @@ fn files() -> impl Strategy<Value = BTreeSet<String>> {
     })
 }
 
-/// The paths of all masks that are files.
+/// The paths of all mask files.
 fn masks(listing: &Listing) -> Vec<String> {
     let path = |idx| {
         let mut path = Vec::new();
@@ -83,7 +83,7 @@ proptest! {
             let is_text = [".txt", ".json", ".csv"].iter().any(|end| file.ends_with(end));
             tree.write(file, if is_text { b"a cat" } else { PNG });
         }
-        // A refusal loses nothing.
+        // If the source is refused, nothing is lost.
         let Ok(listing) = tree.list() else { return Ok(()) };
         let root = listing.root().strip_prefix(tree.root()).unwrap().to_string_lossy().into_owned();
         let inside = |path: &String| if root.is_empty() { path.clone() } else { format!("{root}/{path}") };
@@ -91,7 +91,7 @@ proptest! {
         let warnings: Vec<String> = listing.warnings().iter().map(ToString::to_string).collect();
         let warnings = warnings.join("\n");
         let is_named = |file: &&String| file.split('/').any(|part| warnings.contains(part));
-        // What macOS left is no part of a dataset.
+        // Files left by macOS are not part of a dataset.
         let rest: Vec<&String> = files.iter().filter(|file| !read.contains(*file) && !file.contains("__MACOSX")).collect();
         let (images, others): (Vec<&String>, Vec<&String>) = rest.iter().partition(|file| {
             let name = file.rsplit('/').next().unwrap();
@@ -100,7 +100,7 @@ proptest! {
         let silent: Vec<&&String> = images.iter().filter(|file| !is_named(file)).collect();
         prop_assert!(silent.len() <= counted(&warnings), "{silent:?} of {files:?}: {warnings}");
         let captions = if listing.columns().is_empty() { 0 } else { listing.len() };
-        // Of several folders, the warning names the only one with images.
+        // If only one of several subfolders has images, the warning names that one and not the others.
         let is_beside = |file: &&&String| file.contains('/') && warnings.contains("the only subfolder with images");
         let silent = others.iter().filter(|file| !is_named(file) && !is_beside(file)).count();
         let ignored = usize::try_from(listing.ignored()).unwrap();

@@ -1,4 +1,4 @@
-//! Folders of images and masks, folders around others, and annotated datasets.
+//! Folders of images and masks, datasets inside other folders, and annotated datasets.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use super::{Tree, classes, labels, paths};
 use crate::error::ConvertError;
 use crate::source::{ListOptions, Listing, SourceKind, Warning, list, list_all, list_splits};
 
-/// Each image's path with its mask's.
+/// The path of each image with the path of its mask.
 fn pairs(listing: &Listing) -> Vec<(String, String)> {
     let mask = |idx| {
         let mut path = Vec::new();
@@ -115,7 +115,7 @@ fn masks_beside_their_images_are_masks() {
     let listing = flat.list().unwrap();
     assert_eq!(pairs(&listing)[0], pair("a.jpg", "a_seg.png"));
     assert_eq!(listing.faulty().collect::<Vec<_>>(), [1]);
-    // One name that looks like a mask's among many images is no reason to drop it.
+    // If only one of many images is named like a mask, it is kept as an image.
     let files: Vec<String> = (0..9).map(|n| format!("{n}.jpg")).chain(["1_mask.jpg".to_owned()]).collect();
     let tree = Tree::new(&files.iter().map(String::as_str).collect::<Vec<_>>());
     let listing = tree.list().unwrap();
@@ -194,7 +194,7 @@ fn classes_with_folders_of_images_and_masks_are_refused() {
     assert!(error.hint().unwrap().contains("/TE/'; "), "{:?}", error.hint());
     let tree = Tree::new(&files);
     assert_eq!(paths(&list(&tree.path("TE"), &ListOptions::default()).unwrap()), ["TE-Image/2.jpg"]);
-    // A class may have a folder of masks without images beside it.
+    // One class may have a folder of masks but no images next to it.
     assert_eq!(classes(&Tree::new(&["cat/1/a.jpg", "dog/masks/2.jpg"]).list().unwrap()), ["cat", "dog"]);
 }
 
@@ -267,7 +267,7 @@ fn folders_with_the_names_of_images_and_their_masks_are_pairs() {
         let listing = tree.list().unwrap();
         assert_eq!((listing.kind(), listing.has_masks()), (SourceKind::PairedFolders, true), "{images}");
     }
-    // Classes.
+    // These folders are classes.
     let tree = Tree::new(&["with_mask/1.jpg", "without_mask/1.jpg"]);
     assert_eq!(tree.list().unwrap().kind(), SourceKind::ImageFolder);
 }
@@ -294,7 +294,7 @@ fn a_folder_for_each_image_with_one_mask_is_a_pair() {
         [pair("id1/images/id1.png", "id1/masks/z.png"), pair("id2/images/id2.png", "id2/masks/y.png")]
     );
     assert!(!listing.has_labels() && listing.classes().is_empty());
-    // Folders of several images are classes.
+    // Folders with several images each are classes.
     let tree = Tree::new(&[
         "COVID/images/1.png",
         "COVID/images/2.png",
@@ -379,7 +379,7 @@ fn two_versions_of_the_same_images_are_not_classes_in_silence() {
     let same = Warning::SameNames { one: b"after".to_vec(), other: b"before".to_vec() };
     assert_eq!(listing.warnings(), std::slice::from_ref(&same));
     assert!(same.to_string().ends_with("pack only one with images='after'"), "{same}");
-    // Classes are often numbered, or have different names.
+    // Class folders often contain numbered files, or files with different names.
     for tree in [twins("cat", "dog", &["1", "2", "3"]), Tree::new(&["A/1.png", "A/2.png", "A/3.png", "B/4.png"])] {
         assert!(tree.list().unwrap().warnings().is_empty());
     }
@@ -419,7 +419,7 @@ fn parts_of_a_dataset_beside_its_table_are_not_classes() {
         let tree = Tree::new(&[&format!("{one}/a.png"), &format!("{other}/b.png")]);
         assert_eq!(tree.list().unwrap().classes().len(), 2);
         tree.write("labels.csv", b"image,label\na.png,x\nb.png,y\n");
-        // The table is read, unless it does not fit.
+        // The table is read if it matches the images.
         assert_eq!(labels(&tree.list().unwrap()), [Some(0), Some(1)]);
         tree.write("labels.csv", b"image,label\na.png,x\nc.png,y\n");
         let error = tree.list().unwrap_err();
@@ -444,7 +444,7 @@ fn colour_images_in_a_folder_of_masks_are_refused() {
         assert!(error.to_string().contains("is named like a mask, but is a colour image"), "{error}");
         assert!(error.hint().unwrap().replace("'", "").contains(hint), "{:?}", error.hint());
     }
-    // The caller may know better.
+    // If the caller names the folders, the masks are accepted.
     let tree = Tree::new(&[]);
     ["input/1.png", "gt/1.png"].into_iter().for_each(|file| tree.write(file, &color));
     let [images, masks] = ["input", "gt"].map(|folder| Some(folder.into()));

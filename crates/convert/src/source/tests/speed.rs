@@ -10,7 +10,7 @@ use std::{
 use crate::source::{ListOptions, list};
 
 const N_FILES: usize = 1_000_000;
-/// An ext4 file can have at most 65000 names.
+/// Links per file. An ext4 file can have at most 65000.
 const LINKS_PER_FILE: usize = 50_000;
 
 #[test]

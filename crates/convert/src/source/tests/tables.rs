@@ -1,4 +1,4 @@
-//! Tables as people find them: other delimiters, names without folder or extension, splits, lists of text, JSON.
+//! Tables as they occur in practice: other delimiters, names without folder or extension, splits, lists of text, JSON.
 
 use super::{Tree, classes, paths};
 use crate::error::ConvertError;
@@ -28,7 +28,7 @@ fn the_header_tells_the_delimiter() {
         let listing = listed(&THREE, "m.csv", text.as_bytes()).unwrap();
         assert_eq!(classes(&listing), ["x, y", "z"], "{delimiter}");
     }
-    // A delimiter inside quotes is none.
+    // A delimiter inside quotes does not separate fields.
     let listing = listed(&THREE, "m.csv", b"\"path\";\"a,b,c\";label\na.jpg;1;2\n").unwrap();
     assert_eq!(labels(&listing), [2]);
 }
@@ -53,13 +53,13 @@ fn names_without_folder_or_extension_are_looked_for_once() {
             "the paths in 'id_code' do not lead to files as written, so the files were searched for: '2b' is read from 'train_images/2b.png'"
         ]
     );
-    // Nothing tells which of two folders.
+    // It is unclear which of the two folders is meant.
     let error = listed(&files, "m.csv", b"id_code,label\n1a,0\n").unwrap_err().to_string();
     assert!(error.contains("'test_images' and 'train_images' both have files with the listed names"), "{error}");
-    // Class folders.
+    // The files are in class folders.
     let listing = listed(&["x/1.jpg", "y/2.jpg"], "m.csv", b"image_name,label\n2,0\n1.jpg,1\n").unwrap();
     assert_eq!(paths(&listing), ["y/2.jpg", "x/1.jpg"]);
-    // Part of a path.
+    // The table has only part of each path.
     let listing = listed(&["d/x/1.jpg", "d/y/1.jpg"], "m.csv", b"path,label\nx/1,0\ny/1.jpg,1\n").unwrap();
     assert_eq!(paths(&listing), ["d/x/1.jpg", "d/y/1.jpg"]);
 }
@@ -110,7 +110,7 @@ fn the_only_other_column_gives_the_labels_if_its_values_repeat() {
     assert_eq!(listing.warnings(), [Warning::OnlyOtherColumn { field: "diagnosis".to_owned() }]);
     let listing = listed(&four, "m.csv", b"path,caption\na.jpg,x\nb.jpg,y\nc.jpg,z\nd.jpg,w\n").unwrap();
     assert!(!listing.has_labels() && listing.warnings().is_empty());
-    // With another column, there is only a warning.
+    // If there is another column, there is only a warning.
     let listing = listed(&four, "m.csv", b"path,kind,age\na.jpg,x,1\nb.jpg,y,2\nc.jpg,x,3\nd.jpg,y,4\n").unwrap();
     let told = listing.warnings().iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(told.len(), 1);
@@ -118,7 +118,7 @@ fn the_only_other_column_gives_the_labels_if_its_values_repeat() {
     let listing = listed(&four, "m.csv", b"path,dx,age\na.jpg,x,1\nb.jpg,y,2\nc.jpg,x,3\nd.jpg,y,4\n").unwrap();
     assert_eq!(classes(&listing), ["x", "y"]);
     assert_eq!(listing.warnings(), [Warning::LabelColumn { field: "dx".to_owned() }]);
-    // Few rows prove nothing, so there is only a warning.
+    // A few rows are not enough to tell, so there is only a warning.
     let listing = listed(&four, "m.csv", b"Image,Id\na.jpg,x\nb.jpg,y\nc.jpg,z\nd.jpg,y\n").unwrap();
     assert!(!listing.has_labels() && matches!(listing.warnings(), [Warning::NoLabels { .. }]));
 }
@@ -131,7 +131,7 @@ fn columns_of_0_and_1_are_classes_if_each_row_has_one() {
     assert_eq!((classes(&listing), labels(&listing)), (vec!["healthy", "rust"], vec![0, 1, 0, 0]));
     assert_eq!(listing.columns().iter().map(|column| column.name.as_str()).collect::<Vec<_>>(), ["age"]);
     assert!(listing.warnings().iter().any(|warning| matches!(warning, Warning::Indicators { .. })));
-    // Two classes, none, or no 0 and 1 at all.
+    // The last row has two classes, no class, or a value other than 0 and 1.
     for row in ["d,6,1,1", "d,6,0,0", "d,6,0,2", "d,6,,1"] {
         let text = text.replace("d,6,0,1", row);
         assert!(!listed(&four, "m.csv", text.as_bytes()).unwrap().has_labels(), "{row}");
@@ -163,7 +163,7 @@ fn columns_of_file_names_are_images_and_masks() {
     let error = list(&tree.path("m.csv"), &ListOptions::default()).unwrap_err();
     assert!(error.to_string().contains("'target' holds names of image files, but 'b.png' is not a mask"), "{error}");
     assert!(error.hint().unwrap().contains("leave_out"), "{:?}", error.hint());
-    // A list of two paths on each line, from another machine.
+    // Each line has two paths from another machine.
     let list = "/data/train/1_sat.jpg /data/train/1_mask.png\n/data/train/2_sat.jpg /data/train/2_mask.png\n";
     let listing = listed(&files, "train.txt", list.as_bytes()).unwrap();
     assert_eq!((paths(&listing)[1].as_str(), mask_of(&listing).as_str()), ("train/2_sat.jpg", "train/2_mask.png"));
@@ -186,7 +186,7 @@ fn a_table_beside_images_without_labels_is_read_if_it_has_them() {
         read.to_string()
             .starts_with("read the images in 'train.csv', and ignored 1 other image of the folder ('test/3.png'); ")
     );
-    // A table without labels, or for other files, is not read.
+    // A table without labels or for other files is not read.
     for (file, table) in [("sizes.csv", "id,width\n1,5\n2,6\n"), ("train.csv", "id,label\n8,cat\n9,dog\n")] {
         std::fs::remove_file(tree.path("train.csv")).or_else(|_| std::fs::remove_file(tree.path("sizes.csv"))).unwrap();
         tree.write(file, table.as_bytes());
@@ -202,18 +202,18 @@ fn quotes_after_a_space_hold_one_cell() {
     let text = b"a.jpg, \"Sale, today\"\nb.jpg, \"Sale, today\"\nc.jpg, \"STOP\"\nd.jpg, \"STOP\"\n";
     let listing = listed(&["a.jpg", "b.jpg", "c.jpg", "d.jpg"], "gt.txt", text).unwrap();
     assert_eq!((classes(&listing), labels(&listing)), (vec!["STOP", "Sale, today"], vec![1, 1, 0, 0]));
-    // A delimiter before the end of the quote.
+    // Some texts contain a delimiter just before the closing quote, or several delimiters.
     let text = b"a.jpg, \"Sale,\"\nb.jpg, \"Sale,\"\nc.jpg, \"a, b, c\"\nd.jpg, \"a, b, c\"\n";
     let listing = listed(&["a.jpg", "b.jpg", "c.jpg", "d.jpg"], "gt.txt", text).unwrap();
     assert_eq!((classes(&listing), labels(&listing)), (vec!["Sale,", "a, b, c"], vec![0, 0, 1, 1]));
-    // Usual quotes stay as they are.
+    // Ordinary quotes are read as before.
     let listing = listed(&THREE, "m.csv", b"path,label,x\na.jpg,\"u, v\", \"w\"\nb.jpg,\"u, v\",1\n").unwrap();
     assert_eq!(classes(&listing), ["u, v"]);
-    // Quotes may begin late.
+    // The first quote may come after many rows.
     let many = "a.jpg, c0\nb.jpg, c1\n".repeat(5000);
     let text = format!("path, label\n{many}a.jpg, \"c0\"\n");
     assert_eq!(classes(&listed(&["a.jpg", "b.jpg"], "m.csv", text.as_bytes()).unwrap()), ["c0", "c1"]);
-    // A quote that does not end is a part of the text.
+    // A quote that is never closed is part of the text.
     let error = listed(&["a.jpg"], "m.csv", b"path,label\na.jpg, \"x, y\n").unwrap_err();
     assert!(error.to_string().contains("expected 2 fields, found 3"), "{error}");
 }
@@ -299,7 +299,7 @@ fn a_column_of_splits_makes_splits_with_the_same_ids() {
     let splits = list_splits(&tree.path("m.csv"), &ListOptions::default()).unwrap();
     let lens: Vec<_> = splits.iter().map(|(name, listing)| (name.as_str(), listing.len())).collect();
     assert_eq!(lens, [("0", 2), ("1", 1)]);
-    // Folds are a column unless they are asked for.
+    // Fold numbers are an ordinary column unless folds are requested.
     assert_eq!(list(&tree.path("m.csv"), &ListOptions::default()).unwrap().columns().len(), 1);
 }
 
@@ -374,7 +374,7 @@ fn comments_and_counts_before_the_rows_are_skipped_and_told() {
     let told = listing.warnings().iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(told[0], "skipped the first line: only comments or the number of rows");
     assert_eq!(told[1], "the first column is read as 'path': the header has one name too few (first path: 'a.jpg')");
-    // A line keeps its number.
+    // Skipped lines count in line numbers.
     let error = listed(&THREE, "m.txt", b"# x\n\n2\na.jpg 1\nb.jpg\n").unwrap_err();
     assert!(matches!(error, ConvertError::ManifestMalformed { line: 5, .. }), "{error}");
 }
@@ -390,14 +390,14 @@ fn the_first_line_of_a_list_is_a_row_where_it_has_a_number() {
         let listing = listed(&["a.JPEG", "b.JPEG"], name, text.as_bytes()).unwrap();
         assert_eq!((listing.len(), labels(&listing)), (2, vec![65, 970]), "{text}");
     }
-    // Stanford Online Products.
+    // The layout of Stanford Online Products.
     let listing =
         listed(&THREE, "m.txt", b"image_id class_id super_class_id path\n1 1 1 a.jpg\n2 1 1 b.jpg\n").unwrap();
     assert_eq!((paths(&listing)[1].as_str(), labels(&listing)), ("b.jpg", vec![1, 1]));
-    // Names that pandas gives to columns are no row.
+    // A header with column numbers, as pandas writes it, is not a row.
     let listing = listed(&THREE, "m.csv", b"path,0,1\na.jpg,5,6\n").unwrap();
     assert_eq!((listing.len(), listing.columns().len()), (1, 2));
-    // The splits of CelebA are no labels.
+    // CelebA's split numbers are not labels.
     let listing = listed(&THREE, "list_eval_partition.txt", b"a.jpg 0\nb.jpg 2\n").unwrap();
     assert!(!listing.has_labels() && listing.columns().len() + listing.len() == 3);
 }
@@ -515,7 +515,7 @@ fn an_id_of_several_files_is_refused() {
     assert!(error.hint().unwrap().contains("merge the files of each id"));
 }
 
-/// Rows of a label and 16 pixels, and the pixels of all.
+/// A table with a label and 16 pixels per row, and the pixels of all rows.
 fn pixel_rows(header: &str) -> (String, Vec<u8>) {
     let pixels: Vec<u8> = (0..32).map(|n| n * 7).collect();
     let row = |label: &str, row: &[u8]| {
@@ -556,7 +556,7 @@ fn a_column_for_each_pixel_makes_gray_images() {
     let two_by_eight = header((1..=2).flat_map(|y| (1..=8).map(move |x| format!("{y}x{x}"))));
     let listing = listed(&[], "m.csv", pixel_rows(&two_by_eight).0.as_bytes()).unwrap();
     assert!(listing.warnings().contains(&Warning::PixelColumns { height: 2, width: 8 }));
-    // Numbered columns beside paths are features.
+    // Numbered columns next to paths are features.
     let names: Vec<String> = (0..16).map(|n| n.to_string()).collect();
     let text = format!("path,{0}\na.jpg,{0}\n", names.join(","));
     assert_eq!(listed(&THREE, "m.csv", text.as_bytes()).unwrap().columns().len(), 16);
@@ -592,7 +592,7 @@ fn pixels_that_are_no_gray_image_are_refused() {
         let expected = format!("line 2: column 'pixels': expected a pixel from 0 to 255, found {found}");
         assert!(error.ends_with(&expected), "{error}");
     }
-    // A huge cell, and a million columns.
+    // Refuses a huge cell, and half a million columns.
     let (error, _) = refused(&format!("label,pixels\n1,{}\n", cells(1 << 20)));
     assert!(error.contains("(at most 262144)"), "{error}");
     let names: Vec<String> = (0..1 << 19).map(|n| format!("pixel{n}")).collect();
@@ -613,7 +613,7 @@ fn names_in_another_case_or_unicode_form_are_found() {
         said,
         "found 2 files by names that differ from the table only in case or Unicode form: 'images/IMG_1.JPG' is read from 'images/img_1.jpg'"
     );
-    // Two files may be meant.
+    // The name is ambiguous if two files match.
     tree.write("images/IMG_1.jpg", b"x");
     let listing = list(&tree.path("m.csv"), &ListOptions::default()).unwrap();
     let fault = listing.fault(0).unwrap().to_string();

@@ -79,7 +79,7 @@ impl<'a> Example<'a> {
         Ok(())
     }
 
-    /// Removes a feature and those that describe it.
+    /// Removes a feature and the features that describe it.
     pub(super) fn remove(&mut self, name: &str) {
         self.features.remove(name);
         for suffix in ["shape", "dtype"] {
@@ -91,7 +91,7 @@ impl<'a> Example<'a> {
         self.features.get(name)
     }
 
-    /// The names, in order.
+    /// The names of the features, in order.
     pub(super) fn names(&self) -> impl Iterator<Item = &'a str> + '_ {
         self.features.keys().copied()
     }
@@ -106,7 +106,7 @@ impl<'a> Example<'a> {
         Some(ArrayType { dtype: DType::from_numpy_name(dtype)?, shape: shape.collect::<Option<_>>()? })
     }
 
-    /// The type of raw pixels, if features state height, width and channels and they match the number of bytes.
+    /// The type of raw pixels, if features state the height, width and channels, and these match the number of bytes.
     pub(super) fn raw_pixels(&self, image: &str) -> Option<RawPixels> {
         let bytes = to_u64(self.get(image)?.first_bytes()?.len());
         let int = |name: &str| {
@@ -120,7 +120,7 @@ impl<'a> Example<'a> {
         let channels = int("depth").or_else(|| int("channels"));
         let names = [format!("{image}/dtype"), "image/dtype".to_owned(), "dtype".to_owned()];
         let stated = names.iter().find_map(|name| DType::from_numpy_name(self.get(name)?.text()?));
-        // Without channels, four bytes may be one number or four channels.
+        // If the channels are not stated, four bytes per pixel may be one number or four channels.
         let assumed = [Some(DType::U8), channels.map(|_| DType::U16), channels.map(|_| DType::F32)];
         let dtypes = match stated {
             Some(dtype) => vec![dtype],
@@ -162,15 +162,15 @@ impl<'a> Example<'a> {
     }
 }
 
-/// Raw pixels whose size is stated.
+/// Raw pixels with a stated size.
 #[derive(Debug)]
 pub(super) struct RawPixels {
     pub(super) array: ArrayType,
-    /// Whether only the number of bytes gives the type.
+    /// Whether the element type was inferred from the number of bytes.
     pub(super) is_assumed: bool,
 }
 
-/// The bytes and the type of a tensor that `tf.io.serialize_tensor` wrote; none if the value is something else.
+/// The bytes and the type of a tensor written by `tf.io.serialize_tensor`. None if the value is something else.
 pub(super) fn tensor_of(value: Part<'_>) -> Option<(Part<'_>, ArrayType)> {
     let mut message = value.message();
     let (mut dtype, mut shape, mut content) = (None, Vec::new(), None);
@@ -219,7 +219,7 @@ impl<'a> Feature<'a> {
         Ok(feature)
     }
 
-    /// Whether it is a single byte string.
+    /// Whether the only value is a byte string.
     pub(super) fn is_one_bytes(&self) -> bool {
         self.one_bytes().is_some()
     }

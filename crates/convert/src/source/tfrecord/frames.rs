@@ -1,4 +1,4 @@
-//! The frames of a record file: length, its checksum, the record, its checksum.
+//! The frames of a record file. Each has a length, the length's checksum, the record, and the record's checksum.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -17,7 +17,7 @@ use crate::sample::MAX_FILE_BYTES;
 /// Maximum size of a record, in bytes: twice the largest image.
 const MAX_RECORD: u64 = 2 * MAX_FILE_BYTES;
 
-/// A record file read from its start.
+/// A record file, read from start to end.
 pub(super) struct Frames {
     path: PathBuf,
     input: Input,
@@ -30,7 +30,7 @@ enum Input {
     Gzip(Box<MultiGzDecoder<BufReader<File>>>, Spool),
 }
 
-/// The masked checksum. It is rotated so that a record that contains checksums gets a different one.
+/// The masked checksum, in the form that the format stores.
 fn masked_crc(bytes: &[u8]) -> u32 {
     crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }
@@ -40,9 +40,9 @@ impl Frames {
         let opened = OpenFile::open(path).map_err(ConvertError::io(path))?;
         let file = open_regular(path).map_err(ConvertError::io(path))?;
         let reader = BufReader::with_capacity(1 << 18, file);
-        // If the file is too short, reading it as a record file reports that.
+        // If the file is too short, this is reported when it is read as a record file.
         let magic = opened.bytes_at(0, 2).unwrap_or_default();
-        // A record length may start with the same two bytes, so its checksum decides.
+        // A record length may start with the same two bytes as gzip, so the length's checksum decides.
         let input = match magic == [0x1f, 0x8b] && !is_frame(&opened) {
             true => Input::Gzip(Box::new(MultiGzDecoder::new(reader)), Spool::create(&options.spool_folder())?),
             false => Input::Plain(reader, opened),
@@ -50,8 +50,8 @@ impl Frames {
         Ok(Self { path: path.to_owned(), input, at: 0, n: 0 })
     }
 
-    /// Reads the next record into `record`. Returns its offset in the file or, if compressed, in the unpacked file. None at the
-    /// end.
+    /// Reads the next record into `record`. Returns its offset in the file or, if the file is compressed, in the unpacked data.
+    /// None at the end.
     pub(super) fn next(&mut self, record: &mut Vec<u8>) -> Result<Option<u64>, ConvertError> {
         let mut head = Vec::new();
         self.fill(&mut head, 12)?;
@@ -105,7 +105,7 @@ impl Frames {
         Err(ConvertError::unsupported(&self.path, "", reason, hint))
     }
 
-    /// Appends `n` bytes, or the remaining ones.
+    /// Appends `n` bytes, or fewer at the end of the file.
     fn fill(&mut self, out: &mut Vec<u8>, n: u64) -> Result<(), ConvertError> {
         let read = match &mut self.input {
             Input::Plain(input, _) => input.take(n).read_to_end(out),

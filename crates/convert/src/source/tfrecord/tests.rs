@@ -6,7 +6,7 @@ use crate::sink::test_pack::{exported, refused};
 use crate::source::{ColumnValues, list};
 use packds_format::{Field, crc32c};
 
-/// A message in its frame.
+/// A record in its frame.
 fn frame(record: &[u8]) -> Vec<u8> {
     let masked = |b: &[u8]| crc32c(b).rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes();
     let len = u64::try_from(record.len()).unwrap().to_le_bytes();
@@ -93,7 +93,7 @@ fn example(features: &[(&str, &[u8])]) -> Vec<u8> {
     frame(&field(1, &all.flat_map(entry).collect::<Vec<u8>>()))
 }
 
-/// What the values of `blob` become in records that contain them: bytes or texts.
+/// The kind and contents of field `blob` when records contain these values: bytes or texts.
 fn blobs(values: &[&[u8]], metadata: Option<Field>) -> (&'static str, Vec<Vec<u8>>) {
     let folder = tempfile::tempdir().unwrap();
     let records = values.iter().map(|value| example(&[("blob", value)]));
@@ -158,7 +158,7 @@ fn damage_of_any_kind_ends_in_an_error_or_a_listing() {
         damage(&mut bytes, dice);
         bytes
     });
-    // Damaged messages in valid frames.
+    // Damaged messages in intact frames.
     let mut records = Vec::new();
     let mut rest = whole.as_slice();
     while let Some(len) = rest.first_chunk() {

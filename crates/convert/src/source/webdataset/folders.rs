@@ -1,4 +1,4 @@
-//! Decides what folders in tar files are: a sample each, the classes of images that were packed with their folders, or neither.
+//! Decides what the folders in tar files are: one sample each, the classes of images, or neither.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,10 +17,10 @@ use crate::source::warning::Warning;
 /// Maximum number of members to inspect.
 const MAX_MEMBERS: usize = 1024;
 
-/// Maximum number of members of a compressed tar file to inspect: they must be unpacked for that.
+/// Maximum number of members to inspect in a compressed tar file, where each must be unpacked.
 pub(super) const MAX_PACKED: usize = 256;
 
-/// Whether these files are a folder of files, not samples: each has a different key.
+/// Whether these members are separate files rather than samples: each has a different key.
 ///
 /// A plain tar file is read in place if its files are all images or all arrays, without masks and without folders of splits.
 pub(super) fn are_files(members: &[Member], is_plain: bool) -> bool {
@@ -48,7 +48,8 @@ pub(super) fn are_files(members: &[Member], is_plain: bool) -> bool {
     has_special || are_beside(&known) || !(all(&is_image_name) || all(&is_array) || all(&is_tar_name))
 }
 
-/// What the members of a sample share. `cat.1.jpg` and `cat.2.jpg` are two images, `cat.1.jpg` and `cat.1.cls` are one sample.
+/// The part of a name that all members of a sample share. `cat.1.jpg` and `cat.2.jpg` are two images; `cat.1.jpg` and `cat.1.cls`
+/// are one sample.
 fn key_of(name: &[u8]) -> Option<&[u8]> {
     let (key, extension) = key_and_extension(name)?;
     let number = extension.split(|byte| *byte == b'.').next().filter(|number| number.len() < extension.len());
@@ -57,18 +58,18 @@ fn key_of(name: &[u8]) -> Option<&[u8]> {
     if is_number { name.get(..key.len() + 1 + number.len()) } else { Some(key) }
 }
 
-/// Whether a member is a tar file in a tar file.
+/// Whether a member is itself a tar file.
 pub(super) fn is_tar_name(name: &[u8]) -> bool {
     name.to_ascii_lowercase().ends_with(b".tar")
 }
 
-/// Whether each folder is a sample: all have files of the same several names, such as `image.npy` and `label.cls`. Folders of images
-/// alone are classes.
+/// Whether each folder is a sample: all folders contain the same set of several file names, such as `image.npy` and `label.cls`.
+/// Folders that contain only images are classes.
 pub(super) fn are_samples(members: &[Member]) -> bool {
     let mut names: BTreeMap<&[u8], BTreeSet<&[u8]>> = BTreeMap::new();
     for member in members.iter().take(MAX_MEMBERS) {
         let Some((folder, name)) = in_folder(&member.name) else { return false };
-        // Images and their masks have the same names too.
+        // Folders of images and their masks have the same names, too.
         if folder.split(|byte| *byte == b'/').any(is_mask_folder) {
             return false;
         }
@@ -93,15 +94,15 @@ pub(super) fn are_samples(members: &[Member]) -> bool {
         && n_same > 0
 }
 
-/// The folder of a member, and its name there.
+/// The folder of a member, and the member's name in it.
 pub(super) fn in_folder(name: &[u8]) -> Option<(&[u8], &[u8])> {
     let slash = name.iter().rposition(|byte| *byte == b'/')?;
     Some((name.get(..slash)?, name.get(slash + 1..)?))
 }
 
-/// The classes of images without other fields: their folders or their tar files.
+/// The classes of images without other fields: the names of their folders or of their tar files.
 ///
-/// `ends` is the number of samples up to the end of each tar file.
+/// `ends` has the number of samples up to the end of each tar file.
 pub(super) fn classes(
     source: &Path,
     names: &Names,
@@ -128,7 +129,7 @@ pub(super) fn classes(
     let stems: Vec<String> = files.iter().map(|file| stem(file)).collect();
     let distinct: BTreeSet<&String> = stems.iter().collect();
     let file_of = |idx: usize| ends.partition_point(|end| *end <= idx);
-    // Numbers count shards, unless the images have them in their names.
+    // A tar name with digits is a numbered shard, unless the images' paths start with that name.
     let is_class = |idx: usize, path: &[u8]| {
         let stem = stems.get(file_of(idx));
         stem.is_some_and(|stem| !stem.bytes().any(|b| b.is_ascii_digit()) || path.starts_with(stem.as_bytes()))
@@ -147,7 +148,7 @@ pub(super) fn classes(
     Ok(Some((labels((0..paths.len()).map(of_file)), warning)))
 }
 
-/// The class folder of each path: the first folder below those that all share. None if some path has none.
+/// The class folder of each path: the first folder below the folders that all paths share. None if some path has no such folder.
 fn folders(paths: &[Vec<u8>]) -> Option<Vec<&[u8]>> {
     let mut shared: Option<Vec<&[u8]>> = None;
     for path in paths {

@@ -1,4 +1,4 @@
-//! Interprets the names of a tar file's members: sample, kind and field.
+//! Splits the names of a tar file's members into sample, kind and field.
 //!
 //! `tar` reads the members.
 
@@ -6,7 +6,7 @@ use packds_pixels::ImageFormat;
 
 use crate::source::unread::Unread;
 
-/// Splits a name at the first dot of its last component, into key and extension.
+/// Splits a name at the first dot of its last component into key and extension.
 pub(super) fn key_and_extension(name: &[u8]) -> Option<(&[u8], &[u8])> {
     let base = name.iter().rposition(|b| *b == b'/').map_or(0, |i| i + 1);
     let dot = name.get(base..)?.iter().position(|b| *b == b'.')?;
@@ -29,7 +29,7 @@ pub(super) enum Kind {
     Refused,
 }
 
-/// The kind and the field of a lower-case extension: `points.npy` is the array `points`, `jpg` the image.
+/// The kind and the field of a lower-case extension: `points.npy` is the array `points`, and `jpg` is the image.
 pub(super) fn kind_and_field(extension: &str, image_key: Option<&str>) -> (Kind, String) {
     let (stem, last) = match extension.rsplit_once('.') {
         Some((stem, last)) => (Some(stem), last),
@@ -47,7 +47,7 @@ pub(super) fn kind_and_field(extension: &str, image_key: Option<&str>) -> (Kind,
     };
     let field = match (kind, stem) {
         (_, Some(stem)) if kind != Kind::Integer && kind != Kind::Undecoded => stem,
-        // Images of all formats form one field, unless a different one is requested by name.
+        // Images of all formats belong to one field, unless a format is requested by name.
         (Kind::Image, None) if image_key.is_none_or(|key| key == last || !is_image(key)) => "image",
         _ => extension,
     };
@@ -58,7 +58,7 @@ pub(super) fn is_image(extension: &str) -> bool {
     ImageFormat::from_extension(extension.as_bytes()).is_some()
 }
 
-/// A name as a relative path: names may be absolute or start with `./`.
+/// Makes a name a relative path. Names may be absolute or start with `./`.
 pub(super) fn without_root(name: Vec<u8>) -> Vec<u8> {
     let mut rest = name.as_slice();
     while let Some(after) = rest.strip_prefix(b"./").or_else(|| rest.strip_prefix(b"/")) {

@@ -1,4 +1,4 @@
-//! Handmade shards: damaged ones, and ones with incomplete samples.
+//! Handmade shards: damaged ones, and some with incomplete samples.
 
 use super::*;
 use crate::sink::test_pack::{exported, refused};
@@ -19,7 +19,7 @@ fn save(path: &Path, members: &[(&str, &[u8])]) {
     tar.finish().unwrap();
 }
 
-/// The reason why these members are refused.
+/// The reason why a shard with these members is refused.
 fn reason(members: &[(&str, &[u8])]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.tar");
@@ -77,7 +77,7 @@ fn samples_that_lack_a_member_are_bad_and_leave_the_others_as_they_are() {
         let fault = listing.fault(lacks.0).unwrap().to_string();
         assert!(fault.contains(lacks.1) && fault.contains("s.tar"), "{fault}");
     }
-    // The first sample does not decide whether labels exist.
+    // Labels may exist even if the first sample has none.
     save(&path, &[("a.png", PNG), ("b.png", PNG), ("b.cls", b"4")]);
     let listing = crate::source::list(&path, &options(None)).unwrap();
     assert_eq!((listing.faulty().next(), listing.label(1)), (Some(0), Some(4)));
@@ -133,7 +133,7 @@ fn a_tar_file_without_its_end_is_read_with_a_warning_if_its_last_member_is_whole
     };
     let list = || crate::source::list(&path, &ListOptions::default()).unwrap();
     assert!(!is_open_ended(&list()));
-    // Four members of two blocks each; the padding of the last is missing, too.
+    // The four members have two blocks each. The second length also cuts off the padding of the last member.
     for len in [8 * 512, 7 * 512 + 1] {
         std::fs::write(&path, &whole[..len]).unwrap();
         let listing = list();
@@ -168,7 +168,7 @@ fn damage_of_any_kind_ends_in_an_error_or_a_listing() {
         damage(&mut bytes, dice);
         bytes
     });
-    // Checksums are corrected, so that they do not catch the damage.
+    // Corrects the checksums, so that they do not detect the damage.
     let headers: Vec<usize> = (0..whole.len() / 512).map(|i| i * 512).collect();
     survives(DataFormat::WebDataset, "a.tar", 2000, |dice| {
         let mut bytes = whole.clone();

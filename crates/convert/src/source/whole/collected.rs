@@ -1,4 +1,4 @@
-//! The values of many files with one sample each, gathered by name.
+//! The values of many files that hold one sample each, gathered by name.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -30,12 +30,12 @@ pub(super) struct Collected<'a> {
     root: &'a Path,
     paths: &'a PathTable,
     fields: Vec<Gathered>,
-    /// What each field holds in each file.
+    /// The contents of each field in each file.
     contents: Vec<Contents>,
-    /// What had to be unpacked.
+    /// Values that had to be unpacked.
     spool: Option<Spool>,
     faults: Faults,
-    /// Values that the first file does not have.
+    /// Values that are missing from the first file.
     others: Tally,
     /// The names of values that were excluded.
     left_out: BTreeSet<String>,
@@ -82,7 +82,7 @@ impl<'a> Collected<'a> {
         }
     }
 
-    /// Adds the values of file `idx`. The first file decides which there are.
+    /// Adds the values of file `idx`. The first file decides which values exist.
     fn add(
         &mut self,
         idx: usize,
@@ -125,7 +125,7 @@ impl<'a> Collected<'a> {
         Ok(())
     }
 
-    /// Notes what a field holds in file `idx`.
+    /// Records the content of a field in file `idx`.
     fn note(&mut self, place: usize, idx: usize, item: &Item<'_>) {
         if let (Some(contents), Item::Stored(_, content)) = (self.contents.get_mut(place), item) {
             contents.push(idx, content.clone());
@@ -159,7 +159,8 @@ impl<'a> Collected<'a> {
         Ok(Item::Stored(span, Content::of_array(array.clone())))
     }
 
-    /// Checks that the names to exclude are there. Excludes the labels of class folders, unless the files have a value of that name.
+    /// Checks that the names to exclude exist. Excludes the labels from class folders if they are named, unless a value in the
+    /// files has that name.
     fn check_left_out(
         &self,
         labels: Option<FoundLabels>,
@@ -175,7 +176,7 @@ impl<'a> Collected<'a> {
     /// Decides the role of each value. `labels` come from class folders.
     ///
     /// # Errors
-    /// If the files have labels too, and no key decides.
+    /// If the files contain labels too, and no key says which labels to use.
     pub(super) fn into_found(
         mut self,
         metadata: Option<Metadata>,

@@ -1,6 +1,6 @@
-//! Files that hold one sample each: finds the image, label and mask in every file.
+//! Files that hold one sample each. Finds the image, label and mask in every file.
 //!
-//! The formats read the arrays of a file. The folders are listed like folders of image files.
+//! The formats read the arrays of a file. Folders are listed in the same way as folders of image files.
 
 mod collected;
 
@@ -22,7 +22,7 @@ use crate::metadata::Metadata;
 use crate::opt::LEAVE_OUT;
 use crate::safe_name::safe_names;
 
-/// Reads the values of a file with one sample.
+/// Reads the values of a file that holds one sample.
 pub(crate) type ReadWhole = fn(&Path, &ListOptions) -> Result<Vec<FileValue>, ConvertError>;
 
 /// A named value in a file.
@@ -35,15 +35,15 @@ pub(crate) struct FileValue {
 #[derive(Debug)]
 pub(super) enum FileContent {
     Text(String),
-    /// Excluded by the caller, and not read.
+    /// The value was excluded by the caller, and is not read.
     LeftOut,
     Array {
         array: ArrayType,
-        /// Its bytes, one row after the other.
+        /// The bytes of the array, one row after the other.
         rows: Rows,
-        /// Whether its numbers are big-endian.
+        /// Whether the numbers are big-endian.
         swapped: bool,
-        /// The start of its bytes in the sample's own file. None if they were unpacked from there.
+        /// Offset of the bytes in the sample's own file. None if they were unpacked.
         own_offset: Option<u64>,
     },
 }
@@ -68,7 +68,7 @@ impl Format {
         Ok(this.is_meant(source, options)?.then_some(this))
     }
 
-    /// Whether each file of `source` is one sample. The caller decides, otherwise files in class folders are.
+    /// Whether each file of `source` is one sample. If the caller does not say, this depends on the layout of the folder.
     fn is_meant(self, source: &Path, options: &ListOptions) -> Result<bool, ConvertError> {
         match options.one_sample_per_file {
             Some(is_one) => Ok(is_one),
@@ -105,7 +105,7 @@ impl Format {
 
     fn is_sample(self, source: &Path) -> bool {
         let name = source.file_name().map_or(&b""[..], |name| name.as_encoded_bytes());
-        // A store has its own files, whatever its name.
+        // A folder with such a file is one store, whatever its name.
         let has_marker =
             || self.format.entry().markers.iter().any(|marker| source.join(marker).symlink_metadata().is_ok());
         source.is_file() || SampleFiles::Of(self.format).is_named(name) || has_marker()
@@ -164,7 +164,7 @@ fn one_file(source: &Path) -> Listing {
     Listing::of_files(SourceKind::FlatFolder, root, table.paths, vec![bytes])
 }
 
-/// The labels from class folders. A pack that was exported into the folder restores its class ids.
+/// The labels from class folders. If a pack was exported into the folder, its class ids are restored.
 fn class_labels(folder: &Listing) -> Option<FoundLabels> {
     let ids = (0..folder.len()).map(|idx| folder.label(idx)).collect::<Option<Vec<i64>>>()?;
     let classes: Vec<String> = folder.classes.iter().map(|name| lossy(name)).collect();
@@ -185,7 +185,7 @@ fn class_labels(folder: &Listing) -> Option<FoundLabels> {
     Some(FoundLabels { name: "label".to_owned(), values: LabelValues::Ids(ids), classes })
 }
 
-/// The class ids if the folder names are ids, for packs without class names.
+/// The class ids, if the folders are named after ids because the pack had no class names.
 fn numbered(classes: &[String], metadata: Option<&Metadata>) -> Option<Vec<i64>> {
     let label = metadata?.field("label")?;
     label.role.filter(|role| *role == packds_format::Role::Label)?;

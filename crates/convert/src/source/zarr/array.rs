@@ -1,4 +1,4 @@
-//! A Zarr array as described by its metadata, in either version.
+//! A Zarr array as described by its metadata, in version 2 or 3.
 //!
 //! `chunks` reads its chunks.
 
@@ -17,14 +17,14 @@ use crate::dtypes::of_numpy_kind;
 use crate::error::ConvertError;
 use crate::source::grid::MAX_BAND_BYTES;
 
-/// Maximum size of metadata to read, in bytes.
+/// Maximum size of a metadata file, in bytes.
 const MAX_METADATA_BYTES: u64 = 64 << 20;
 
 /// The element type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Element {
     Number(DType),
-    /// Texts of this many bytes, with one or four bytes per character.
+    /// Texts of a fixed size, with one or four bytes per character.
     FixedText {
         bytes: u64,
         wide: bool,
@@ -36,7 +36,7 @@ pub(super) enum Element {
 /// An array.
 #[derive(Debug)]
 pub(super) struct Array {
-    /// Its name including its groups.
+    /// The array's name, including its groups.
     pub(super) path: String,
     pub(super) folder: PathBuf,
     pub(super) shape: Vec<u64>,
@@ -46,10 +46,10 @@ pub(super) struct Array {
     pub(super) data_type: DataType,
     /// The value of unwritten elements.
     pub(super) fill: FillValue,
-    /// The codecs of the chunks that are unpacked individually.
+    /// The codecs of chunks that can be unpacked individually.
     pub(super) chain: Chain,
     pub(super) sharding: Option<Sharding>,
-    /// The names of chunks.
+    /// How the chunks are named.
     pub(super) keys: ChunkKeyEncoding,
     pub(super) attributes: Map<String, Value>,
 }
@@ -98,7 +98,7 @@ impl Array {
             return Err("the chunk grid is not 'regular'".to_owned());
         }
         let grid = metadata.chunk_grid.to_typed_configuration::<RegularChunkGridConfiguration>();
-        // Other encodings may name files outside of the array's folder.
+        // Other encodings could name files outside the array's folder.
         if !matches!(metadata.chunk_key_encoding.name(), "default" | "v2") {
             return Err(format!("unsupported encoding of chunk names: {}", metadata.chunk_key_encoding.name()));
         }
@@ -158,7 +158,7 @@ impl Array {
         })
     }
 
-    /// Elements of the chunks that are unpacked individually.
+    /// Elements per dimension of the smallest chunks that can be unpacked individually.
     pub(super) fn unit(&self) -> &ChunkShape {
         self.sharding.as_ref().map_or(&self.chunk, |sharding| &sharding.chunk)
     }
@@ -176,7 +176,7 @@ impl Array {
         if self.chain.is_variable() != matches!(self.element, Element::Text | Element::Bytes) {
             return Err(format!("the codecs cannot store elements of type {:?}", self.element));
         }
-        // For items of variable length, a chunk also has the length of each item.
+        // A chunk of variable-length items also stores the length of each item.
         let bytes = if self.chain.is_variable() { 4 } else { self.element_bytes() };
         let bytes = unit.iter().try_fold(bytes, |n, dim| n.checked_mul(dim.get()));
         match bytes {
@@ -185,7 +185,7 @@ impl Array {
         }
     }
 
-    /// Bytes per element in memory; 1 if variable.
+    /// Bytes per element in memory. 1 if elements have variable lengths.
     pub(super) fn element_bytes(&self) -> u64 {
         match &self.element {
             Element::Number(dtype) => dtype.size(),
@@ -214,7 +214,7 @@ fn element3(name: &Value) -> Result<Element, String> {
     Ok(Element::Number(number))
 }
 
-/// The elements of a NumPy type, and whether they are big-endian.
+/// Parses a NumPy type string. Also returns whether the elements are big-endian.
 fn element2(dtype: &str) -> Result<(Element, bool), String> {
     let unknown = || format!("elements of type {dtype} are not supported");
     let (order, kind) = dtype.split_at_checked(1).ok_or_else(unknown)?;
@@ -231,7 +231,7 @@ fn element2(dtype: &str) -> Result<(Element, bool), String> {
     Ok((Element::FixedText { bytes: bytes.ok_or_else(unknown)?, wide }, false))
 }
 
-/// The type in zarrs of an element with a fixed size. Texts are raw bytes to it.
+/// The zarrs type for a fixed-size element. Texts are treated as raw bytes.
 fn data_type(element: &Element) -> Result<DataType, String> {
     let name = match element {
         Element::Number(dtype) => dtype.numpy_name().to_owned(),
@@ -241,7 +241,7 @@ fn data_type(element: &Element) -> Result<DataType, String> {
     DataType::from_metadata(&MetadataV3::new(name)).map_err(text)
 }
 
-/// The value of unwritten elements. Texts are empty.
+/// The value of unwritten elements. Unwritten texts are empty.
 fn fill(element: &Element, data_type: &DataType, value: &Value) -> Result<FillValue, String> {
     let zeros = || FillValue::new(vec![0; data_type.fixed_size().unwrap_or(0)]);
     let value = match (element, value) {

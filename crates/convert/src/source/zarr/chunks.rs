@@ -15,10 +15,10 @@ use crate::source::grid::{MAX_BAND_BYTES, Placing, bands, is_plausible};
 use crate::source::spool::Spool;
 use crate::source::store::OpenFile;
 
-/// Maximum size of a chunk's variable-length items, in bytes.
+/// Maximum total size of a chunk's variable-length items, in bytes.
 const MAX_VARIABLE_BYTES: usize = 1 << 30;
 
-/// Offset and length of each chunk in a shard; none if missing.
+/// Offset and length of each chunk in a shard. None for missing chunks.
 type Index = Vec<Option<(u64, u64)>>;
 
 impl Array {
@@ -36,7 +36,7 @@ impl Array {
         ConvertError::malformed(&self.folder, &self.path, reason)
     }
 
-    /// Number of rows. Refuses sizes that these files cannot contain under any compression.
+    /// Number of rows. Refuses row counts that files of this size cannot contain under any compression.
     pub(super) fn count(&self) -> Result<usize, ConvertError> {
         let rows = self.shape.first().copied().unwrap_or(0);
         let stored = stored_bytes(&self.folder, 0);
@@ -48,8 +48,8 @@ impl Array {
         })
     }
 
-    /// Unpacks bands of rows on all threads and calls `take` with each in order: the bytes of its rows or framed items, and the
-    /// number of rows.
+    /// Unpacks bands of rows on all threads and calls `take` for each band in order, with the bytes of its rows or framed items
+    /// and its number of rows.
     pub(super) fn unpack(
         &self,
         options: &ListOptions,
@@ -73,7 +73,7 @@ impl Array {
         self.unpack(options, |bytes, _| spool.append(&bytes).map(|_| ()))
     }
 
-    /// The rows `start..start + count`. They start at a chunk boundary and lie in no other chunks.
+    /// The rows `start..start + count`, which must fill whole bands of chunks.
     fn band(&self, start: u64, count: u64) -> Result<Vec<u8>, ConvertError> {
         let unit: Vec<u64> = self.unit().iter().map(|n| n.get()).collect();
         let element_bytes = self.element_bytes();
@@ -83,7 +83,7 @@ impl Array {
             out = self.fill.as_ne_bytes().iter().copied().cycle().take(len).collect();
         }
         let mut indexes = HashMap::new();
-        // The shape of these rows only.
+        // The shape of an array with only these rows.
         let mut shape = self.shape.clone();
         let mut at = vec![0_u64; shape.len()];
         if let Some(rows) = shape.first_mut() {
@@ -103,7 +103,7 @@ impl Array {
                 let placed = placing.copy(&bytes, &mut out);
                 placed.ok_or_else(|| bad("lies outside the array".to_owned()))?;
             }
-            // The next chunk of these rows: the first dimension stays.
+            // Moves to the next chunk of these rows. The position in the first dimension does not change.
             let mut dims = at.iter_mut().zip(&unit).zip(&shape).skip(1).rev();
             let next = dims.find_map(|((at, step), end)| {
                 *at = at.saturating_add(*step);
@@ -119,7 +119,7 @@ impl Array {
         }
     }
 
-    /// The unpacked chunk with its first element at `at`; none if never written.
+    /// The unpacked chunk that starts at element `at`. None if it was never written.
     fn chunk_at(&self, at: &[u64], indexes: &mut HashMap<PathBuf, Index>) -> Result<Option<Vec<u8>>, String> {
         let stored: Vec<u64> = at.iter().zip(&self.chunk).map(|(at, chunk)| at / chunk.get()).collect();
         let path = self.folder.join(self.keys.encode(&stored).as_str());
@@ -143,7 +143,7 @@ impl Array {
         }
         let bytes = self.unit().iter().fold(self.element_bytes(), |n, dim| n.saturating_mul(dim.get()));
         let most = if self.chain.is_variable() { MAX_VARIABLE_BYTES } else { to_usize(bytes) };
-        // Data that is much larger when packed is damaged.
+        // A chunk that is stored much larger than it unpacks to is damaged.
         let stored = whole(&file, offset, len, to_u64(most).saturating_mul(2) + (1 << 16))?;
         let decoded = self.chain.decode(stored, self.unit(), (&self.data_type, &self.fill), most);
         decoded.map(Some).map_err(|e| named(&path, e))
@@ -154,11 +154,11 @@ fn named(path: &Path, reason: String) -> String {
     format!("{}: {reason}", path.display())
 }
 
-/// The file of a chunk; none if missing.
+/// The file of a chunk. None if it is missing.
 fn open(path: &Path) -> Result<Option<OpenFile>, String> {
     match OpenFile::open(path) {
         Ok(file) => Ok(Some(file)),
-        // A dangling link is not an unwritten chunk.
+        // A dangling link is an error, not an unwritten chunk.
         Err(error) => match packds_system::is_regular(path) {
             Ok(false) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             _ => Err(named(path, error.to_string())),
@@ -226,7 +226,7 @@ pub(super) fn items(bytes: &[u8], rows: u64) -> Result<Vec<&[u8]>, String> {
     Ok(items)
 }
 
-/// Bytes of all files below a folder.
+/// Total bytes of all files below a folder.
 fn stored_bytes(folder: &Path, depth: usize) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let bytes = entries.map(|entry| match entry.metadata() {

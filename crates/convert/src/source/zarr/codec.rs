@@ -1,7 +1,7 @@
-//! The codecs of a Zarr chunk, from zarrs. No codec may return more bytes than a chunk has.
+//! The codecs of a Zarr chunk, based on the zarrs crate. No codec may return more bytes than a chunk has.
 //!
-//! zarrs unpacks gzip, zlib, zstd and bz2 without a limit, so these are unpacked here. Its fletcher32 differs from
-//! numcodecs' if the number of bytes is odd, so it is not supported.
+//! zarrs unpacks gzip, zlib, zstd and bz2 without a size limit, so these are unpacked here. Its fletcher32 differs from
+//! numcodecs' if the number of bytes is odd, so fletcher32 is not supported.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -31,20 +31,21 @@ enum Packing {
     Zstd,
     Bz2,
     Blosc,
-    /// Checksums and shuffling, which return at most as many bytes as they are given.
+    /// Checksums and shuffling, which never return more bytes than they are given.
     Other(Arc<dyn BytesToBytesCodecTraits>),
 }
 
 /// All codecs of a chunk.
 #[derive(Debug)]
 pub(super) struct Chain {
-    /// The codecs from elements to bytes. None for items of variable length, stored as a count, then the length and bytes of each item.
+    /// The codecs from elements to bytes. None for variable-length items, which are stored as a count, then the length and bytes
+    /// of each item.
     array: Option<CodecChain>,
     /// The codecs from bytes to bytes, with their names for errors.
     packing: Vec<(&'static str, Packing)>,
 }
 
-/// The inner chunks of a file.
+/// How the inner chunks of a shard are stored.
 #[derive(Debug)]
 pub(super) struct Sharding {
     /// Elements of an inner chunk in each dimension.
@@ -56,7 +57,8 @@ pub(super) struct Sharding {
 }
 
 impl Chain {
-    /// Version 3's codecs of the chunks that are unpacked individually, and how they are put into files.
+    /// Parses the codecs of version 3: those of the chunks that are unpacked individually, and the sharding of these chunks into
+    /// files.
     pub(super) fn version3(codecs: &[MetadataV3], dims: usize) -> Result<(Self, Option<Sharding>), String> {
         let shards = match codecs {
             [codec] if codec.name() == "sharding_indexed" => {
@@ -82,7 +84,7 @@ impl Chain {
         Ok((Self::new(&shards.codecs, dims)?, Some(sharding)))
     }
 
-    /// Version 2's codecs: `array` from elements to bytes, then the filters and the compressor.
+    /// Parses the codecs of version 2: `array` from elements to bytes, then the filters and the compressor.
     pub(super) fn version2(array: &[MetadataV3], dims: usize, then: &[MetadataV2]) -> Result<Self, String> {
         let mut chain = Self::new(array, dims)?;
         for metadata in then {
@@ -116,12 +118,12 @@ impl Chain {
         Ok(Self { array: to_bytes.map(|codec| CodecChain::new(to_array, codec, Vec::new())), packing: packed })
     }
 
-    /// Whether chunks are items of variable length.
+    /// Whether chunks contain variable-length items.
     pub(super) fn is_variable(&self) -> bool {
         self.array.is_none()
     }
 
-    /// Decodes a stored chunk to little-endian bytes in C order, or to the framed items. At most `most` bytes.
+    /// Decodes a stored chunk to at most `most` bytes: little-endian elements in C order, or framed items.
     pub(super) fn decode(
         &self,
         stored: Vec<u8>,
@@ -139,7 +141,7 @@ impl Chain {
         let Some(array) = &self.array else {
             return Ok(bytes);
         };
-        // zarrs returns elements in the machine's order of bytes, which is little-endian.
+        // zarrs returns elements in the machine's byte order, which is little-endian.
         let elements = array.decode(Cow::Owned(bytes), shape, data_type, fill, &options()?);
         let elements = elements.and_then(|elements| elements.into_fixed().map_err(Into::into));
         elements.map(Cow::into_owned).map_err(|e| e.to_string())
@@ -177,7 +179,7 @@ impl Packing {
     }
 }
 
-/// The codec from bytes to bytes with this name in either version.
+/// The bytes-to-bytes codec that has this name in version 2 or 3.
 fn packing(name: &str, configuration: Option<&Configuration>) -> Result<(&'static str, Packing), String> {
     let short = name.strip_prefix("numcodecs.").unwrap_or(name);
     let (shown, in_zarrs) = match short {
@@ -202,7 +204,7 @@ fn unknown(name: &str) -> String {
     format!("unsupported codec '{name}' (supported: {KNOWN})")
 }
 
-/// The order of a transposition in numbers. Older writers gave it as C or F.
+/// Replaces a transposition order given as C or F, as by older writers, with a list of dimensions.
 fn in_numbers(metadata: &MetadataV3, dims: usize) -> Result<MetadataV3, String> {
     let order = metadata.configuration().and_then(|options| options.get("order")?.as_str());
     match order {
@@ -212,12 +214,12 @@ fn in_numbers(metadata: &MetadataV3, dims: usize) -> Result<MetadataV3, String> 
     }
 }
 
-/// The metadata of a codec or the like.
+/// The metadata of a codec or another named extension.
 pub(super) fn extension(name: &str, configuration: Value) -> Result<MetadataV3, String> {
     serde_json::from_value(json!({"name": name, "configuration": configuration})).map_err(|e| e.to_string())
 }
 
-/// Options that keep zarrs from starting threads. By default it starts rayon's global pool, and panics if it cannot.
+/// Options that keep zarrs from starting threads. By default, it starts rayon's global thread pool, and panics if that fails.
 fn options() -> Result<CodecOptions, String> {
     static OPTIONS: OnceLock<Result<CodecOptions, String>> = OnceLock::new();
     let make = || {

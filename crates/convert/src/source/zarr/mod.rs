@@ -1,4 +1,4 @@
-//! Zarr, version 2 and 3: the arrays of a group, in folders.
+//! Zarr, versions 2 and 3: the arrays of a group, stored in folders.
 
 mod array;
 mod chunks;
@@ -28,10 +28,10 @@ use crate::metadata::METADATA_KEY;
 
 /// Maximum group nesting.
 const MAX_DEPTH: usize = 16;
-/// Maximum number of groups and arrays.
+/// Maximum total number of groups and arrays.
 const MAX_MEMBERS: usize = 1 << 16;
 
-/// The texts of an attribute: a list, or a single one.
+/// The texts of an attribute, which is a list of texts or a single text.
 fn texts(value: Option<&Value>) -> Vec<String> {
     let texts = match value {
         Some(Value::String(text)) => return vec![text.clone()],
@@ -55,12 +55,12 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     guarded(source, options, |arrays| tree::read(arrays, DataFormat::Zarr, source, part.split.as_deref(), options))
 }
 
-/// The values of a group with one sample.
+/// The values of a group that holds one sample.
 pub(crate) fn read_whole(path: &Path, options: &ListOptions) -> Result<Vec<FileValue>, ConvertError> {
     guarded(path, options, |arrays| tree::read_whole(arrays))
 }
 
-/// Reads the arrays of a group and catches panics: the codecs are third-party code.
+/// Reads the arrays of a group and catches panics, because the codecs are third-party code.
 fn guarded<T>(
     source: &Path,
     options: &ListOptions,
@@ -75,10 +75,10 @@ fn guarded<T>(
         .unwrap_or_else(|_| Err(ConvertError::malformed(source, "", "a chunk cannot be unpacked")))
 }
 
-/// A group and all arrays in it and its subgroups.
+/// A group, with all arrays in it and in its subgroups.
 struct Group {
     attributes: Map<String, Value>,
-    /// In name order. For an unreadable array, the reason.
+    /// The arrays in name order. For an unreadable array, the reason.
     arrays: Vec<(String, Result<Array, String>)>,
 }
 
@@ -94,7 +94,7 @@ impl Group {
         Ok(group)
     }
 
-    /// Adds the arrays of a folder. False if it is neither a group nor an array.
+    /// Adds the arrays in a folder. False if the folder is neither a group nor an array.
     fn collect(&mut self, folder: &Path, path: &str, depth: usize, seen: &mut usize) -> Result<bool, ConvertError> {
         *seen += 1;
         if *seen > MAX_MEMBERS || depth > MAX_DEPTH {
@@ -141,7 +141,7 @@ impl Group {
                 continue;
             };
             if !inner.is_dir() {
-                // Other files are allowed here, but a pipe or a dangling link may stand for an array.
+                // Other files are allowed here, but a pipe or a dangling link may take the place of an array.
                 if !name.starts_with('.') {
                     is_there(&inner)?;
                 }
