@@ -82,7 +82,7 @@ fn read_arrays(
             continue;
         }
         let member = match Member::open(file, entry) {
-            // Nobody requires this array, and the others may be readable.
+            // This array is not required, and the others may be readable.
             Err(ConvertError::SourceUnsupported { reason, .. }) if !options.needs(name) => {
                 let field = name.to_owned();
                 set.warnings.push(Warning::LeftOut { field, reason });

@@ -59,7 +59,7 @@ pub(super) fn inner_labels(listing: &Listing) -> Vec<Warning> {
     if has_labels || listing.metadata.is_some() { Vec::new() } else { json_columns(listing) }
 }
 
-/// Warns about columns of lists or objects that are named like labels or contain a key that is.
+/// Warns about columns of lists or objects that are named like labels, or that contain a key named like labels.
 fn json_columns(listing: &Listing) -> Vec<Warning> {
     let has_keys = listing.kind == DataFormat::WebDataset.into();
     let told = |(name, texts): (&String, &TextArena)| {
