@@ -39,7 +39,7 @@ impl Unpacking {
         Self { stops: Some(Arc::new(stops)), ..self }
     }
 
-    /// Reports that `bytes` are unpacked now, after `before` at the last call.
+    /// Reports that the number of unpacked bytes has grown from `before` to `bytes`.
     pub(super) fn tell(&self, before: u64, bytes: u64) {
         if let Some(told) = &self.told
             && bytes / TOLD_BYTES != before / TOLD_BYTES
