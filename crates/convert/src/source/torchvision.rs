@@ -1,4 +1,4 @@
-//! Knows the folders below torchvision's root in which it stores downloaded datasets.
+//! Finds datasets in the folders where torchvision stores its downloads.
 
 use std::path::{Path, PathBuf};
 

@@ -161,7 +161,7 @@ impl UnreadFiles {
         }
     }
 
-    /// Adds a file by its extension. Notes about the dataset are left out.
+    /// Counts a file by its extension. Notes about the dataset are not counted.
     pub(super) fn add_other(&mut self, file: &[u8]) {
         if !is_note(file) {
             self.others.entry(extension(file)).or_default().add(file);

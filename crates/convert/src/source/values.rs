@@ -114,8 +114,8 @@ impl KindsSeen {
         self.float && !self.boolean && !self.text && !self.nested
     }
 
-    /// An empty column with the type of the pack field `known` that was exported. The cells alone do not show the type: JSON can look
-    /// like numbers or texts, and NaN and infinity like missing values.
+    /// An empty column for cells that may have been exported from the pack field `known`. The cells alone do not always show the type:
+    /// JSON can look like numbers or texts, and NaN and infinity like missing values.
     pub(super) fn column_as(self, known: Option<&Field>) -> ColumnValues {
         match known {
             Some(field) if field.kind == FieldKind::Json => ColumnValues::Json(TextArena::default()),
