@@ -23,7 +23,7 @@ use crate::error::ConvertError;
 /// Maximum number of keys. If there are more, the files are not per-image metadata.
 const MAX_KEYS: usize = 256;
 
-/// Adds a column for each key in the JSON files beside the images, if nearly every image has such a file.
+/// Adds a column for each key in the JSON files beside the images, if nearly every image has a JSON object.
 pub(super) fn add(listing: &mut Listing) -> Result<(), ConvertError> {
     let n_first = listing.len().min(MAX_FIRST);
     let n_there = (0..n_first).filter(|idx| path_of(listing, *idx).is_some()).count();

@@ -26,7 +26,7 @@ pub(super) struct Numbers {
 enum Classes {
     /// Each pixel is the number of its class.
     Numbers,
-    /// Each pixel has one number per class: 1 for its own class and 0 for the others.
+    /// Each pixel has one number per class, which is 0 for every class except its own.
     OneHot {
         n: usize,
         /// Whether the dimension of classes is first, before height and width.

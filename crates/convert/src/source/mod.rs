@@ -483,7 +483,7 @@ fn several_splits(source: &Path, parts: &[Shards]) -> ConvertError {
     }
 }
 
-/// Finds the samples of one part, with masks if the caller chose a folder of masks.
+/// Finds the samples of one part. Returns an error if the caller chose a field of masks and it has none.
 fn read(
     part: &Shards,
     read: impl Fn(&Shards, &ListOptions) -> Result<Found, ConvertError>,

@@ -1,4 +1,4 @@
-//! NumPy's `.npz`: arrays in a zip file. Stored arrays are read in place; deflated arrays are unpacked once.
+//! Reads NumPy's `.npz`: arrays in a zip file. Stored arrays are read in place; deflated arrays are unpacked once.
 
 use packds_system::{to_u64, to_usize};
 use std::io::Read;
@@ -28,14 +28,14 @@ pub(crate) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
     ArraySet::parts_by_names(shards, |file| Ok(zip_entries(file)?.iter().filter_map(key).map(str::to_owned).collect()))
 }
 
-/// NumPy's name for a member; none if it is not an array.
+/// The name of the array in a member; none if the member is not an array.
 fn key(entry: &ZipEntry) -> Option<&str> {
     entry.name.strip_suffix(".npy")
 }
 
 /// Finds the samples.
 pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
-    // The split is chosen before arrays are unpacked.
+    // Passes the split, to unpack only its arrays.
     let read = |file: &_| read_file(file, part.split.as_deref(), options, PerFile::Many);
     ArraySet::join_split(part, options, read, |file| read(file).map(|(set, _)| set))
 }
@@ -82,7 +82,7 @@ fn read_arrays(
             continue;
         }
         let member = match Member::open(file, entry) {
-            // The array was not requested, and the others can be read.
+            // This array is not required, and the others may be readable.
             Err(ConvertError::SourceUnsupported { reason, .. }) if !options.needs(name) => {
                 let field = name.to_owned();
                 set.warnings.push(Warning::LeftOut { field, reason });
@@ -137,7 +137,8 @@ impl Member {
         Ok(Self { header })
     }
 
-    /// Passes on all bytes, header included, piece by piece. Stops at the length stated in the header, and verifies the checksum.
+    /// Passes all bytes, including the header, to `take` piece by piece. Expects the length stated in the header, and verifies the
+    /// checksum.
     fn pieces(
         &self,
         file: &OpenFile,

@@ -1,4 +1,4 @@
-//! Small arrays read into memory: labels and texts.
+//! Reads small arrays into memory: labels and texts.
 
 use super::arrays::StoredArray;
 use super::column::TextArena;
@@ -27,7 +27,7 @@ fn each_element(
     for part in &array.parts {
         let path = &part.file.path;
         let read_error = |error: crate::SampleError| ConvertError::malformed(path, &array.name, error.to_string());
-        // Items with gaps between them are read one by one.
+        // If there are gaps between items, reads one item at a time.
         let mut row = 0;
         while row < part.rows {
             let n = match part.stride == element {

@@ -1,6 +1,6 @@
-//! Detects columns of numbers that are read as text, because some cells have a decimal comma or a word for a missing value.
+//! Detects columns of numbers that are read as text because some cells have a decimal comma or a word for a missing value.
 //!
-//! `values` finds the type of a column.
+//! `values` decides the type of each column.
 
 use super::labels::is_missing_word;
 use super::rows::Cell;
@@ -14,7 +14,7 @@ pub(super) struct Numerals {
     comma: Option<String>,
     /// The first word for a missing value.
     word: Option<String>,
-    /// Whether some cell is any other text, so that the column does not hold numbers.
+    /// Whether some cell is any other text. Such a column does not hold numbers.
     has_others: bool,
 }
 
@@ -34,7 +34,7 @@ impl Numerals {
         }
     }
 
-    /// A number with a decimal comma, if the column has nothing but numbers.
+    /// The first number with a decimal comma, if all cells are numbers.
     pub(super) fn decimal(&self) -> Option<&str> {
         self.comma.as_deref().filter(|_| !self.has_others)
     }

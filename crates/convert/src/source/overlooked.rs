@@ -12,7 +12,7 @@ use super::store::Content;
 use super::warning::Warning;
 use crate::data_format::DataFormat;
 
-/// Adds warnings about possible labels, unless labels exist or a warning was given already.
+/// Adds warnings about possible labels, unless there are labels, or a field named like labels already has a warning.
 pub(super) fn note_overlooked_labels(listing: &mut Listing) {
     let has_labels = listing.has_labels() || listing.has_label_lists();
     let is_told = |warning: &Warning| matches!(warning, Warning::NotLabels { .. });
@@ -20,7 +20,7 @@ pub(super) fn note_overlooked_labels(listing: &mut Listing) {
         return;
     }
     let is_program = listing.kind == SourceKind::Program;
-    // Vectors of other sources, such as boxes, are rarely labels.
+    // In sources of other formats, vectors are rarely labels. They may be boxes.
     let has_arrays = matches!(listing.kind, SourceKind::Container(format) if format.may_hold_one_sample());
     let may_be_labels = |field: &&SourceField| is_one_integer(field) || (has_arrays && is_vector(field));
     let numbers = listing.fields.iter().filter(may_be_labels).map(|field| field.name.clone()).collect::<Vec<_>>();
@@ -31,7 +31,7 @@ pub(super) fn note_overlooked_labels(listing: &mut Listing) {
     }
 }
 
-/// Warns about images with the samples in the last dimension, as MATLAB writes them: `[height, width, 3, n]`.
+/// Warns about arrays with the samples in the last dimension, as written by MATLAB: `[height, width, 3, n]`.
 pub(super) fn images_last(listing: &Listing) -> Option<Warning> {
     let Images::Stored(store) = &listing.images else { return None };
     let Content::Array(array) = store.content(0) else { return None };
@@ -40,7 +40,7 @@ pub(super) fn images_last(listing: &Listing) -> Option<Warning> {
     is_one.then_some(Warning::ImagesLast { shape: [to_u64(store.len()), width, channels, n] })
 }
 
-/// Warns about images of one dimension whose numbers fill a square.
+/// Warns about one-dimensional images with as many numbers as a square image.
 pub(super) fn flat_pixels(listing: &Listing) -> Option<Warning> {
     const MIN_SIDE: u64 = 8;
     let Images::Stored(store) = &listing.images else { return None };
@@ -53,13 +53,13 @@ pub(super) fn flat_pixels(listing: &Listing) -> Option<Warning> {
     square(3).or_else(|| square(1)).filter(|_| listing.metadata.is_none())
 }
 
-/// Warns about labels inside a table's JSON objects if there are no others.
+/// Warns about labels inside JSON objects in a table, if there are no other labels.
 pub(super) fn inner_labels(listing: &Listing) -> Vec<Warning> {
     let has_labels = listing.has_labels() || listing.has_label_lists();
     if has_labels || listing.metadata.is_some() { Vec::new() } else { json_columns(listing) }
 }
 
-/// Columns of lists or objects that have a label name, or that contain a label which a key can select.
+/// Warns about columns of lists or objects that are named like labels, or that contain a key named like labels.
 fn json_columns(listing: &Listing) -> Vec<Warning> {
     let has_keys = listing.kind == DataFormat::WebDataset.into();
     let told = |(name, texts): (&String, &TextArena)| {

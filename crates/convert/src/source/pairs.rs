@@ -1,4 +1,4 @@
-//! Images and masks in two folders, or side by side in one, matched by their names.
+//! Matches images and masks by their names, in two folders or in the same folder.
 //!
 //! `layout` finds the folders.
 
@@ -20,7 +20,7 @@ use super::warning::{Tally, Warning};
 use crate::error::ConvertError;
 use crate::opt::{FROM, IMAGES, MASKS};
 
-/// What usually follows the image's name in a mask's name.
+/// Usual suffixes of a mask's name after the name of its image.
 const MASK_SUFFIXES: [&[u8]; 17] = [
     b"_mask",
     b"_masks",
@@ -46,23 +46,23 @@ const MASK_PREFIXES: [&[u8]; 5] = [b"mask_", b"mask", b"seg_", b"label_", b"gt_"
 const IMAGE_SUFFIXES: [&[u8]; 7] = [b"_leftImg8bit", b"_image", b"_img", b"_rgb", b"_sat", b"_training", b"_test"];
 const IMAGE_PREFIXES: [&[u8]; 5] = [b"image_", b"image", b"img_", b"img", b"im_"];
 
-/// What is known about two folders, one of images and one of masks, without listing them.
+/// How well the images of one folder match the masks of another.
 pub(super) struct Matches {
     pub(super) images: usize,
     pub(super) masks: usize,
     /// Images that have a mask.
     pub(super) matched: usize,
-    /// Whether the first mask looks like a mask.
+    /// Whether the first file in the folder of masks looks like a mask.
     pub(super) has_mask: bool,
-    /// Whether the first image also looks like a mask.
+    /// Whether the first file in the folder of images looks like a mask.
     pub(super) has_mask_as_image: bool,
 }
 
-/// Counts the images of a folder that have a mask in another.
+/// Counts the images of a folder that have a mask in another folder.
 pub(super) fn matches((root, files): (&Path, SampleFiles), pair: &Pair) -> Result<Matches, ConvertError> {
     let (images, masks) = (walked(root, &pair.images, files)?.paths, walked(root, &pair.masks, files)?.paths);
     let (image_keys, mask_keys) = (keys(&images, 0, &pair.images), keys(&masks, 0, &pair.masks));
-    // Names that clash match nothing.
+    // If two images have the same name, nothing counts as matched.
     let matched = Matched::of(root, &images, &image_keys, &mask_keys);
     let matched = matched.map_or(0, |matched| matched.of_image.iter().flatten().count());
     let is_mask = |paths: &PathTable| {
@@ -96,8 +96,8 @@ pub(super) fn list(root: &Path, pair: &Pair, files: SampleFiles) -> Result<Listi
     Ok(listing)
 }
 
-/// Lists folders that each have a folder of images and one of masks. If some have several images, these folders are classes, with
-/// ids that are positions in `classes`.
+/// Lists folders that each contain a folder of images and one of masks. If any of them has several images, the folders are classes,
+/// and their ids are their positions in `classes`.
 pub(super) fn list_each(
     (root, files): (&Path, SampleFiles),
     top: &Directory,
@@ -117,7 +117,7 @@ pub(super) fn list_each(
         let label = classes.binary_search(folder).ok().and_then(|class| i64::try_from(class).ok()).unwrap_or(-1);
         let (n_images, n_masks) = both.add((root, top.identity), folder, pair, (label, files))?;
         has_several |= n_images > 1;
-        // If each mask has one object, the names of masks are unrelated to the images.
+        // With one mask per object, the names of masks need not contain the name of the image.
         let own_masks = &both.mask_keys[both.mask_keys.len() - n_masks..];
         if n_images == 1 && n_masks > 1 && !both.image_keys.last().is_some_and(|key| own_masks.contains(key)) {
             let reason =
@@ -134,7 +134,7 @@ pub(super) fn list_each(
     Ok(listing)
 }
 
-/// Refuses masks that were found by the names of folders or files, if they are colour images. `pair` names the folders.
+/// Refuses masks that were recognized by the names of their folder or files, but are colour images. `pair` has the folders, if any.
 pub(super) fn refuse_colors(listing: &Listing, pair: Option<&Pair>) -> Result<(), ConvertError> {
     let mask = |idx| {
         let mut path = Vec::new();
@@ -155,7 +155,7 @@ pub(super) fn refuse_colors(listing: &Listing, pair: Option<&Pair>) -> Result<()
     Err(ConvertError::contradictory(&listing.root, "", reason, hint))
 }
 
-/// What to do with several masks of one image.
+/// Advice for images with several masks.
 const MERGE_MASKS: &str = "merge the masks of each image into one file; to merge them in Python, run: Image.fromarray(numpy.max([numpy.array(Image.open(m)) for m in masks], axis=0)).save(merged)";
 
 /// Images and masks with the keys by which they match.
@@ -168,8 +168,8 @@ struct Both {
 }
 
 impl Both {
-    /// Adds the images and masks of one folder. One image and one mask belong together, whatever their names. Returns how many
-    /// there are.
+    /// Adds the images and masks of one folder. A single image and a single mask belong together, regardless of their names. Returns
+    /// the numbers of images and masks.
     fn add(
         &mut self,
         (root, identity): (&Path, Identity),
@@ -240,24 +240,24 @@ fn key(paths: &PathTable, idx: usize, folder: &[u8]) -> Vec<u8> {
     joined(below.strip_prefix(b"/").unwrap_or(below), stem(paths.name(idx)))
 }
 
-/// A key without the usual prefix or suffix of its kind.
+/// A key without one of these prefixes or suffixes in its file name.
 fn bare(key: &[u8], prefixes: &[&[u8]], suffixes: &[&[u8]]) -> Vec<u8> {
     let at = key.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
     let (directory, name) = key.split_at(at);
     let suffix = suffixes.iter().filter_map(|suffix| without_suffix(name, suffix));
     let prefix = prefixes.iter().filter_map(|prefix| without_prefix(name, prefix));
-    // The shortest rest has lost the longest mark.
+    // The shortest rest is the one without the longest prefix or suffix.
     let rest = suffix.chain(prefix).filter(|rest| !rest.is_empty()).min_by_key(|rest| rest.len());
     [directory, rest.unwrap_or(name)].concat()
 }
 
-/// A name without a mark at its end, in any case.
+/// A name without this suffix. Case is ignored.
 fn without_suffix<'a>(name: &'a [u8], mark: &[u8]) -> Option<&'a [u8]> {
     let (rest, end) = name.split_at_checked(name.len().checked_sub(mark.len())?)?;
     end.eq_ignore_ascii_case(mark).then_some(rest)
 }
 
-/// A name without a mark at its start, in any case.
+/// A name without this prefix. Case is ignored.
 fn without_prefix<'a>(name: &'a [u8], mark: &[u8]) -> Option<&'a [u8]> {
     let (start, rest) = name.split_at_checked(mark.len())?;
     start.eq_ignore_ascii_case(mark).then_some(rest)
@@ -272,7 +272,7 @@ struct Matched {
 }
 
 impl Matched {
-    /// Matches equal names first, and then names without the marks of images and masks.
+    /// Matches equal names first, and then names without the usual prefixes and suffixes of masks and images.
     fn of(
         root: &Path,
         images: &PathTable,
@@ -317,7 +317,7 @@ impl Matched {
         tally.warning(|count, first| Warning::UnusedMasks { count, first })
     }
 
-    /// The masks in the images' order. An image without one is a bad sample, with its own path as a filler.
+    /// The masks in the images' order. An image without a mask is a bad sample, with the image's path as a filler.
     fn masks(&self, (root, pair): (&Path, &Pair), images: &Found, masks: &Found) -> (Masks, Faults) {
         let (mut table, mut bytes, mut faults) = (FileTable::default(), Vec::new(), Faults::new());
         let with_mask = |(image, mask): (usize, &Option<usize>)| mask.map(|_| images.paths.directory_idx(image));
@@ -360,12 +360,12 @@ fn mask_bases(key: &[u8]) -> impl Iterator<Item = &[u8]> {
     MASK_SUFFIXES.iter().filter_map(|suffix| key.strip_suffix(*suffix))
 }
 
-/// Whether files are masks if their names say so. A few such names are chance.
+/// Whether enough files are named like masks to be masks. A few such names may be chance.
 fn are_enough(n_masks: usize, n_images: usize) -> bool {
     2 * n_masks >= n_images
 }
 
-/// Whether files with these names are images and masks beside them.
+/// Whether files with these names are images with masks beside them.
 pub(super) fn are_beside(keys: &BTreeSet<&[u8]>) -> bool {
     let named = |base: &[u8], end: &[u8]| keys.contains([base, end].concat().as_slice());
     let is_image = |base: &[u8]| keys.contains(base) || IMAGE_SUFFIXES.iter().any(|end| named(base, end));
@@ -373,7 +373,7 @@ pub(super) fn are_beside(keys: &BTreeSet<&[u8]>) -> bool {
     n_masks > 0 && are_enough(n_masks, keys.len() - n_masks)
 }
 
-/// Moves masks beside their images, such as `1_mask.png` beside `1.png`, out of a listing of a folder.
+/// In a listing of a folder, turns images named like masks, such as `1_mask.png` beside `1.png`, into the masks of the others.
 pub(super) fn split_masks(listing: &mut Listing) {
     let keys = keys(&listing.paths, 0, b"");
     if let Some(doubles) = Doubles::find(&listing.paths, &keys) {
@@ -389,10 +389,10 @@ pub(super) fn split_masks(listing: &mut Listing) {
     }
     let bare_image = |key: &Vec<u8>| bare(key, &IMAGE_PREFIXES, &IMAGE_SUFFIXES);
     let bare_keys: Vec<Vec<u8>> = keys.iter().map(bare_image).collect();
-    // Whole names count more.
+    // A full name takes precedence over the same name without its prefix or suffix.
     let places: HashMap<&[u8], usize> =
         bare_keys.iter().enumerate().chain(keys.iter().enumerate()).map(|(idx, key)| (key.as_slice(), idx)).collect();
-    // A second mask of an image has a number: `1_mask_1.png`.
+    // If an image has several masks, they may be numbered: `1_mask_1.png`.
     let unnumbered = |key: &[u8]| {
         let digits = key.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
         key[..key.len() - digits].strip_suffix(b"_").filter(|_| digits > 0).map(<[u8]>::to_vec)
@@ -422,7 +422,7 @@ pub(super) fn split_masks(listing: &mut Listing) {
     take_masks(listing, &images, &masks_of);
 }
 
-/// Keeps these images of a listing, and makes the others their masks.
+/// Keeps only these images in a listing, and makes the files in `masks_of` their masks.
 fn take_masks(listing: &mut Listing, images: &[usize], masks_of: &HashMap<usize, Vec<usize>>) {
     let mut kept = Found::default();
     let (mut masks, mut mask_bytes) = (FileTable::default(), Vec::new());

@@ -1,6 +1,6 @@
 //! Stores many paths compactly: each directory once, each file name once, without allocation per file.
 //!
-//! Does not access the file system.
+//! This module does not access the file system.
 
 use std::{collections::HashMap, ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
@@ -45,7 +45,7 @@ impl ByteArena {
 
 /// Paths relative to one root. Each is a name in a directory of the table.
 ///
-/// A path costs 16 bytes and its name.
+/// A path takes 16 bytes plus its file name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct PathTable {
     directories: ByteArena,
@@ -152,7 +152,7 @@ pub(super) fn joined(directory: &[u8], name: &[u8]) -> Vec<u8> {
     path
 }
 
-/// Bytes as a text in messages.
+/// The bytes as text for messages.
 pub(super) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
@@ -165,7 +165,7 @@ pub(super) fn stem(name: &[u8]) -> &[u8] {
     }
 }
 
-/// The bytes of a file name as a path.
+/// The bytes of a file name or path as a [`Path`].
 pub(super) fn as_path(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
 }

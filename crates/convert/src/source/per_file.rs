@@ -1,4 +1,4 @@
-//! Decides how many samples a file of arrays holds: one, or one for each row. Files that could be read both ways are refused.
+//! Decides whether a file of arrays holds one sample or one per row. Files that may be either are refused.
 
 use std::path::Path;
 
@@ -18,19 +18,19 @@ use crate::opt::{MANY_SAMPLES_PER_FILE, ONE_SAMPLE_PER_FILE};
 /// How many samples a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PerFile {
-    /// One for each row of its arrays.
+    /// One sample per row of its arrays.
     Many,
-    /// One: its arrays are whole.
+    /// One sample with all arrays.
     One,
 }
 
-/// Minimum number of rows of a file that may be a single image.
+/// Minimum number of rows for a file to be taken for a single image.
 const MIN_ROWS: usize = 8;
-/// Minimum side of images that a row may contain.
+/// Minimum side of the images that may be flattened into rows.
 const MIN_SIDE: u32 = 8;
 /// Row lengths of flattened images in well-known datasets (28x28, 32x32x3, ...). Actual images rarely have these widths.
 const FLAT_WIDTHS: [u32; 6] = [28 * 28, 28 * 28 * 3, 32 * 32 * 3, 64 * 64 * 3, 96 * 96 * 3, 224 * 224 * 3];
-/// What to do with files of many images each.
+/// Advice for files with many images each.
 const TOGETHER: &str = "put the images of all files into one array and their labels into another: numpy.concatenate(..).reshape(-1, HEIGHT, WIDTH) as x.npy, numpy.repeat(..) as y.npy";
 
 /// Refuses files that were read row by row, but look like one sample each.
@@ -48,7 +48,7 @@ pub(super) fn refuse_one(found: &Found, part: &Shards, options: &ListOptions) ->
     Err(ConvertError::unsupported(&part.root, "", reason, hint))
 }
 
-/// Why the rows of each file look like a single sample.
+/// Why each file looks like one sample; none if it does not.
 fn looks_like_one(found: &Found, n_files: usize) -> Option<String> {
     let (shape, is_u8) = match found.images.content(0) {
         Content::Pixels(shape) => (shape.array().shape, true),
@@ -83,8 +83,8 @@ fn looks_like_one(found: &Found, n_files: usize) -> Option<String> {
     }
 }
 
-/// Refuses files that were read as one sample each, but look like many: numbers or vectors next to images, which are probably labels; and files of
-/// many flattened images each. Warns if each may contain many images.
+/// Refuses files that were read as one sample each, but look like many: files of many flattened images, and files of numbers or
+/// vectors next to files of images, which are probably labels. Warns if each file may contain many images.
 pub(super) fn refuse_many(
     folder: &Path,
     paths: &PathTable,
@@ -101,7 +101,7 @@ fn refuse_sets(folder: &Path, paths: &PathTable, contents: &Contents) -> Result<
         |place, reason: String, what: &str| Err(ConvertError::unsupported(&path(place), "", reason, hint(what)));
     let each: Vec<Content> = match contents {
         Contents::Each(each) => each.clone(),
-        // All contents are the same. A single file proves nothing.
+        // All files have arrays of the same shape. With only one file, that means nothing.
         Contents::All(content) if paths.len() > 1 => vec![content.clone()],
         Contents::All(_) => return Ok(()),
     };
@@ -129,7 +129,7 @@ fn refuse_sets(folder: &Path, paths: &PathTable, contents: &Contents) -> Result<
     }
 }
 
-/// The shape of the first file, if each may contain many images.
+/// The shape of the first file, if each file may contain many images.
 fn many_images(contents: &Contents) -> Option<Vec<u64>> {
     let flat = flat_images(contents).map(|((height, width), _)| vec![height.into(), width.into()]);
     flat.or_else(|| Some(stacks(contents)?.0))
@@ -157,7 +157,8 @@ fn stacks(contents: &Contents) -> Option<(Vec<u64>, bool)> {
     (is_stack && rest.iter().all(is_alike)).then_some((first, differ))
 }
 
-/// The first array with fewer than two dimensions, if others have more. If all have fewer, they are the samples.
+/// The first array with fewer than two dimensions, if other arrays have at least two. None if all have fewer, because then they are
+/// the samples.
 fn vector_beside_images(each: &[Content]) -> Option<(usize, &[u64])> {
     let vector = |content: &'_ Content| matches!(content, Content::Array(array) if array.shape.len() < 2);
     let place = each.iter().position(vector)?;
@@ -168,7 +169,7 @@ fn vector_beside_images(each: &[Content]) -> Option<(usize, &[u64])> {
     }
 }
 
-/// The error about two files, images and their labels, that have different lengths.
+/// The error about a file of images and a file of their labels that differ in length.
 fn other_length(
     folder: &Path,
     paths: &PathTable,
@@ -188,8 +189,8 @@ fn other_length(
 }
 
 /// Rows and columns of the first file, if all rows may be flattened images. Also whether that is nearly certain: there are more
-/// than four times as many rows as columns; or the width is well known, and there are more rows than columns or the number of
-/// rows varies.
+/// than four times as many rows as columns, or the width is one of [`FLAT_WIDTHS`] and there are more rows than columns or the
+/// number of rows varies.
 fn flat_images(contents: &Contents) -> Option<((u32, u32), bool)> {
     let size = |content: &Content| match content {
         Content::Pixels(shape) if shape.channels == 1 => Some((shape.height, shape.width)),

@@ -1,4 +1,4 @@
-//! Tables that contain pixels: a column for each pixel, like MNIST on Kaggle, or all pixels in one cell, like FER2013.
+//! Reads tables that contain pixels: one column per pixel, like MNIST on Kaggle, or all pixels in one cell, like FER2013.
 //!
 //! `manifest` reads the other columns.
 
@@ -15,7 +15,7 @@ use super::spool::Spool;
 use super::store::{ArrayType, Store};
 use crate::error::ConvertError;
 
-/// Minimum number of columns of pixels. Fewer numbered columns are features.
+/// Minimum number of columns of pixels. If there are fewer numbered columns, they are features.
 const MIN_PIXELS: usize = 16;
 /// Maximum number of pixels of a row.
 const MAX_PIXELS: usize = 1 << 18;
@@ -53,13 +53,13 @@ impl Pixels {
         let first = pixel_number(&names[start])?;
         let is_next = |(n, name): &(usize, &String)| pixel_number(name) == Some(first + n);
         let n = names[start..].iter().enumerate().take_while(is_next).count();
-        // Bare numbers may be the names of features.
+        // Names that are only numbers may be those of features.
         let is_bare = names[start].parse::<usize>().is_ok();
         let is_sure = !is_bare || (!has_paths && square(n).is_some());
         (n >= MIN_PIXELS && is_sure).then_some(Self::Columns { range: start..start + n, size: None })
     }
 
-    /// The pixels of a table without a header, whose first column is the label.
+    /// The pixels of a table without a header. Its first column is the label.
     pub(super) fn without_header(names: &[String]) -> Option<Self> {
         let are_numbered = (1..).zip(names).all(|(n, name)| *name == format!("column_{n}"));
         let n = names.len().checked_sub(1).filter(|n| are_numbered && *n >= MIN_PIXELS)?;
@@ -76,7 +76,7 @@ impl Pixels {
         }
     }
 
-    /// Whether a column holds pixels.
+    /// Whether this column holds pixels.
     pub(super) fn has(&self, column: usize) -> bool {
         match self {
             Self::Columns { range, .. } => range.contains(&column),
@@ -84,7 +84,7 @@ impl Pixels {
         }
     }
 
-    /// How many columns hold pixels.
+    /// Number of columns that hold pixels.
     pub(super) fn n_columns(&self) -> usize {
         match self {
             Self::Columns { range, .. } => range.len(),
@@ -113,7 +113,7 @@ fn square(n: usize) -> Option<usize> {
     (n > 0 && side * side == n).then_some(side)
 }
 
-/// Height and width of the images, and their bytes, as far as read.
+/// Collects the images row by row.
 pub(super) struct PixelSpool {
     pixels: Pixels,
     spool: Spool,
@@ -171,7 +171,7 @@ impl PixelSpool {
     }
 }
 
-/// The size of images of `n` pixels: a square.
+/// The height and width of images of `n` pixels. Refuses images that are not square.
 fn size_of(rows: &Rows<'_>, n: usize) -> Result<(usize, usize), ConvertError> {
     if let Some(side) = square(n).filter(|_| n <= MAX_PIXELS) {
         return Ok((side, side));

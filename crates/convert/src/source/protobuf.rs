@@ -1,13 +1,13 @@
 //! Reads the wire format of protocol buffers: the fields of a message.
 //!
-//! The messages themselves are defined in `tfrecord` and `lmdb`.
+//! `tfrecord` and `lmdb` interpret the fields.
 
-/// Reads a message field by field. Lengths are checked against its bytes.
+/// Reads a message field by field. Lengths are checked against the bytes of the message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Message<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Start of the message in the outermost message.
+    /// Offset of this message in the outermost message.
     base: usize,
 }
 
@@ -21,7 +21,7 @@ pub(super) enum Wire<'a> {
     Bytes(Part<'a>),
 }
 
-/// A byte range and its start in the outermost message.
+/// A byte range and its offset in the outermost message.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Part<'a> {
     pub(super) bytes: &'a [u8],
@@ -88,7 +88,7 @@ impl<'a> Message<'a> {
             let byte = byte.ok_or("a number is cut short")?;
             self.at += 1;
             let bits = u64::from(byte & 0x7f);
-            // The tenth byte holds only one bit.
+            // The tenth byte has room for only one bit of a u64.
             if shift == 63 && bits > 1 {
                 break;
             }

@@ -1,4 +1,4 @@
-//! How a source is read: what its images, labels, masks and other fields are.
+//! Describes how a source is read: what its images, labels, masks and other fields are.
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ use crate::opt::{
     FROM, IMAGE_KEY, IMAGES, LABEL_KEY, MANY_SAMPLES_PER_FILE, MASK_KEY, MASKS, ONE_SAMPLE_PER_FILE, SPLIT,
 };
 
-/// How a source is read, for the user to check before a conversion.
+/// How a source is read. Lets the user check this before a conversion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Reading {
@@ -29,13 +29,13 @@ pub struct Reading {
     pub classes: Vec<String>,
     /// The names of the other fields.
     pub fields: Vec<String>,
-    /// Files that are ignored.
+    /// Number of ignored files.
     pub ignored: u64,
     /// Why the source is read in this way, and how to change that.
     pub decisions: Vec<Decision>,
 }
 
-/// A decision about a source that could have been different.
+/// A decision about how to read a source that an option can change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Decision {
@@ -43,12 +43,12 @@ pub struct Decision {
     pub what: &'static str,
     /// The reason.
     pub because: String,
-    /// The option that decides otherwise.
+    /// The option that changes the decision.
     pub instead: String,
 }
 
 impl Reading {
-    /// How this listing was read.
+    /// Describes how this listing was read.
     pub(crate) fn of(listing: &Listing, options: &ListOptions) -> Self {
         let (mut image, mut mask) = (Vec::new(), Vec::new());
         if !listing.is_empty() {
@@ -153,7 +153,7 @@ fn label_decision(listing: &Listing, options: &ListOptions) -> Decision {
     };
     let instead = match is_folder(listing) {
         true if has_parts => format!("{}: every folder is a class", FROM.with("image-folder")),
-        // A folder has no fields.
+        // A folder has no fields that a key could select.
         true => "a CSV file with the columns 'path' and 'label' as the source".to_owned(),
         false => LABEL_KEY.with("NAME").to_string(),
     };
@@ -209,7 +209,7 @@ fn has_class_folders(listing: &Listing) -> bool {
     class.is_some_and(|class| listing.paths.directory(0).rsplit(|byte| *byte == b'/').any(|folder| folder == class))
 }
 
-/// Why each file is one sample, or has many. None if there is no choice.
+/// Why each file is read as one sample or as many. None for formats without this choice.
 fn sample_decision(listing: &Listing, options: &ListOptions) -> Option<Decision> {
     let (because, instead) = match (listing.kind(), options.one_sample_per_file) {
         (SourceKind::SampleFiles(_) | SourceKind::Container(_), Some(_)) => {

@@ -1,4 +1,4 @@
-//! Rows of a table that refer to the same image: one for each box, or one for each caption.
+//! Finds rows of a table that refer to the same image: one row per box, or one per caption.
 //!
 //! `manifest` reads the rows.
 
@@ -13,7 +13,7 @@ use super::warning::Warning;
 use crate::error::{ConvertError, quoted};
 use crate::opt::LEAVE_OUT;
 
-/// Usual names of the four columns of a box, in lower case, without spaces and underscores.
+/// Usual names of the four columns of a box, in lower case, without spaces or underscores.
 const BOXES: [[&str; 4]; 8] = [
     ["xmin", "ymin", "xmax", "ymax"],
     ["x1", "y1", "x2", "y2"],
@@ -24,13 +24,13 @@ const BOXES: [[&str; 4]; 8] = [
     ["left", "top", "width", "height"],
     ["xcenter", "ycenter", "width", "height"],
 ];
-/// Usual names of a column with a box, or several, in each cell.
+/// Usual names of a column with one or more boxes in each cell.
 const BOX_CELLS: [&str; 6] = ["bbox", "bboxes", "box", "boxes", "boundingbox", "boundingboxes"];
 
 /// Warns about images in several rows, and about columns of boxes.
 ///
 /// # Errors
-/// If there are both: then each row is a box, not an image.
+/// If a table has both, because each row is then a box, not an image.
 pub(super) fn check(
     source: &Path,
     column: &str,
@@ -75,7 +75,7 @@ fn repeated(paths: &PathTable) -> Option<(Vec<u8>, u64)> {
     first.map(|first| (first, to_u64(seen.len())))
 }
 
-/// The columns of boxes among these.
+/// The columns among `names` that look like boxes.
 fn box_columns(names: &[&str]) -> Vec<String> {
     let plain = |name: &str| name.to_ascii_lowercase().replace(['_', ' '], "");
     let find = |wanted: &str| names.iter().find(|name| plain(name).trim_start_matches("bbox") == wanted);

@@ -1,7 +1,7 @@
 //! Decides which field of a source is the image, the label, the mask or the path, with one rule for all formats.
 //!
-//! The caller's keys come first, then the field's role in the exported pack, then the usual names. Manifests are separate, because
-//! their columns are paths and cells: see `manifest`.
+//! The caller's keys come first, then the field's role in the exported pack, then the usual names. `manifest` decides for manifests,
+//! because their columns hold paths and cells.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::error::ConvertError;
 use crate::metadata::Metadata;
 use crate::opt::{IMAGE_KEY, LABEL_KEY, MASK_KEY};
 
-/// Usual names of the image field, used without a key. Earlier ones win; case is ignored.
+/// Usual names of the image field, used if the caller gives no key. Earlier names take precedence; case is ignored.
 const IMAGE_NAMES: [&str; 16] = [
     "image",
     "images",
@@ -34,7 +34,7 @@ const IMAGE_NAMES: [&str; 16] = [
     "png",
     "arr_0",
 ];
-/// Usual names of the label field, used without a key. Earlier ones win; case is ignored.
+/// Usual names of the label field, used if the caller gives no key. Earlier names take precedence; case is ignored.
 pub const LABEL_NAMES: [&str; 14] = [
     "label",
     "labels",
@@ -51,7 +51,7 @@ pub const LABEL_NAMES: [&str; 14] = [
     "class_id",
     "arr_1",
 ];
-/// Other usual names of a manifest's column of labels. A warning names the column.
+/// Other usual names of a manifest's column of labels. Using one of them gives a warning.
 pub(super) const LABEL_COLUMN_NAMES: [&str; 11] = [
     "classid",
     "diagnosis",
@@ -101,7 +101,7 @@ pub(super) const IMAGE_PATH_NAMES: [&str; 25] = [
 /// Usual names of a manifest's column of splits.
 pub(super) const SPLIT_COLUMN_NAMES: [&str; 10] =
     ["split", "subset", "partition", "set", "usage", "fold", "phase", "data set", "dataset", "data_set"];
-/// Usual names of texts and measurements, which are never labels, even if a manifest has no other column.
+/// Usual names of texts and measurements. They are never read as labels, even if a manifest has no other column.
 pub(super) const OTHER_NAMES: [&str; 14] = [
     "caption",
     "captions",
@@ -193,15 +193,14 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Whether the caller assigned a role to this field. It then has no other role.
+    /// Whether the caller assigned a role to this field. Such a field has no other role.
     pub(super) fn has(&self, name: &str) -> bool {
         [self.image, self.label, self.mask].contains(&Some(name))
     }
 }
 
-/// The index in `names` of the field with a role. A field named by `keys` comes first. Among the others, the field with that role
-/// in the exported pack wins, then the one with the most usual name. None, without an error, if nothing matches and no key was
-/// given.
+/// The index in `names` of the field with a role. A field named by `keys` comes first. Next comes the field that had this
+/// role in the exported pack, and then the field with the most usual name. None if nothing matches and no key was given.
 pub(super) fn find_field(
     source: &Path,
     names: &[String],
@@ -225,7 +224,7 @@ pub(super) fn find_field(
     let field = |name: &String| metadata.and_then(|metadata| metadata.field(name));
     let had_role = |name: &String| field(name).is_some_and(|field| field.role == Some(role));
     let restored = names.iter().position(|name| had_role(name) && !keys.has(name));
-    // A field that was neither label nor mask in the exported pack is neither now. Images need no role there.
+    // A field without this role in the exported pack does not get it by name. Image fields are an exception: they may have no role there.
     let was_other = |name: &String| field(name).is_some_and(|field| field.role.is_some() || part != Part::Image);
     let is_free = |name: &String| !keys.has(name) && !was_other(name);
     let named = |word: &&str| {
@@ -259,7 +258,7 @@ pub(super) fn no_samples(source: &Path) -> ConvertError {
     ConvertError::contradictory(source, "", "it contains no samples", hint)
 }
 
-/// What to do if the images are texts or single numbers.
+/// Advice if the images are texts or single numbers.
 fn image_hint() -> String {
     format!(
         "choose another field with {IMAGE_KEY}; to convert a table of paths, save it as a manifest (.csv); to convert pixels stored as text, save them as arrays"
@@ -276,7 +275,7 @@ pub(super) struct Roles<'a> {
 }
 
 impl<'a> Roles<'a> {
-    /// Decides by keys, by roles in the exported pack, and by names.
+    /// Finds the fields by keys, by roles in the exported pack, and by names.
     pub(super) fn find(
         source: &Path,
         names: &[String],
@@ -310,8 +309,8 @@ impl<'a> Roles<'a> {
         part.is_some_and(|part| part == Part::Image || self.keys.of_part(part).is_some())
     }
 
-    /// The role that fits a field's items. A field that is label or mask only by name becomes an ordinary field if its items do not
-    /// fit. For a label, that is a warning. It is withdrawn if the values prove to be one-hot labels.
+    /// The role of a field, after a check of its items. If a field has the role of label or mask only by name and its items do not fit, it
+    /// becomes an ordinary field. For labels, this gives a warning, which is removed if the values turn out to be one-hot labels.
     ///
     /// # Errors
     /// If the items do not fit, and the field is the image or was chosen by the caller.
@@ -361,11 +360,11 @@ impl<'a> Roles<'a> {
 pub(super) struct Items {
     may_be_images: bool,
     may_be_labels: bool,
-    /// Whether the values decide if an item is a one-hot label.
+    /// Whether the items have the shape of one-hot labels, so the values must decide.
     may_be_one_hot: bool,
     may_be_masks: bool,
     is_readable: bool,
-    /// A description, or why it cannot be read.
+    /// A description of the items, or why they cannot be read.
     found: String,
 }
 
@@ -448,7 +447,7 @@ mod tests {
         assert_eq!(find(Part::Image, none).unwrap(), Some(1));
         assert_eq!(find(Part::Image, image("X")).unwrap(), Some(0));
         assert_eq!(find(Part::Mask, none).unwrap(), None);
-        // A field named for one role is not chosen for another.
+        // A field that the caller chose for one role is not chosen for another.
         assert_eq!(find(Part::Image, label("img")).unwrap(), Some(0));
         assert_eq!(find(Part::Label, image("label")).unwrap(), None);
         let error = find(Part::Label, label("none")).unwrap_err();

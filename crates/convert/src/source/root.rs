@@ -1,6 +1,6 @@
-//! The folder that a manifest's paths are relative to.
+//! Finds the files of a manifest: resolves its paths relative to a root folder.
 //!
-//! Image folders are walked instead.
+//! Image folders have no such paths: `walk` finds their files.
 
 use std::{
     collections::BTreeMap,
@@ -29,7 +29,7 @@ use super::{
 use crate::error::ConvertError;
 use crate::ordered::{Next, ordered};
 
-/// Number of rows inspected to find out whether files are named without their folder.
+/// Number of rows inspected to find out whether the paths lack a folder.
 const MAX_FIRST: usize = 100;
 /// Number of files whose sizes a thread reads at a time.
 const RUN_FILES: usize = 256;
@@ -38,7 +38,7 @@ const RUN_FILES: usize = 256;
 pub(super) struct Root {
     pub(super) path: PathBuf,
     folder: OwnedFd,
-    /// Aliases of the folder that absolute paths may start with.
+    /// Other absolute paths of the folder, with which paths may start.
     absolute: Vec<PathBuf>,
     /// The folder that relative paths are relative to, if different.
     base: Option<PathBuf>,
@@ -46,7 +46,7 @@ pub(super) struct Root {
     located: BTreeMap<usize, Located>,
     /// Whether the first rows lead to no file below the root, or images are found only in a folder of masks.
     is_lost: bool,
-    /// The prefix of paths that were written on another machine. The rest is a path below the root.
+    /// By column, the prefix of paths that were written on another machine. What follows it is a path below the root.
     elsewhere: BTreeMap<usize, Vec<String>>,
 }
 
@@ -129,7 +129,7 @@ impl Root {
         }
     }
 
-    /// The file that a path in a column refers to: another one if the column's files were located.
+    /// The file that a path in a column refers to. If the files of the column were located, the located file.
     fn located_path(&self, rows: &Rows<'_>, column: usize, path: Vec<u8>) -> Result<Vec<u8>, ConvertError> {
         let Some(located) = self.located.get(&column) else {
             return Ok(path);
@@ -141,7 +141,7 @@ impl Root {
         })
     }
 
-    /// Searches for the files of these columns of paths (of images or masks) if the first rows do not name existing files.
+    /// If the paths in the first rows lead to no files, searches for the files of these columns of images or masks.
     pub(super) fn locate(
         &mut self,
         rows: &mut Rows<'_>,
@@ -155,7 +155,7 @@ impl Root {
             }
             for (((column, _), paths), texts) in columns.iter().zip(&mut first).zip(&mut texts) {
                 texts.extend(path_text(rows, *column));
-                // A path that is missing or leads elsewhere is reported when its row is taken.
+                // Errors in these paths are reported later, when their rows are taken.
                 paths.extend(self.relative(rows, *column));
             }
         }
@@ -207,16 +207,17 @@ impl Root {
         Ok(None)
     }
 
-    /// The common prefix of all paths if the rests are files below the root, and the first path with its rest. Prefers the longest rest.
+    /// The longest common prefix after which all paths are files below the root, with the first path and what follows the prefix in it.
+    /// None if there is no such prefix.
     fn other_machine(&self, texts: &[String]) -> Option<(Vec<String>, Vec<u8>, Vec<u8>)> {
         let first_text = texts.first()?;
-        // An existing file outside the root has a separate message.
+        // If the file exists outside the root, another error reports it.
         if self.path.join(first_text).is_file() {
             return None;
         }
         let all: Vec<Vec<String>> = texts.iter().map(|text| parts(text)).collect::<Option<_>>()?;
         let first = all.first()?;
-        // A leading slash alone may be left out.
+        // The prefix may be just the leading slash, but must not be empty.
         (usize::from(!first_text.starts_with('/'))..first.len()).find_map(|n| {
             let start = first.get(..n)?;
             let rest = |path: &Vec<String>| path.strip_prefix(start).map(|rest| rest.join("/").into_bytes());
@@ -235,8 +236,8 @@ impl Root {
         below.and_then(without_dots)
     }
 
-    /// The files that the paths name, with their sizes, read by `jobs` threads. Files that differ only in case or Unicode form are
-    /// taken if there are no others, and counted in `told`.
+    /// The files that the paths name, with their sizes, read by `jobs` threads. If no file has the exact name, a file that
+    /// differs only in case or Unicode form is taken, and counted in `told`.
     pub(super) fn files(&self, table: PathTable, jobs: usize, told: &mut Renamed) -> Result<Files, ConvertError> {
         let Sizes { mut bytes, not_files } = self.file_sizes(&table, jobs)?;
         let (mut missing, mut taken) = (BTreeMap::new(), BTreeMap::new());
@@ -321,13 +322,13 @@ pub(super) struct Files {
 
 /// A file that is missing or not regular.
 pub(super) struct Missing {
-    /// Something else exists there.
+    /// Whether something else exists there, such as a folder.
     pub(super) is_there: bool,
-    /// Several files that differ only in case or Unicode form.
+    /// Two files with names that differ from the path only in case or Unicode form.
     pub(super) near: Option<[String; 2]>,
 }
 
-/// Files whose names differ from those in the table: their number, and the first name in the table and on the disk.
+/// Counts files with names that differ from those in the table, and keeps the first name in the table and on disk.
 #[derive(Debug, Default)]
 pub(super) struct Renamed {
     count: u64,
@@ -387,7 +388,7 @@ fn path_text(rows: &Rows<'_>, column: usize) -> Result<String, ConvertError> {
     Ok(if is_windows { text.replace('\\', "/") } else { text.into_owned() })
 }
 
-/// The parts of a path without `.`, `..` at the start and empty ones; none if `..` comes later.
+/// The parts of a path without empty parts, `.`, and leading `..`. None if `..` appears later.
 fn parts(text: &str) -> Option<Vec<String>> {
     let parts = text.split('/').filter(|part| !matches!(*part, "" | "."));
     let parts: Vec<String> = parts.skip_while(|part| *part == "..").map(str::to_owned).collect();

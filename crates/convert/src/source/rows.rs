@@ -29,15 +29,15 @@ pub(super) enum RowForm {
     /// Cells separated by commas, tabs, semicolons or bars, depending on the first line.
     Csv,
     Tab,
-    /// As CSV, or with spaces between the cells.
+    /// Like CSV, or with spaces between the cells.
     Text,
     JsonLines,
-    /// One text: an array of objects, an object with a label for each path, or a form of `json_rows`.
+    /// One JSON text for all rows: an array of objects, an object with a label for each path, or another form that `json_rows` knows.
     Json,
 }
 
 impl RowForm {
-    /// The form indicated by the file's extension, if files with this extension are usually tables.
+    /// The form indicated by the file's extension, if such files are usually tables.
     pub(super) fn from_path(path: &Path) -> Option<Self> {
         match extension(path)?.as_str() {
             "csv" => Some(Self::Csv),
@@ -56,7 +56,7 @@ impl RowForm {
         })
     }
 
-    /// Whether cells are texts, whose type is inferred.
+    /// Whether cells are texts, with types that must be inferred.
     pub(super) fn has_text_cells(self) -> bool {
         !matches!(self, Self::JsonLines | Self::Json)
     }
@@ -71,7 +71,7 @@ impl RowForm {
     }
 }
 
-/// The extension in lower case. The extension of a compression is skipped.
+/// The extension in lower case, without that of a compression format.
 fn extension(path: &Path) -> Option<String> {
     let (_, extension) = without_extension(path.file_name()?.to_str()?).rsplit_once('.')?;
     Some(extension.to_ascii_lowercase())
@@ -90,7 +90,7 @@ impl RowFile {
     pub(super) fn new(path: &Path, folder: &Path) -> Result<Self, ConvertError> {
         let mut file = Self { path: path.to_owned(), unpacked: None };
         let new = || NamedTempFile::new_in(folder).map_err(ConvertError::io(folder));
-        // Copying may fail for either file. The message names the one that the user knows.
+        // Copying may fail for either file, but the user knows only `path`, so errors name it.
         if let Some(mut packed) = compressed::open(path).map_err(ConvertError::io(path))? {
             let mut unpacked = new()?;
             io::copy(&mut packed, &mut unpacked).map_err(ConvertError::io(path))?;
@@ -141,7 +141,7 @@ enum Reader {
     Json(JsonReader),
 }
 
-/// Where JSON objects come from.
+/// The source of JSON objects.
 enum JsonLines {
     /// One on each line.
     File(BufReader<File>),
@@ -176,7 +176,7 @@ impl<'a> Rows<'a> {
         matches!(&self.reader, Reader::Csv(rows) if rows.has_commas())
     }
 
-    /// Expects these columns, which an earlier pass found. Rows of JSON Lines may have others.
+    /// Sets the columns that an earlier pass found. Rows of JSON Lines may add others.
     pub(super) fn expect_columns(&mut self, names: &[String]) {
         if let Reader::Json(reader) = &mut self.reader {
             reader.column_of = names.iter().cloned().zip(0..).collect();

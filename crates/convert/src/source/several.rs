@@ -1,4 +1,4 @@
-//! Files of several arrays without a usual name for images: one array for each image, or one for each class.
+//! Recognizes files of arrays without usual names: one array per image, or one per class.
 
 use std::path::Path;
 
@@ -8,7 +8,8 @@ use super::roles::is_image_name;
 use super::store::{ArrayType, PixelShape};
 use crate::error::{ConvertError, quoted};
 
-/// The error about such arrays, with their names and whole shapes. None if they are something else.
+/// The error about arrays that each are an image or the images of a class. `arrays` has their names and full shapes. None for other
+/// arrays.
 pub(super) fn refusal(source: &Path, arrays: &[(String, ArrayType)]) -> Option<ConvertError> {
     let [(name, first), _, ..] = arrays else { return None };
     if arrays.iter().any(|(name, _)| is_image_name(name.rsplit('/').next().unwrap_or(name))) {

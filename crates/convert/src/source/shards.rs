@@ -1,4 +1,5 @@
-//! The files of a source: one file, a folder of files, or a pattern such as `train-{000..099}.tar`. Also the splits in their names.
+//! Finds the files of a source (one file, a folder of files, or a pattern such as `train-{000..099}.tar`), and the splits in their
+//! names.
 
 use packds_system::to_u64;
 use std::os::unix::ffi::OsStrExt;
@@ -18,8 +19,8 @@ const MAX_FILES: usize = 1 << 20;
 pub(crate) struct Shards {
     /// The source as given. Paths in errors start with it.
     pub(crate) root: PathBuf,
-    /// At least one path, in name order or in the pattern's order. For a source that is one file, or whose format is a folder, the root
-    /// itself.
+    /// At least one path, in name order or in the pattern's order. If the source is one file, or its format is a folder, the only path is
+    /// the root.
     pub(super) files: Vec<PathBuf>,
     /// The split of all files, if their names state one.
     pub(super) split: Option<String>,
@@ -31,8 +32,8 @@ impl Shards {
         Self { root: path.to_owned(), files: vec![path.to_owned()], split: None }
     }
 
-    /// The files of `format` by extension in the folder `path`. If there are none, the files in its [`DATA_FOLDER`] or its
-    /// [`split_folders`]. For a pattern, all files that it matches.
+    /// The files of `format` by extension in the folder `path`. If there are none, those in its [`DATA_FOLDER`] or its
+    /// [`split_folders`]. If `path` is a pattern, all files of the pattern.
     pub(crate) fn find(path: &Path, format: DataFormat) -> Result<Self, ConvertError> {
         let data = path.join(DATA_FOLDER);
         let files = if path.is_dir() {
@@ -100,8 +101,8 @@ impl Shards {
     }
 }
 
-/// The split folders in a folder, in name order. Also searches an only subfolder, as in files that Hugging Face generates
-/// (`default/train/0000.parquet`). None unless all folders there are splits.
+/// The split folders in a folder, in name order. If there is only one subfolder, searches it too: Hugging Face generates
+/// `default/train/0000.parquet`. Empty unless all folders there are splits.
 pub(super) fn split_folders(folder: &Path) -> Vec<PathBuf> {
     let splits = |folder: &Path| {
         let folders = folders_in(folder);
@@ -130,8 +131,8 @@ fn folders_in(folder: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// Raises the limit of open files to `n` and some more, up to the system's hard limit. Beyond that, opening a file fails with the
-/// system's error.
+/// Raises the limit of open files to slightly more than `n`, but at most to the system's hard limit. Above the limit, opening a file
+/// fails with the system's error.
 pub(super) fn allow_open_files(n: usize) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     const OTHERS: u64 = 256;
@@ -194,7 +195,7 @@ fn expand_braces(pattern: &str) -> Result<Vec<String>, String> {
         };
         let words = match inside.contains(',') || inside.contains("..") {
             true => brace_words(inside)?,
-            // A shell leaves these unchanged.
+            // A shell leaves such braces unchanged.
             false => vec![format!("{{{inside}}}")],
         };
         if names.len().saturating_mul(words.len()) > MAX_FILES {
@@ -215,7 +216,7 @@ fn brace_words(inside: &str) -> Result<Vec<String>, String> {
     let number = |text: &str| text.parse::<usize>().ok();
     match (number(first), number(last)) {
         (Some(from), Some(to)) if from.abs_diff(to) < MAX_FILES => {
-            // As in a shell, a leading zero sets the width of all.
+            // As in a shell, a leading zero pads all numbers to the same width.
             let is_padded = |text: &str| text.len() > 1 && text.starts_with('0');
             let width = match is_padded(first) || is_padded(last) {
                 true => first.len().max(last.len()),

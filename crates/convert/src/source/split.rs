@@ -1,4 +1,4 @@
-//! Splits: subfolders named `train`, `val`, `test` and so on. Each is a separate source, and all share one class list.
+//! Lists splits: subfolders named `train`, `val`, `test` and so on. Each is a separate source, and all share one class list.
 //!
 //! `image_folder` lists a split's files.
 
@@ -40,8 +40,8 @@ pub(super) fn is_split_folder(name: &[u8]) -> bool {
     is_one && others.iter().all(is_other)
 }
 
-/// An error if the subfolders are splits instead of classes: all of them, at least two, or one of them if there are class
-/// folders in it or in a folder beside it.
+/// An error if the subfolders are splits instead of classes: if all of them or at least two are named like splits, or if one is and
+/// that folder or a folder beside it contains class folders.
 pub(super) fn reject_splits(root: &Path, top: &Directory) -> Result<(), ConvertError> {
     let splits = split_names(top);
     let visible = top.subdirectories.iter().filter(|name| !name.starts_with(b".")).map(|name| lossy(name));
@@ -64,7 +64,7 @@ pub(super) fn reject_splits(root: &Path, top: &Directory) -> Result<(), ConvertE
     if !are_splits {
         return Ok(());
     }
-    // Splits of class folders have labels. A single folder in a split may be the split again.
+    // Splits with class folders have labels. If a split has only one folder, the folder may just repeat the split.
     let manifest = match manifest_in(top).filter(|table| !is_submission(table)) {
         Some(name) if !has_classes_in_any(root, &splits)? => Some(lossy(&name)),
         _ => None,
@@ -82,7 +82,7 @@ fn has_classes_in_any(root: &Path, splits: &[String]) -> Result<bool, ConvertErr
 }
 
 fn folders_in(root: &Path, split: &str) -> Result<Vec<Vec<u8>>, ConvertError> {
-    // The splits of pairs are in the folder of images.
+    // If images and masks have separate folders, the splits are inside these folders, not here.
     if !root.join(split).is_dir() {
         return Ok(Vec::new());
     }
@@ -105,14 +105,14 @@ pub(super) fn list_one(
         }
         names.push(wanted.to_owned());
     }
-    // Pairs have no classes to share, and another split may lack the folder of masks.
+    // Images with masks have no classes to share, and another split may lack the folder of masks.
     let own = [wanted.to_owned()];
     let mut opened = splits.opened(if options.masks.is_some() { &own } else { &names }, options)?;
     let classes = class_union(&opened);
     let last = opened.iter().position(|(name, _)| name == wanted).ok_or_else(missing)?;
     let mut listing = list_split(opened.swap_remove(last).1, &classes, options)?;
     if listing.kind == SourceKind::Manifest {
-        // The tables of all splits share the class ids.
+        // Tables share their class ids with the tables of all other splits.
         let all = list_all(source, &ListOptions { split: None, ..options.clone() }, files)?;
         return all.into_iter().find(|(name, _)| name == wanted).map(|(_, listing)| listing).ok_or_else(missing);
     }
@@ -157,17 +157,17 @@ struct Splits {
     layout: Layout,
     /// The splits' names, sorted.
     names: Vec<String>,
-    /// The names of all folders beside the splits.
+    /// The names of the folders, including the splits.
     folders: Vec<Vec<u8>>,
-    /// About files beside them.
+    /// Warnings about files beside the splits.
     beside: Vec<Warning>,
-    /// Whether each split contains the folders that the caller named. Otherwise they contain the splits.
+    /// Whether the folders that the caller named are inside each split. Otherwise, these folders contain the splits.
     has_named: bool,
 }
 
 impl Splits {
     fn of(source: &Path, options: &ListOptions, files: SampleFiles) -> Result<Self, ConvertError> {
-        // Folders that the caller named may be in each split.
+        // If the folders that the caller named are not here, they must be in each split.
         let mut named = options.images.iter().chain(&options.masks);
         let has_named = !named.all(|folder| source.join(folder).exists());
         let own = ListOptions { images: None, masks: None, ..options.clone() };
@@ -214,7 +214,7 @@ impl Splits {
                 _ => None,
             };
             let Some(pair) = pair else { return Opened::at(&self.root.join(name), options, self.files) };
-            // The other splits are in another folder.
+            // Scans only the split's own folder of images: the rest of the root belongs to other splits.
             let top = Directory::scan(&self.root, &pair.images, self.files)?;
             let layout = Layout::Pairs(pair);
             Ok(Opened {
@@ -244,7 +244,7 @@ fn split_names(top: &Directory) -> Vec<String> {
     names
 }
 
-/// The folders that differ only in the split in their names, such as `cars_train` and `cars_test`, or that are all folds.
+/// The folders that are splits together: their names differ only in the split, such as `cars_train` and `cars_test`, or all are folds.
 fn related_splits(top: &Directory) -> Vec<String> {
     let visible: Vec<String> =
         top.subdirectories.iter().filter(|name| !name.starts_with(b".")).map(|name| lossy(name)).collect();

@@ -1,7 +1,7 @@
-//! A temporary file for items that can only be read in the source's order, because they are compressed or read by a library. They
-//! are unpacked once and can then be read in any order.
+//! A temporary file for items that can only be read in the source's order, because they are compressed or read by a library. The
+//! items are unpacked once and can then be read in any order.
 //!
-//! The file has no name, so the system frees it however the program ends.
+//! The file has no name, so the system always frees it when the program ends, even after a crash.
 
 use packds_system::to_u64;
 use std::fs::File;
@@ -18,7 +18,7 @@ const WRITE_BYTES: usize = 1 << 20;
 /// Bytes between progress reports.
 const TOLD_BYTES: u64 = 16 << 20;
 
-/// Receives the progress of unpacking, and may stop it.
+/// Receives the progress of unpacking, and may stop the unpacking.
 #[derive(Clone, Default)]
 pub struct Unpacking {
     told: Option<Arc<dyn Fn(u64) + Send + Sync>>,
@@ -39,7 +39,7 @@ impl Unpacking {
         Self { stops: Some(Arc::new(stops)), ..self }
     }
 
-    /// Reports that `bytes` are now unpacked, and `before` were.
+    /// Reports that the number of unpacked bytes has grown from `before` to `bytes`.
     pub(super) fn tell(&self, before: u64, bytes: u64) {
         if let Some(told) = &self.told
             && bytes / TOLD_BYTES != before / TOLD_BYTES
@@ -84,7 +84,7 @@ impl Spool {
         Ok(Self { folder: folder.clone(), file: BufWriter::with_capacity(WRITE_BYTES, file), bytes: 0 })
     }
 
-    /// Appends bytes. Returns their start.
+    /// Appends bytes. Returns their offset in the file.
     pub(super) fn append(&mut self, bytes: &[u8]) -> Result<u64, ConvertError> {
         let offset = self.bytes;
         let written = self.file.write_all(bytes);

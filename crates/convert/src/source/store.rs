@@ -22,7 +22,7 @@ pub(crate) struct ArrayType {
 }
 
 impl ArrayType {
-    /// Bytes of one array; none if they overflow 64 bits.
+    /// Bytes of one array; none if the number exceeds 64 bits.
     pub(crate) fn bytes(&self) -> Option<u64> {
         let n = |n: u64, &d: &u64| n.checked_mul(d);
         self.shape.iter().try_fold(self.dtype.size(), n)
@@ -34,7 +34,7 @@ impl ArrayType {
     }
 }
 
-/// Whether items of this shape are single values.
+/// Whether items of this shape have exactly one value.
 pub(crate) fn is_one(shape: &[u64]) -> bool {
     shape.iter().all(|n| *n == 1)
 }
@@ -51,7 +51,7 @@ pub(crate) struct PixelShape {
 }
 
 impl PixelShape {
-    /// The shape as an image, if an array of this type is one: `u8` with `[H, W]`, `[H, W, 1 or 3]` or `[1 or 3, H, W]`. If both
+    /// The size of the image, if an array of this type is an image: `u8` with `[H, W]`, `[H, W, 1 or 3]` or `[1 or 3, H, W]`. If both
     /// ends are 1 or 3, the channels are last.
     pub(crate) fn of(array: &ArrayType) -> Option<Self> {
         let (height, width, channels, planar) = match (array.dtype, array.shape.as_slice()) {
@@ -91,7 +91,7 @@ impl PixelShape {
 /// What an item's bytes contain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// An image file, which states its own size.
+    /// An image file. Its header states the size.
     File,
     /// Pixels of this size.
     Pixels(PixelShape),
@@ -141,7 +141,7 @@ pub(crate) trait Store: Send + Sync + fmt::Debug {
 pub(crate) struct OpenFile {
     pub(crate) path: PathBuf,
     pub(crate) file: File,
-    /// Its length at opening.
+    /// The length of the file when it was opened.
     pub(crate) bytes: u64,
 }
 
@@ -162,7 +162,7 @@ impl OpenFile {
         Ok(Self { path, file, bytes })
     }
 
-    /// The `len` bytes at `offset`. An error names the `place` in the file.
+    /// The `len` bytes at `offset`. Errors name `place`, a position in the file.
     pub(crate) fn part(&self, place: &str, offset: u64, len: u64) -> Result<Vec<u8>, ConvertError> {
         self.bytes_at(offset, len).map_err(|e| ConvertError::malformed(&self.path, place, e.to_string()))
     }
@@ -201,12 +201,12 @@ impl OpenFile {
     }
 }
 
-/// The files of a source that contain the byte ranges.
+/// The files that contain the byte ranges of a store's items.
 #[derive(Debug, Clone)]
 pub(crate) enum SpanFiles {
     /// Open files.
     Open(Arc<Vec<OpenFile>>),
-    /// One file per item. It is opened when it is read.
+    /// One file per item, opened for each read.
     PerItem(Arc<ItemFiles>),
 }
 
@@ -235,7 +235,7 @@ impl SpanFiles {
 pub(crate) struct ItemFiles {
     pub(super) root: PathBuf,
     pub(super) paths: PathTable,
-    /// The unpacked data, if anything had to be unpacked.
+    /// The unpacked data; an empty file if nothing was unpacked.
     pub(super) spool: OpenFile,
 }
 
@@ -264,7 +264,7 @@ pub(crate) struct Span {
 pub(crate) struct Spans {
     pub(crate) files: SpanFiles,
     pub(crate) spans: Vec<Span>,
-    /// One content for all items, or one for each.
+    /// The content of the items.
     pub(crate) contents: Contents,
 }
 
@@ -385,7 +385,7 @@ pub(crate) struct Rows {
     pub(crate) array: ArrayType,
 }
 
-/// Consecutive rows in a file.
+/// Rows at equal distances in a file.
 #[derive(Debug, Clone)]
 pub(crate) struct RowPart {
     pub(crate) file: Arc<OpenFile>,

@@ -1,4 +1,4 @@
-//! A few samples of a listing, for inspection before a conversion.
+//! Selects a few samples of a listing, for inspection before a conversion.
 
 use std::sync::Arc;
 

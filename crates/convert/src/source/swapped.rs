@@ -33,7 +33,7 @@ impl Store for Swapped {
 
     fn append(&self, idx: usize, limit: u64, out: &mut Vec<u8>) -> Result<(), SampleError> {
         let before = out.len();
-        // Whole numbers, because only those can be reversed.
+        // Reads up to the end of a number, because only complete numbers can be reversed.
         let element = to_u64(self.element).max(1);
         let whole = limit.div_ceil(element).saturating_mul(element);
         self.store.append(idx, whole, out)?;

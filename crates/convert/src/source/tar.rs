@@ -1,4 +1,4 @@
-//! The members of a tar file: names, sizes and offsets. Supports POSIX ustar and pax, GNU long names, plain and compressed.
+//! Reads the members of a tar file: names, sizes and offsets. Supports POSIX ustar and pax, and GNU long names; plain and compressed.
 //!
 //! Names are never used as paths here: only `unpacker` does that.
 
@@ -12,7 +12,7 @@ use super::compressed::{self, Unpacked};
 use super::store::OpenFile;
 use crate::error::ConvertError;
 
-/// Headers and data are stored in blocks of this size.
+/// Size of the blocks in which headers and data are stored, in bytes.
 const BLOCK: u64 = 512;
 /// Maximum size of a long name or of a member's pax records, in bytes.
 const MAX_EXTENDED: u64 = 1 << 20;
@@ -24,14 +24,14 @@ const MAX_GLOBAL: u64 = 1 << 28;
 pub(super) struct Member {
     pub(super) name: Vec<u8>,
     pub(super) is_file: bool,
-    /// The name that it is a link to.
+    /// What it links to, if it is a link.
     pub(super) link: Option<Link>,
     /// Offset of its data in the uncompressed tar file.
     pub(super) offset: u64,
     pub(super) bytes: u64,
 }
 
-/// What a link leads to.
+/// The target of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Link {
     /// The name of another member.
@@ -46,7 +46,7 @@ impl Member {
     }
 }
 
-/// The source of the bytes.
+/// The file to read, plain or compressed.
 enum Input {
     Plain(Arc<OpenFile>),
     Packed(Unpacked<'static>),
@@ -60,11 +60,11 @@ pub(super) struct TarReader {
     at: u64,
     /// Unread bytes of the previous member, including padding.
     rest: u64,
-    /// How many of these are padding.
+    /// How many of the unread bytes are padding.
     padding: u64,
     /// The global pax record to keep.
     wanted: &'static str,
-    /// The global pax record, if found so far.
+    /// The value of that record, if found so far.
     pub(super) global: Option<Vec<u8>>,
     /// Whether the tar file ended after a whole member, without an end marker.
     pub(super) is_open_ended: bool,
@@ -132,7 +132,7 @@ impl TarReader {
                 b'1'..=b'6' => 0,
                 _ => extended.bytes.unwrap_or(header.bytes),
             };
-            // The data ends with a whole block.
+            // The data is padded to a whole number of blocks.
             self.rest = bytes
                 .checked_next_multiple_of(BLOCK)
                 .ok_or_else(|| self.malformed(start, format!("a member of {bytes} bytes is too large")))?;
@@ -191,7 +191,7 @@ impl TarReader {
         {
             return Err(self.cut_short(self.at, &format!("{wanted} bytes of data")));
         }
-        // Allocate no more at once than has been read so far.
+        // Grow in steps, so that a false size cannot cause a large allocation.
         const STEP: usize = 1 << 20;
         while out.len() - before < wanted_len {
             let start = out.len();
@@ -268,7 +268,7 @@ impl TarReader {
 
     /// Reads a compressed file past the tar file's final zeros to its own end, which verifies its checksum.
     fn check_end(&mut self) -> Result<(), ConvertError> {
-        // Writers pad by a few kilobytes. Anything longer is not padding.
+        // Programs pad by only a few kilobytes. Anything longer is not padding.
         const MAX_FILL: u64 = 1 << 20;
         if let Input::Packed(input) = &mut self.input {
             let filled = std::io::copy(&mut input.take(MAX_FILL), &mut std::io::sink());
@@ -284,7 +284,7 @@ impl TarReader {
         Ok(name)
     }
 
-    /// All data of a header that describes other members.
+    /// All data of a header that describes other members, of at most `most` bytes.
     fn extended(&mut self, start: u64, bytes: u64, most: u64) -> Result<Vec<u8>, ConvertError> {
         if bytes > most {
             let reason = format!("expected a header of at most {most} bytes, found {bytes}");
@@ -333,7 +333,7 @@ fn read_input(input: &mut Input, at: u64, out: &mut [u8]) -> std::io::Result<usi
     Ok(n)
 }
 
-/// The fields of a header that are used.
+/// The fields of a header that this module uses.
 struct Header {
     name: Vec<u8>,
     link: Vec<u8>,
@@ -362,7 +362,7 @@ impl Header {
     }
 }
 
-/// The sum of all bytes of a header, with its own field as spaces. Some old writers summed signed bytes.
+/// Verifies the sum of all bytes of a header, with the checksum field counted as spaces. Some old programs summed signed bytes.
 fn check_sum(block: &[u8; 512], expected: u64) -> Result<(), String> {
     let (mut unsigned, mut signed) = (0_u64, 0_i64);
     for (i, byte) in block.iter().enumerate() {

@@ -17,7 +17,7 @@ use std::{
 use super::{ListOptions, Listing};
 use crate::error::ConvertError;
 
-/// A folder that is deleted with the test.
+/// A folder that is deleted at the end of a test.
 struct Tree {
     folder: tempfile::TempDir,
 }

@@ -1,4 +1,4 @@
-//! TFRecord: files of `tf.Example` messages in frames with two checksums.
+//! Reads TFRecord: files of `tf.Example` messages, each framed with its length and two checksums.
 //!
 //! Records of plain files are read in place; compressed files are unpacked. `tf.SequenceExample` is not supported.
 
@@ -30,9 +30,9 @@ use crate::opt::{IMAGE_KEY, LABEL_KEY, LEAVE_OUT};
 use example::{Example, Feature, tensor_of};
 use frames::Frames;
 
-/// Names of images, the most usual first. The field is always named `image`.
+/// Names of the image feature, the most usual first. Its field is always named `image`.
 const IMAGE_KEYS: [&str; 4] = ["image/encoded", "image_raw", "image/raw", "image_bytes"];
-/// Names of labels. The field is always named `label`.
+/// Names of the label feature. Its field is always named `label`.
 const LABEL_KEYS: [&str; 2] = ["image/class/label", "image/label"];
 /// The feature with each sample's file name.
 const FILE_NAME: &str = "image/filename";
@@ -51,9 +51,9 @@ const ABOUT_IMAGE: [&str; 8] = [
 ];
 /// Features that state the size and type of raw pixels.
 const SIZES_OF_RAW: [&str; 5] = ["height", "width", "depth", "channels", "dtype"];
-/// Maximum number of features reported as left out. A file could otherwise name as many as it has bytes.
+/// Maximum number of features reported as left out. A file can have nearly as many feature names as bytes.
 const MAX_LEFT_OUT: usize = 100;
-/// Maximum number of class names from texts next to labels. Larger ids are not list indices.
+/// Maximum number of class names from texts next to labels. With larger ids, the texts are not used as class names.
 const MAX_CLASSES: i64 = 1 << 20;
 
 pub(crate) use frames::is_tfrecord;
@@ -77,7 +77,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     records.into_found(part, options, (files, warnings))
 }
 
-/// The metadata of an exported pack in the records' folder. A single file has none.
+/// The metadata of an exported pack, from the folder of the records. A single file has no such metadata.
 fn metadata_beside(part: &Shards, warnings: &mut Vec<Warning>) -> Result<Option<Metadata>, ConvertError> {
     if !part.root.is_dir() {
         return Ok(None);
@@ -114,7 +114,7 @@ impl Place<'_> {
         format!("record {}", self.number)
     }
 
-    /// An array of one number as the number, and anything else as its bytes in the file.
+    /// The item: a number for an array with one number, otherwise a byte range of the file.
     fn item(&self, part: Part<'_>, content: Content) -> Item<'static> {
         let number = match &content {
             Content::Array(array) if array.is_one_number() => Scalar::of(array.dtype, part.bytes),
@@ -148,7 +148,7 @@ struct Records<'a> {
     /// Required fields that the first record has: image, label and mask.
     needed: Vec<String>,
     faults: Faults,
-    /// The type of raw pixels, if only their number of bytes gives it.
+    /// The type of raw pixels, if it was inferred from their number of bytes.
     assumed: Option<DType>,
     /// Features that the first record lacks.
     left_out: BTreeSet<String>,
@@ -284,7 +284,7 @@ impl<'a> Records<'a> {
         known.is_some_and(|field| kinds.contains(&field.kind))
     }
 
-    /// The image feature.
+    /// The name of the image feature, if there is one.
     fn image_of(&self, example: &Example<'_>) -> Option<String> {
         if let Some(key) = &self.options.image_key {
             return example.get(key).is_some().then(|| key.clone());
@@ -293,7 +293,7 @@ impl<'a> Records<'a> {
         let is_bytes = |name: &&str| example.get(name).is_some_and(Feature::is_one_bytes);
         let found = customary.copied().find(is_bytes).map(str::to_owned);
         found.or_else(|| {
-            // The only feature that is an image file.
+            // Otherwise, take the only feature that is an image file.
             let is_file = |name: &&str| match example.get(name) {
                 Some(Feature::Bytes(values)) => {
                     matches!(values.as_slice(), [one] if ImageFormat::sniff(one.bytes).is_some())
@@ -317,7 +317,7 @@ impl<'a> Records<'a> {
     ) -> Result<(), ConvertError> {
         let wrong = |found: &str| place.malformed(format!("feature '{name}': {found}"));
         let text;
-        // A list stays a list.
+        // Once a field holds lists, all its items are lists.
         let kind = match self.fields.get(planned.place) {
             Some(field) if field.is_json() => Kind::List,
             _ => planned.kind,
@@ -339,7 +339,7 @@ impl<'a> Records<'a> {
             }
             (Kind::Text, Feature::Bytes(values)) => match values.as_slice() {
                 [one] => self.text_or_bytes(place, *one, planned),
-                // The single text was a list with one element.
+                // Several values: the single texts before were lists with one element.
                 _ => {
                     text = feature.json().map_err(|reason| wrong(&reason))?;
                     Item::Json(&text)
@@ -377,7 +377,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Adds an empty item for a missing feature; in this format the two are equivalent. If the item cannot be empty, the sample is
+    /// Adds an empty item for a missing feature; in this format, missing and empty mean the same. If the item cannot be empty, the sample is
     /// bad.
     fn add_absent(&mut self, place: &Place<'_>, name: &str, planned: &Planned) -> Result<(), ConvertError> {
         let is_needed = self.needed.contains(&planned.field);
@@ -390,7 +390,7 @@ impl<'a> Records<'a> {
         }
         field.push_missing();
         if planned.field == "label" {
-            // One id per sample, because there is a text for each.
+            // Adds a filler: `ids` needs one id per sample, like `class_texts`.
             self.ids.extend(self.ids.first().copied());
         }
         self.add_fault(name);
@@ -410,7 +410,7 @@ impl<'a> Records<'a> {
         let label = label_key(self.options);
         let keys = Keys { label: label.as_deref(), ..Keys::of(self.options) };
         let find = |part| {
-            // Unknown keys are reported at the end.
+            // Keys that match no field are reported later.
             let found = find_field(source, &names, part, keys, None).ok().flatten();
             found.and_then(|place| names.get(place).cloned())
         };
@@ -419,8 +419,8 @@ impl<'a> Records<'a> {
         found.into_iter().chain([image]).flatten().collect()
     }
 
-    /// A text, or bytes that are not text. The exported pack decides, otherwise the first non-empty value. Texts become bytes
-    /// if a later value is not text.
+    /// A text, or bytes that are not text, as in the exported pack if there is one, otherwise like the first non-empty value. Texts
+    /// become bytes if a later value is not text.
     fn text_or_bytes<'b>(&self, place: &Place<'_>, one: Part<'b>, planned: &Planned) -> Item<'b> {
         let text = str::from_utf8(one.bytes).ok();
         let is_known = self.was(&planned.field, &[FieldKind::String, FieldKind::Json]);
@@ -438,7 +438,7 @@ impl<'a> Records<'a> {
     fn add_names(&mut self, example: &Example<'_>) {
         let is_planned = |name: &str| matches!(self.plan.get(name), Some(None));
         let (has_file, has_class) = (is_planned(FILE_NAME), is_planned(CLASS_TEXT));
-        // If one sample has no name, all samples are numbered.
+        // If any sample has no file name, numbers are used as the names of all samples.
         let file = example.get(FILE_NAME).and_then(Feature::one_bytes);
         self.paths.extend(file.filter(|_| has_file).map(<[u8]>::to_vec));
         if has_class {
@@ -503,7 +503,7 @@ impl<'a> Records<'a> {
         Ok(Found { faults: self.faults, ..found })
     }
 
-    /// The class names from texts next to the labels, if each id has exactly one. Ids without samples are named by number.
+    /// The class names from the texts next to the labels. Empty if an id has several names. An id without samples is its own name.
     fn classes_of_texts(&self) -> Vec<String> {
         let largest = self.ids.iter().max().copied().unwrap_or(0);
         let negative = self.ids.iter().any(|id| *id < 0);
@@ -525,7 +525,7 @@ impl<'a> Records<'a> {
     }
 }
 
-/// The label field that the caller chose, by its name in this module.
+/// The label field that the caller chose, with `label` in place of the usual names of the feature.
 fn label_key(options: &ListOptions) -> Option<String> {
     let key = options.label_key.as_deref()?;
     let is_customary = LABEL_KEYS.contains(&key);

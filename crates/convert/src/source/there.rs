@@ -1,7 +1,7 @@
 //! Optional files next to samples: whether they exist, and the content of short text files.
 //!
-//! If the name belongs to something other than a regular file, or to a dangling link, that is an error. Otherwise labels could be
-//! lost silently.
+//! It is an error if the name belongs to a dangling link, or to anything other than a regular file. Otherwise labels could be lost
+//! silently.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -19,7 +19,7 @@ pub(super) fn is_there(path: &Path) -> Result<bool, ConvertError> {
     is_regular(path).map_err(ConvertError::io(path))
 }
 
-/// Whether a regular file exists. A folder of that name is ignored.
+/// Whether a regular file exists. A folder with this name is ignored.
 pub(super) fn is_there_as_file(path: &Path) -> Result<bool, ConvertError> {
     match is_regular(path) {
         Err(error) if error.kind() == ErrorKind::IsADirectory => Ok(false),
@@ -27,7 +27,7 @@ pub(super) fn is_there_as_file(path: &Path) -> Result<bool, ConvertError> {
     }
 }
 
-/// The first of these that exists as a file.
+/// The first of these paths that is a regular file.
 pub(super) fn first_there(paths: impl IntoIterator<Item = PathBuf>) -> Result<Option<PathBuf>, ConvertError> {
     for path in paths {
         if is_there_as_file(&path)? {

@@ -1,4 +1,4 @@
-//! The folders in which torchvision keeps downloaded datasets, relative to its root.
+//! Finds datasets in the folders where torchvision stores its downloads.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use super::detect::holds;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 
-/// The location of each dataset's files below the root. The last is relative to the dataset's own folder.
+/// The folder of each dataset's files, relative to the root. The last one is relative to the dataset's own folder.
 const FOLDERS: [(&str, DataFormat); 10] = [
     ("MNIST/raw", DataFormat::Mnist),
     ("FashionMNIST/raw", DataFormat::Mnist),

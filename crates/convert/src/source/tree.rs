@@ -1,6 +1,6 @@
-//! Decides the roles of named arrays. Shared by HDF5 and Zarr.
+//! Decides the roles of named arrays, for HDF5 and Zarr.
 //!
-//! Reading is up to each format, which provides a [`Tree`].
+//! Each format reads its own files and provides a [`Tree`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::error::ConvertError;
 use crate::metadata::Metadata;
 use crate::opt::IMAGE_KEY;
 
-/// The attribute of a label field with the names of the class ids.
+/// The attribute of a label field that lists the class names.
 pub(crate) const CLASSES_ATTRIBUTE: &str = "classes";
 
 /// The class names in the attributes of an array or a group: a list of texts, or one JSON text. `texts` reads an attribute. Empty
@@ -45,9 +45,9 @@ pub(super) fn class_names_in<E>(texts: impl Fn(&str) -> Result<Vec<String>, E>) 
 /// An array of the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Node {
-    /// Its name including its groups, with `/` as separator.
+    /// The name with its groups, separated by `/`.
     pub(super) path: String,
-    /// Number of items: the first dimension, or 0 without one.
+    /// Number of items: the first dimension, or 0 for a scalar.
     pub(super) rows: u64,
     pub(super) kind: NodeKind,
 }
@@ -59,7 +59,7 @@ pub(super) enum NodeKind {
     Texts,
     /// Variable-length bytes.
     Bytes,
-    /// Unreadable: a description.
+    /// A description of items that cannot be read.
     Other(String),
 }
 
@@ -89,7 +89,7 @@ pub(super) trait Tree {
     /// The class names in an array's attribute.
     ///
     /// # Errors
-    /// Fails if they differ between the array's files.
+    /// If the files of the array have different class names.
     fn classes(&self, node: usize) -> Result<Vec<String>, ConvertError>;
     /// Number of files. Each contains a part of every array.
     fn n_files(&self) -> usize {
@@ -278,7 +278,7 @@ pub(super) fn read(
         }
         let is_label = part == Some(Part::Label);
         match fields.put(tree, idx, is_label, &mut found) {
-            // The field was not requested.
+            // The field was not requested, so it may be left out.
             Err(ConvertError::SourceUnsupported { reason, .. }) if !is_label => {
                 found.warnings.push(Warning::LeftOut { field: member.name.clone(), reason });
             }
@@ -292,7 +292,7 @@ pub(super) fn read(
     Ok(found)
 }
 
-/// The members that are not excluded. A member is excluded by its name or path.
+/// The members that the caller did not exclude by name or path.
 fn left_in(
     source: &Path,
     nodes: &[Node],
@@ -318,7 +318,7 @@ struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    /// The error if all arrays are images, or all are stacks of them.
+    /// The error if each array is an image, or each is a stack of images.
     fn several(&self) -> Option<ConvertError> {
         let nodes = self.members.iter().filter_map(|member| self.nodes.get(member.node));
         let whole = nodes.map(|node| match &node.kind {
@@ -341,7 +341,7 @@ impl Fields<'_> {
         node.ok_or_else(|| ConvertError::malformed(self.source, "", "it has no arrays"))
     }
 
-    /// The name of the field that a key refers to, by its name or its array's path.
+    /// The name of the field that a key refers to. The key may also be the path of the field's array.
     fn key<'k>(&'k self, key: Option<&'k str>) -> Option<&'k str> {
         let key = key?.trim_matches('/');
         let path = |member: &&Member| self.nodes.get(member.node).map(|node| node.path.as_str());
@@ -399,7 +399,7 @@ impl Fields<'_> {
         let has_rows = self.has_rows(member, found.images.len());
         let is_field = is_label || (has_rows && !is_made_anew(name));
         let role = role_of(self.metadata, name);
-        // A label set of up to eight classes is also a single number.
+        // In the pack, a set of up to eight labels is also stored as a single number.
         let is_label = is_label && role != Some(Role::Labels);
         match &node.kind {
             NodeKind::Array(array) if is_label => {
@@ -469,7 +469,7 @@ impl Fields<'_> {
             return Ok(Vec::new());
         };
         let mut names: Vec<String> = tree.texts(list)?.iter().map(|t| lossy(t)).collect();
-        // One list per file.
+        // Each file has its own list, and all lists must be the same.
         let n = names.len() / tree.n_files().max(1);
         let (first, others) = names.split_at(n);
         for other in others.chunks(n.max(1)) {
@@ -485,7 +485,7 @@ impl Fields<'_> {
         self.nodes.iter().position(is_list)
     }
 
-    /// The node of the array that names the ids of the field `label`.
+    /// The node of the array with the class names of the field `label`, if that array is needed.
     fn class_list_of(&self, tree: &impl Tree, label: usize) -> Option<usize> {
         let (number, node) = self.node(label).ok()?;
         let has_ids =

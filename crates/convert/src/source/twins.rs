@@ -1,4 +1,5 @@
-//! Class folders with the same file names: versions of the same images, images and their masks, or one sample each.
+//! Detects folders with the same file names that may not be classes: versions of the same images, images and masks, or one sample
+//! each.
 //!
 //! `layout` decides what a folder is. This module refuses folders that are certainly not classes, and warns in case of doubt.
 
@@ -14,9 +15,9 @@ use super::warning::Warning;
 use crate::error::ConvertError;
 use crate::opt::{IMAGES, MASKS};
 
-/// Maximum number of files of a folder that is one sample.
+/// Maximum number of files in a folder that holds one sample.
 const MAX_PARTS: usize = 16;
-/// Names of two folders that hold two versions of each image. They are usual names of classes too, so the files decide.
+/// Names of two folders with two versions of each image. Classes may have the same names, so the files decide.
 const VERSIONS: [[&str; 2]; 12] = [
     ["A", "B"],
     ["left", "right"],
@@ -76,13 +77,13 @@ fn compare(listing: &Listing, keys: &[Keys], pair: [usize; 2]) -> Result<Option<
     let masks = (0..2).find(|of| may_be_masks(*of));
     let is_most = 10 * shared.len() >= 9 * most;
     if is_named || (is_most && masks.is_some()) {
-        // A gray photo has only one channel, like a mask.
+        // One channel alone does not prove that it is a mask: a gray photo has only one too.
         let is_sure = |of: &usize| is_mask_folder(names[*of]) || has_few_levels(&listing.file_path(shared[0][*of]));
         return Err(refused(&listing.root, names, shared.len(), masks.filter(is_sure)));
     }
     let looked: Vec<[_; 2]> =
         shared.iter().take(MAX_LOOKED).map(|pair| pair.map(|idx| listing.file_path(idx))).collect();
-    // Files in different classes may be numbered in the same way.
+    // If all names are numbers, different classes may share them by chance, so the images must also be alike.
     let is_doubt = is_most && (!one.keys().all(|key| is_number(key)) || are_alike(&looked));
     Ok(is_doubt.then(|| Warning::SameNames { one: names[0].to_vec(), other: names[1].to_vec() }))
 }
@@ -108,7 +109,7 @@ fn is_pair(names: [&[u8]; 2], known: &[&str; 2]) -> bool {
     (is(names[0], known[0]) && is(names[1], known[1])) || (is(names[0], known[1]) && is(names[1], known[0]))
 }
 
-/// Refuses folders that are one sample each: all have files with the same few names, which are not numbers, and there are many
+/// Refuses folders that hold one sample each: all have files with the same few names, not all of them numbers, and there are many
 /// folders or one of the names is usual for masks.
 fn refuse_samples(listing: &Listing, keys: &[Keys]) -> Result<(), ConvertError> {
     let Some((first, rest)) = keys.split_first() else { return Ok(()) };
@@ -165,7 +166,7 @@ fn look(listing: &Listing, idx: usize) -> Option<Look> {
     look_at(&listing.file_path(idx))
 }
 
-/// Whether a file's name is a number after letters, such as `img_001`, or several, such as `00001_00002`.
+/// Whether a file's name is a number, with letters before it as in `img_001`, or several numbers as in `00001_00002`.
 fn is_number(key: &[u8]) -> bool {
     let name = key.rsplit(|byte| *byte == b'/').next().unwrap_or(key);
     let letters = name.iter().take_while(|byte| !byte.is_ascii_digit()).count();

@@ -1,6 +1,6 @@
 //! Writes the members of an archive into a temporary folder. Nothing is written outside it, and nothing is overwritten.
 //!
-//! The folder holds only files and folders. A link to another member becomes a second name of that member's file.
+//! The folder contains only files and folders. A link to another member becomes a second name (a hard link) of that member's file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -17,7 +17,7 @@ use super::tar::Link;
 use super::warning::{Tally, Warning};
 use crate::error::ConvertError;
 
-/// The block size of a file system. Even empty files of a bomb take at least a block.
+/// The block size of a file system. Every file counts as at least one block, to detect archive bombs of many empty files.
 const BLOCK_BYTES: u64 = 4096;
 
 /// A temporary folder with the members unpacked so far.
@@ -27,7 +27,7 @@ pub(super) struct Unpacker<'a> {
     folder: TempDir,
     /// Free bytes of the file system.
     pub(super) free: u64,
-    /// Bytes that the members take there.
+    /// Bytes of the file system that the members take so far.
     used: u64,
     links: Vec<(PathBuf, Link)>,
     special_files: Tally,
@@ -87,7 +87,7 @@ impl<'a> Unpacker<'a> {
         self.special_files.add(name);
     }
 
-    /// Creates the links. Returns the folder, and warnings about members that are not in it.
+    /// Creates the links. Returns the folder, and warnings about members that were not unpacked.
     pub(super) fn finish(mut self) -> Result<(TempDir, Vec<Warning>), ConvertError> {
         let mut lost = Tally::default();
         for (path, link) in std::mem::take(&mut self.links) {
@@ -108,7 +108,7 @@ impl<'a> Unpacker<'a> {
         Ok((self.folder, warnings.into_iter().flatten().collect()))
     }
 
-    /// The path of the file that a link leads to; none if that is outside the folder.
+    /// The path of the file that a link leads to; none if the file is outside the folder.
     fn target(&self, path: &Path, link: &Link) -> Option<PathBuf> {
         let root = self.folder.path();
         let (mut folder, target) = match link {
@@ -175,7 +175,7 @@ impl<'a> Unpacker<'a> {
         }
     }
 
-    /// Counts bytes that a member takes.
+    /// Counts the space for these bytes of a member. Returns an error if too little is free.
     fn take_room(&mut self, bytes: u64) -> Result<(), ConvertError> {
         let used = self.used.saturating_add(bytes);
         if used > self.free {

@@ -1,4 +1,4 @@
-//! Types of files that are not read: their names, their extensions, and how to get images or arrays from them.
+//! Lists the types of files that are not read: their names, extensions, and how to get images or arrays from such files.
 //!
 //! `packds_pixels::other_format` recognizes some of them by their first bytes.
 
@@ -12,7 +12,7 @@ use super::warning::{Tally, Warning};
 use crate::error::ConvertError;
 use crate::metadata::METADATA_FILE;
 
-/// A type of files that are not read.
+/// A type of file that is not read.
 pub(crate) struct Unread {
     pub(crate) name: &'static str,
     /// In lower case, without the dot.
@@ -25,7 +25,8 @@ const fn row(name: &'static str, extensions: &'static [&'static str], hint: &'st
     Unread { name, extensions, hint }
 }
 
-/// The types whose files hold an image and nothing else. In a tar file of samples they are ignored; files of other types are packed as bytes.
+/// The types of files that contain only an image. In a tar file of samples, such files are ignored. Files of other types are packed as
+/// bytes.
 const PICTURES: [&str; 6] = ["HEIC", "AVIF", "JPEG XL", "JPEG 2000", "OpenEXR", "PAM"];
 
 const TYPES: [Unread; 26] = [
@@ -139,13 +140,13 @@ impl Unread {
         packds_pixels::other_format(bytes).and_then(Self::named)
     }
 
-    /// Whether its files hold an image and nothing else.
+    /// Whether files of this type contain only an image.
     pub(super) fn is_picture(&self) -> bool {
         PICTURES.contains(&self.name)
     }
 }
 
-/// Files that are not read: by the name of their type if it is known, otherwise by extension.
+/// Counts files that are not read, by the name of their type if it is known, otherwise by extension.
 #[derive(Debug, Clone, Default)]
 pub(super) struct UnreadFiles {
     types: BTreeMap<&'static str, Tally>,
@@ -160,7 +161,7 @@ impl UnreadFiles {
         }
     }
 
-    /// Adds a file by its extension. Notes about the dataset are left out.
+    /// Counts a file by its extension. Notes about the dataset are not counted.
     pub(super) fn add_other(&mut self, file: &[u8]) {
         if !is_note(file) {
             self.others.entry(extension(file)).or_default().add(file);
@@ -186,7 +187,7 @@ impl UnreadFiles {
         self.types.into_iter().filter_map(of).chain(others)
     }
 
-    /// The error about a folder that has such files but no images. It states the most frequent type.
+    /// The error about a folder with such files, but without images. It names the most frequent type.
     pub(super) fn error(&self, folder: &Path) -> Option<ConvertError> {
         let (name, tally) = self.types.iter().rev().max_by_key(|(_, tally)| tally.count)?;
         let (count, first) = (tally.count, lossy(&tally.first));
@@ -220,8 +221,8 @@ fn extension(file: &[u8]) -> String {
     if is_one { extension.to_owned() } else { String::new() }
 }
 
-/// Joins the warnings about other files into one, which comes last. A single file that another
-/// warning names is left out.
+/// Joins the warnings about other files into one at the end. Leaves out a file that is the only one with its extension and that
+/// another warning names.
 pub(super) fn join_other_files(warnings: &mut Vec<Warning>) {
     let mut joined = UnreadFiles::default();
     warnings.retain_mut(|warning| match warning {

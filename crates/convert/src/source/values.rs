@@ -1,6 +1,6 @@
 //! Converts cells to typed values. The type of a column is found from all its cells before any value is stored.
 //!
-//! `labels` does this for labels.
+//! `labels` does the same for labels.
 
 use std::borrow::Cow;
 
@@ -26,7 +26,7 @@ pub(super) enum CellKind {
 }
 
 impl CellKind {
-    /// Ignores spaces around a CSV number.
+    /// The type of a cell. Spaces around a CSV number are ignored.
     pub(super) fn of(cell: Cell<'_>) -> Self {
         match cell {
             Cell::Missing => Self::Missing,
@@ -114,8 +114,8 @@ impl KindsSeen {
         self.float && !self.boolean && !self.text && !self.nested
     }
 
-    /// No values yet, of the type that holds every cell of a column exported from the pack field `known`. Needed because JSON texts
-    /// can look like numbers or texts, and NaN and infinity like missing values.
+    /// An empty column for cells that may have been exported from the pack field `known`. The cells alone do not always show the type:
+    /// JSON can look like numbers or texts, and NaN and infinity like missing values.
     pub(super) fn column_as(self, known: Option<&Field>) -> ColumnValues {
         match known {
             Some(field) if field.kind == FieldKind::Json => ColumnValues::Json(TextArena::default()),
@@ -126,7 +126,7 @@ impl KindsSeen {
         }
     }
 
-    /// No values yet, of the narrowest type that holds every cell without loss.
+    /// An empty column of the narrowest type that holds every cell without loss.
     fn column(self) -> ColumnValues {
         let number = self.integer || self.float;
         if self.nested {

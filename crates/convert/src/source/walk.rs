@@ -1,4 +1,4 @@
-//! Walks everything below a class folder in torchvision's order.
+//! Walks all files below a class folder in torchvision's order.
 //!
 //! `image_folder` chooses the classes.
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::error::ConvertError;
 
-/// Image candidates in listing order.
+/// Files that may be images, in listing order.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) paths: PathTable,
@@ -25,7 +25,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Appends later results.
+    /// Appends the results of a later walk.
     pub(super) fn append(&mut self, mut other: Self) {
         self.paths.append(other.paths);
         if self.bytes.is_empty() {
@@ -38,7 +38,7 @@ impl Found {
         self.oddities.append(other.oddities);
     }
 
-    /// Adds the candidates of one folder and counts its other files. A folder without candidates is not added to the table.
+    /// Adds the files of one folder that may be images, and counts its other files. A folder without such images is not added.
     pub(super) fn add_directory(&mut self, path: &[u8], label: i64, directory: Directory) {
         let Self { paths, bytes, directory_labels, oddities, .. } = self;
         let mut directory_idx = None;

@@ -7,8 +7,8 @@ use crate::metadata::Metadata;
 
 /// A problem in a source that does not stop the conversion.
 ///
-/// Each kind appears once, with a count and its first case. Only [`Warning::LeftOut`], [`Warning::NotLabels`] and
-/// [`Warning::Renamed`] appear once per field. Paths are relative to the root.
+/// Most kinds appear at most once, with a count and the first case. [`Warning::LeftOut`], [`Warning::NotLabels`] and
+/// [`Warning::Renamed`], for example, may appear once per field. Paths are relative to the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
@@ -21,7 +21,7 @@ pub enum Warning {
         /// Its id.
         id: i64,
     },
-    /// Ignored images next to class folders. They belong to no class.
+    /// Ignored images next to class folders. They do not belong to any class.
     FilesBesideClasses {
         /// Number of cases.
         count: u64,
@@ -56,7 +56,7 @@ pub enum Warning {
         /// The first case.
         first: Vec<u8>,
     },
-    /// The only two classes have files with the same names, like two versions of each image.
+    /// The only two classes contain files with the same names, so they may be two versions of each image.
     SameNames {
         /// One class.
         one: Vec<u8>,
@@ -79,11 +79,11 @@ pub enum Warning {
         /// The masks' extension.
         masks: String,
     },
-    /// Many names consist of another image's name and a mark, as for masks or versions of images.
+    /// Many file names consist of another image's name and a suffix, like the names of masks or of versions of an image.
     MarkedNames {
         /// The first case.
         first: Vec<u8>,
-        /// The image that it is named after.
+        /// The image whose name it contains.
         of: Vec<u8>,
     },
     /// The names of images without labels begin with a few words, which may be the labels.
@@ -93,7 +93,7 @@ pub enum Warning {
         /// The first image.
         image: Vec<u8>,
     },
-    /// A split has no labels, but another one has class folders.
+    /// A split has no labels, but another split has class folders.
     SplitUnlabelled,
     /// Ignored masks whose names match no image.
     UnusedMasks {
@@ -109,14 +109,14 @@ pub enum Warning {
         /// The first case.
         first: Vec<u8>,
     },
-    /// Subfolders of a folder of images, which are not used as classes.
+    /// Subfolders of a folder of images. They are not used as classes.
     FoldersInImages {
         /// Number of cases.
         count: u64,
         /// The first case.
         first: Vec<u8>,
     },
-    /// A manifest beside the images of a folder, which is not read.
+    /// A manifest beside the images of a folder; ignored.
     ManifestUnread {
         /// The name of the file.
         file: Vec<u8>,
@@ -131,7 +131,7 @@ pub enum Warning {
         /// Number of cases.
         count: u64,
     },
-    /// The only subfolder of the source was read in its place.
+    /// The only subfolder of the source was read instead of the source itself.
     Wrapper {
         /// The subfolder.
         folder: Vec<u8>,
@@ -143,7 +143,7 @@ pub enum Warning {
         /// The first case.
         first: Vec<u8>,
     },
-    /// Pipes, sockets and devices, which are always ignored.
+    /// Ignored pipes, sockets and devices.
     SpecialFiles {
         /// Number of cases.
         count: u64,
@@ -210,16 +210,16 @@ pub enum Warning {
         /// The first case.
         first: Vec<u8>,
     },
-    /// All classes are folders with numbers of equal length as names, such as `00000`.
+    /// The names of all class folders are numbers of equal length, such as `00000`.
     NumberedFolders {
         /// The first folder.
         first: Vec<u8>,
     },
-    /// The files of each class have the name of their folder and the same ends, such as `a/a_B01.tif`, `a/a_B02.tif`.
+    /// The file names in each class consist of the folder's name and the same endings, such as `a/a_B01.tif` and `a/a_B02.tif`.
     SampleFolders {
         /// The first folder.
         first: Vec<u8>,
-        /// Number of its files.
+        /// Number of files in this folder.
         count: u64,
     },
     /// GIF files among images of other types.
@@ -238,7 +238,7 @@ pub enum Warning {
     },
     /// Ignored files of all other types, such as texts and tables.
     OtherFiles {
-        /// Each extension, the number of its files, and the first one. The extension is empty if they have none.
+        /// Each extension, the number of files with it, and the first file. The extension is empty for files without one.
         groups: Vec<(String, u64, Vec<u8>)>,
     },
     /// Files without an image extension whose first bytes could not be read.
@@ -253,7 +253,7 @@ pub enum Warning {
         /// What is wrong with it.
         reason: String,
     },
-    /// A field that cannot be read, or that a pack cannot store; left out.
+    /// A field that is left out, because it cannot be read or a pack cannot store it.
     LeftOut {
         /// The field.
         field: String,
@@ -281,21 +281,21 @@ pub enum Warning {
         /// The first case.
         first: Vec<u8>,
     },
-    /// Ignored pickles, which are never run.
+    /// Ignored pickles, because pickles are never run.
     Pickles {
         /// Number of cases.
         count: u64,
         /// The first case.
         first: Vec<u8>,
     },
-    /// Folders in a tar file that has only images; read as classes.
+    /// Folders in a tar file that contains only images; read as classes.
     FoldersInTar {
         /// Number of cases.
         count: u64,
         /// The first case.
         first: Vec<u8>,
     },
-    /// Tar files that have only images; read as classes.
+    /// Tar files that contain only images; read as classes.
     TarClasses {
         /// Number of cases.
         count: u64,
@@ -307,7 +307,7 @@ pub enum Warning {
         /// The shape of the first file.
         shape: Vec<u64>,
     },
-    /// The first column of a manifest has no name, like an index that pandas writes; left out.
+    /// The first column of a manifest is left out, because it has no name, like an index written by pandas.
     IndexColumn,
     /// The first lines of a manifest are comments or the number of rows; skipped.
     LinesSkipped {
@@ -319,7 +319,7 @@ pub enum Warning {
         /// The start of the line.
         first: String,
     },
-    /// The header of a manifest has one name too few, so the first column is the paths.
+    /// The header of a manifest has one name too few, so the first column is read as the paths.
     NoPathName {
         /// The first path.
         first: Vec<u8>,
@@ -365,7 +365,7 @@ pub enum Warning {
         /// The columns.
         fields: Vec<String>,
     },
-    /// Rows have a word for missing values as their label; packed as a class.
+    /// The label of some rows is a word for missing values; packed as a class.
     MissingNames {
         /// The column.
         field: String,
@@ -431,7 +431,7 @@ pub enum Warning {
         /// The field.
         field: String,
     },
-    /// Masks in colour files whose colours are all gray.
+    /// Masks in colour files with only gray colours.
     GrayMasks,
     /// Arrays of one dimension that may be images.
     FlatPixels {
@@ -446,7 +446,7 @@ pub enum Warning {
     MaskColors {
         /// The name of the table.
         file: Vec<u8>,
-        /// The class of each number.
+        /// The class names by number.
         names: Vec<String>,
     },
     /// Each dataset of the source is read as one image.
@@ -454,7 +454,7 @@ pub enum Warning {
         /// Number of cases.
         n: usize,
     },
-    /// The type of raw pixels is not stated; their number of bytes gives it.
+    /// The type of raw pixels is not stated, so it was inferred from their number of bytes.
     AssumedPixels {
         /// The type.
         dtype: DType,
@@ -464,7 +464,7 @@ pub enum Warning {
         /// The column.
         field: String,
     },
-    /// Columns of 0 and 1 are read as one label.
+    /// Several columns of 0 and 1 are read as one label.
     Indicators {
         /// The columns.
         fields: Vec<String>,
@@ -505,19 +505,19 @@ pub enum Warning {
         /// The key in the objects.
         key: String,
     },
-    /// A file beside the images may have the labels, but its form does not allow paths.
+    /// A file that was not read, although it may have the labels: its format cannot be read as a table of paths and labels.
     LabelsUnread {
         /// The name of the file.
         file: Vec<u8>,
     },
-    /// Lists in folders beside the folder of images, which are not read. They may have labels or splits.
+    /// Ignored lists in folders beside the folder of images. They may contain labels or splits.
     ListsUnread {
         /// The first case.
         file: Vec<u8>,
         /// Number of other lists.
         others: u64,
     },
-    /// A file beside the images or the manifest has class names, which are not used.
+    /// A file of class names beside the images or the manifest; ignored.
     ClassNamesUnread {
         /// The name of the file.
         file: Vec<u8>,
@@ -542,25 +542,25 @@ pub enum Warning {
         /// The folder.
         folder: Vec<u8>,
     },
-    /// The images of Caffe's `Datum` may have their channels in the order blue, green, red.
+    /// The channels of images in Caffe's `Datum` may be in the order blue, green, red.
     CaffeColors,
-    /// A table beside the images is read, because it has their labels.
+    /// A table beside the images is read instead of the folder, because it has their labels.
     TableRead {
         /// Its name.
         file: Vec<u8>,
-        /// Number of ignored images: those in the folder that the table does not name.
+        /// Number of ignored images: those that the table does not name.
         count: u64,
         /// The first ignored image.
         first: Vec<u8>,
     },
-    /// Ignored Parquet files that are named like tar files.
+    /// Ignored Parquet files that are named like the tar files beside them.
     TablesOfTars {
         /// Number of cases.
         count: u64,
         /// The first case.
         first: Vec<u8>,
     },
-    /// Folders that are parts of one dataset, because a file beside each has its name; not used as classes.
+    /// Folders that are not used as classes, because each has a file with its name beside it, like the parts of one dataset.
     NumberedParts {
         /// Number of cases.
         count: u64,
@@ -571,7 +571,7 @@ pub enum Warning {
     JsonFields {
         /// The fields.
         fields: Vec<String>,
-        /// The field with a usual name of labels, if there are no labels.
+        /// A field with a usual name of labels, if there are no other labels.
         label: Option<String>,
         /// Number of images without such values.
         missing: u64,
@@ -612,12 +612,12 @@ impl Warning {
     }
 }
 
-/// The exported pack's metadata, if there is any. If it cannot be read, that is a warning.
+/// The exported pack's metadata, if there is any and it can be read. Adds a warning if it cannot.
 pub(super) fn readable(metadata: Option<Result<Metadata, String>>, warnings: &mut Vec<Warning>) -> Option<Metadata> {
     metadata?.map_err(|reason| warnings.push(Warning::BadMetadata { reason })).ok()
 }
 
-/// A count and its first case.
+/// A number of cases and the first case.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tally {
     pub(super) count: u64,
@@ -632,7 +632,7 @@ impl Tally {
         self.count += 1;
     }
 
-    /// The warning, if there is a case.
+    /// The warning made by `of`, if there is any case.
     pub(super) fn warning(self, of: impl FnOnce(u64, Vec<u8>) -> Warning) -> Option<Warning> {
         (self.count > 0).then(|| of(self.count, self.first))
     }

@@ -1,7 +1,7 @@
-//! WebDataset: tar files in which the members `KEY.EXTENSION` of a sample are adjacent.
+//! Reads WebDataset: tar files in which the members of a sample, named `KEY.EXTENSION`, are adjacent.
 //!
-//! Members of plain tar files are read in place, even in tar files inside a tar file. Compressed files are unpacked, several at a
-//! time. Pickles are never run.
+//! Members of plain tar files are read in place, even in tar files inside a tar file. Compressed files are unpacked, several in
+//! parallel. Pickles are never run.
 
 mod folders;
 mod names;
@@ -43,8 +43,8 @@ use crate::sample::MAX_FILE_BYTES;
 /// The field of `.txt` members.
 const CAPTION: &str = "txt";
 
-/// Whether a tar file holds files of another kind of source, such as images and masks, instead of samples. If it cannot be read,
-/// the reader of samples says why.
+/// Whether a tar file holds files of another kind of source, such as images and masks, instead of samples. If the tar
+/// file cannot be read, the reader of samples reports why.
 pub(super) fn is_of_files(path: &Path) -> Result<bool, ConvertError> {
     let mut tar = TarReader::open(path, METADATA_RECORD)?;
     let most = if tar.is_plain() { usize::MAX } else { folders::MAX_PACKED };
@@ -78,10 +78,10 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
 
 /// A tar file, possibly inside another tar file.
 struct TarFile {
-    /// The path of the tar file in errors.
+    /// The path of the tar file for errors.
     path: PathBuf,
     file: PathBuf,
-    /// Start and end in the file; none for all of it.
+    /// Start and end in the file; none for the whole file.
     range: Option<(u64, u64)>,
 }
 
@@ -95,12 +95,12 @@ impl TarFile {
         Ok(file)
     }
 
-    /// The inner tar files of a plain tar file that contains only tar files (such as one per class); otherwise the file itself.
+    /// The inner tar files of a plain tar file that contains only tar files, such as one per class. Otherwise the file itself.
     fn in_file(file: &Path) -> Result<Vec<Self>, ConvertError> {
         let whole = Self { path: file.to_owned(), file: file.to_owned(), range: None };
         let mut tar = TarReader::open(file, METADATA_RECORD)?;
         let mut inner = Vec::new();
-        // The reader of samples reports damage.
+        // An error ends the loop: the reader of samples reports it.
         while let (true, Ok(Some(member))) = (tar.is_plain(), tar.next()) {
             if member.is_file && folders::is_tar_name(&member.name) {
                 let path = file.join(as_path(&without_root(member.name)));
@@ -147,7 +147,7 @@ fn list_shards(
         |listed: Result<(Shard, Option<Arc<OpenFile>>), ConvertError>| {
             let (mut shard, file) = listed?;
             if let Some(file) = file {
-                // Plain files come after the spools.
+                // In the list of files, the plain files come after the spools.
                 shard.file = u32::try_from(jobs + plain.len()).unwrap_or(u32::MAX);
                 if waiting.is_empty() {
                     samples.add_shard(&shard, &file)?;
@@ -183,7 +183,7 @@ fn list_shard(
     options: &ListOptions,
 ) -> Result<(Shard, Option<Arc<OpenFile>>), ConvertError> {
     let file = tar.open()?;
-    // If the file is too short, reading it as a tar file reports that.
+    // If the file is too short, the tar reader reports that.
     let magic = file.bytes_at(0, file.bytes.min(6)).unwrap_or_default();
     let path = tar.path.clone();
     let mut shard = Shard { path, file: 0, members: Vec::new(), metadata: None, ignored: 0, is_open_ended: false };
@@ -242,7 +242,7 @@ fn unpack(shard: &mut Shard, spools: &[Mutex<Option<Spool>>], options: &ListOpti
     Ok(())
 }
 
-/// Whether a member can belong to a sample. Excludes what `webdataset` ignores.
+/// Whether a member can belong to a sample. False for members that the `webdataset` library ignores.
 fn is_of_sample(member: &Member) -> bool {
     let first = member.name.split(|b| *b == b'/').next().unwrap_or_default();
     let is_meta = first.len() >= 4 && first.starts_with(b"__") && first.ends_with(b"__");
@@ -253,17 +253,17 @@ fn is_of_sample(member: &Member) -> bool {
 struct Samples<'a> {
     options: &'a ListOptions,
     image_key: Option<&'a str>,
-    /// The label's field, or its key in the JSON member.
+    /// The field of the label, or its key in the JSON members.
     label_key: Option<&'a str>,
     fields: Vec<Gathered>,
     /// The field index of each extension; none if ignored.
     places: BTreeMap<Vec<u8>, Option<usize>>,
-    /// The value of the label's key in each sample's JSON; null without one.
+    /// The label in the JSON of each sample; null if there is none.
     labels: Vec<Value>,
     paths: Vec<Vec<u8>>,
     /// The number of samples up to the end of each shard.
     ends: Vec<usize>,
-    /// Whether each folder is a sample; none before the first shard.
+    /// Whether each folder holds one sample; none before the first shard.
     by_folder: Option<bool>,
     faults: Faults,
     metadata: Option<Vec<u8>>,
@@ -333,7 +333,7 @@ impl<'a> Samples<'a> {
             self.open_ended.add(name_of(&listed.path).as_bytes());
         }
         let mut key: &[u8] = &[];
-        // Used for lookup only, so its order does not matter.
+        // The order of this set does not matter, because it is used only for lookups.
         let mut before: HashSet<&[u8]> = HashSet::new();
         let mut parts: Vec<Part<'_>> = Vec::new();
         let (path, number) = (listed.path.as_path(), listed.file);
@@ -399,7 +399,7 @@ impl<'a> Samples<'a> {
             }
             self.add_item(shard, part, (kind, field))?;
         }
-        // A bad number does not count as a missing member.
+        // A sample with a bad number is already marked as bad, so its missing members are not reported.
         let missing = self.fill().filter(|_| !self.faults.contains_key(&self.paths.len()));
         if let Some(field) = &missing
             && is_again
@@ -490,8 +490,8 @@ impl<'a> Samples<'a> {
                 self.ignored += 1;
                 Ok(())
             }
-            // The first sample decides which fields exist, except for the label: otherwise all labels would be lost if the first
-            // sample has none.
+            // The first sample decides which fields exist. The label is an exception, because otherwise all labels would be
+            // lost if the first sample had none.
             None if self.paths.is_empty() || self.is_label(&field) => {
                 let place = self.fields.len();
                 self.places.insert(part.extension.clone().into_bytes(), Some(place));
@@ -506,7 +506,7 @@ impl<'a> Samples<'a> {
         }
     }
 
-    /// Marks the current sample as bad: a member is not a number, unlike in earlier samples. A filler later takes its place.
+    /// Marks the current sample as bad, because a member is not a number as in earlier samples. A filler later replaces the number.
     fn add_bad_number(&mut self, shard: &ShardFile<'_>, part: &Part<'_>, found: &str) {
         let found: String = found.chars().take(40).collect();
         let reason = format!(
@@ -538,7 +538,7 @@ impl<'a> Samples<'a> {
         }
     }
 
-    /// Starts a field that all earlier samples lack.
+    /// Adds a field that all earlier samples lack, which makes them bad samples.
     fn begin(&mut self, shard: &ShardFile<'_>, part: &Part<'_>, field: String, item: &Item<'_>) {
         let mut begun = Gathered::begin(field, item);
         let reason: Arc<str> = format!(
@@ -587,7 +587,7 @@ impl<'a> Samples<'a> {
         let names: Vec<&str> = self.fields.iter().map(|f| f.name.as_str()).collect();
         let has = |name: &str| names.contains(&name);
         options.image_key = match options.image_key {
-            // In the tar file, the image is named by its extension.
+            // The key may be the extension of the image, but the field is named `image`.
             Some(key) if !has(&key) && is_image(&key) && has("image") => Some("image".to_owned()),
             None if !has("image") => self.only_image(),
             key => key,
@@ -613,7 +613,7 @@ impl<'a> Samples<'a> {
             ignored: self.ignored,
         };
         let mut found = gathering.into_found(&part.root, &options)?;
-        // Folders of captioned images in several tar files may be shards.
+        // Captions are allowed only in a single tar file: folders of captioned images in several tar files may be shards.
         let is_caption = |column: &SourceColumn| column.name == CAPTION && part.files.len() == 1;
         let has_only_images = found.fields.is_empty() && found.texts.iter().all(is_caption) && found.masks.is_none();
         let is_unlabelled = found.labels.is_none() && found.metadata.is_none() && options.leave_out.is_empty();
@@ -636,7 +636,7 @@ impl<'a> Samples<'a> {
         }
     }
 
-    /// The only field of class numbers, such as `output.cls`, if none has the name of a label.
+    /// The only field whose last extension is a label name, such as `output.cls`, if no field has a label name itself.
     fn only_class(&self) -> Option<String> {
         let is_class = |field: &&Gathered| field.name.rsplit_once('.').is_some_and(|(_, last)| is_label_name(last));
         let mut classes = self.fields.iter().filter(is_class);
@@ -686,7 +686,7 @@ struct ShardFile<'a> {
 }
 
 impl ShardFile<'_> {
-    /// The kind and the field of a member. Of `.img` and `.image`, the first bytes say whether it is an image.
+    /// The kind and the field of a member. Whether a `.img` or `.image` member is an image depends on its first bytes.
     fn kind_and_field(&self, part: &Part<'_>, image_key: Option<&str>) -> (Kind, String) {
         let Member { offset, bytes, .. } = part.member;
         let may_be_image = image_key.is_none() && matches!(part.extension.as_str(), "img" | "image");

@@ -14,7 +14,7 @@ use crate::opt::{FROM, IMAGES, LABEL_KEY, LEAVE_OUT, MASK_KEY};
 const BESIDE_PAIRS: &str = " beside the folders of images and masks";
 
 impl Warning {
-    /// The parts of a warning that counts cases. None for all other warnings.
+    /// The parts of a warning that counts ignored cases. None for other warnings.
     fn counted(&self) -> Option<Counted<'_>> {
         let ignored =
             |count: &u64, noun, rest, first| Counted { verb: "ignored", count: *count, noun, rest, first, why: "" };
@@ -55,7 +55,7 @@ impl Warning {
         Some(counted)
     }
 
-    /// The same, for cases that are not ignored.
+    /// Like [`Self::counted`], for cases that are not ignored.
     fn counted_decision(&self) -> Option<Counted<'_>> {
         let either = |count: &u64, one, many| if *count == 1 { one } else { many };
         let (verb, count, noun, rest, first, why) = match self {
@@ -113,7 +113,7 @@ impl fmt::Display for Counted<'_> {
     }
 }
 
-/// The first of several cases, in brackets.
+/// The first case, in parentheses.
 fn first_of(count: u64, first: &[u8]) -> String {
     let label = if count == 1 { "" } else { "first: " };
     format!(" ({label}'{}')", String::from_utf8_lossy(first))
@@ -189,7 +189,7 @@ impl fmt::Display for Warning {
 }
 
 impl Warning {
-    /// Folders that may be no classes, and files that may be no samples.
+    /// Writes a warning about folders that may not be classes, or files that may not be samples.
     fn fmt_of_folders(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match self {
@@ -213,7 +213,7 @@ impl Warning {
         }
     }
 
-    /// What to do about a warning that counts cases.
+    /// Advice at the end of a warning that counts cases.
     fn way_out(&self) -> String {
         match self {
             Self::NestedClasses { list: Some(list), .. } => {
@@ -259,7 +259,7 @@ impl Warning {
         }
     }
 
-    /// Writes a warning about names of files that belong together.
+    /// Writes a warning about file names that show that files belong together.
     fn fmt_of_files(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match self {
@@ -517,7 +517,7 @@ fn fmt_other_files(out: &mut fmt::Formatter<'_>, groups: &[(String, u64, Vec<u8>
     if rest > 0 { write!(out, " and {rest} more") } else { Ok(()) }
 }
 
-/// A cell in quotes, cut if it is long.
+/// A cell in quotes, shortened if it is long.
 fn shown(cell: &str) -> String {
     const MAX_SHOWN: usize = 60;
     match cell.char_indices().nth(MAX_SHOWN) {

@@ -1,4 +1,4 @@
-//! The members of a zip file: offset, size and compression of each. Every number is checked against the file before use.
+//! Finds the members of a zip file: the offset, size and compression of each. Every number is checked against the file before use.
 //!
 //! `sink::zip_file` writes them. Names are never used as paths here: only `unpacker` does that.
 
@@ -13,9 +13,9 @@ use super::compressed::Compression;
 use super::store::OpenFile;
 use crate::error::ConvertError;
 
-/// Maximum length of the comment after the end record, in bytes.
+/// Maximum length of the comment at the end of the file, in bytes.
 const MAX_COMMENT: u64 = 1 << 16;
-/// Maximum size of a directory, in bytes.
+/// Maximum size of the central directory, in bytes.
 const MAX_DIRECTORY: u64 = 1 << 30;
 /// Bytes unpacked at a time.
 const PIECE_BYTES: usize = 1 << 20;
@@ -52,14 +52,14 @@ impl Method {
 pub(super) struct ZipEntry {
     pub(super) name: String,
     pub(super) method: Method,
-    /// Whether it is a symbolic link: its bytes are the path that it leads to.
+    /// Whether the member is a symbolic link. If so, its bytes are the path of the target.
     pub(super) is_link: bool,
     pub(super) crc: u32,
     /// Start of its bytes in the file.
     pub(super) offset: u64,
     /// Bytes stored in the file.
     pub(super) stored: u64,
-    /// Declared unpacked size. Not trustworthy if the member is compressed.
+    /// Declared unpacked size. It may be false if the member is compressed.
     pub(super) bytes: u64,
 }
 
@@ -77,7 +77,7 @@ pub(super) fn zip_entries(file: &OpenFile) -> Result<Vec<ZipEntry>, ConvertError
     Ok(entries)
 }
 
-/// Refuses duplicate names and overlapping members. No program writes them, and the intended member is unclear.
+/// Refuses duplicate names and overlapping members. Ordinary programs do not write them, and it is unclear which member is meant.
 fn check_apart(file: &OpenFile, entries: &[ZipEntry]) -> Result<(), ConvertError> {
     let wrong = |entry: &ZipEntry, reason: String| {
         let hint = "create the zip file again with unique names";
@@ -148,7 +148,7 @@ fn large_directory(file: &OpenFile, end: u64) -> Option<(u64, u64)> {
     Some((record.u64()?, record.u64()?))
 }
 
-/// Finds the start of an entry's bytes. They follow its local header, whose length is only stored there.
+/// Finds the start of an entry's bytes, after its local header. The length of that header is stored only in the header itself.
 fn locate(file: &OpenFile, entry: ZipEntry, directory: u64) -> Result<ZipEntry, ConvertError> {
     let wrong = |reason: &str| ConvertError::malformed(&file.path, &entry.name, reason);
     let header = file.part("", entry.offset, 30)?;
@@ -225,7 +225,7 @@ impl<'a> Fields<'a> {
             let reason = format!("it is compressed with method {method}, which is not supported");
             return unsupported(&reason, "create the zip file again with the usual compression (deflate)");
         };
-        // Unix stores the mode in the upper half.
+        // If the creator is Unix (3), the upper half of the attributes holds the file mode.
         let is_link = made_by >> 8 == 3 && attributes >> 28 == 0o12;
         Some(Ok(ZipEntry { name, method, is_link, crc, offset, stored, bytes }))
     }
@@ -242,7 +242,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A name of a member. Python reads names that are not UTF-8 in the same way.
+/// The name of a member as text. Python decodes names that are not UTF-8 in the same way.
 fn text_of(name: &[u8]) -> String {
     let of_code_page = |byte: &u8| match byte.checked_sub(128) {
         None => char::from(*byte),
@@ -254,7 +254,7 @@ fn text_of(name: &[u8]) -> String {
 /// The unpacked bytes of a member, read as needed.
 pub(super) fn unpack<'a>(file: &'a OpenFile, entry: &ZipEntry) -> Result<Box<dyn Read + 'a>, ConvertError> {
     let mut raw = &file.file;
-    // Only one member is unpacked at a time, so the file's own position is free.
+    // Only one member is unpacked at a time, so nothing else uses the file's position.
     raw.seek(SeekFrom::Start(entry.offset)).map_err(ConvertError::io(&file.path))?;
     let stored = raw.take(entry.stored);
     Ok(match entry.method {
@@ -266,14 +266,14 @@ pub(super) fn unpack<'a>(file: &'a OpenFile, entry: &ZipEntry) -> Result<Box<dyn
     })
 }
 
-/// Passes on all bytes of a member, piece by piece, and verifies their number and checksum.
+/// Passes all bytes of a member to `take` piece by piece, and verifies their number and checksum.
 pub(super) fn pieces(
     file: &OpenFile,
     entry: &ZipEntry,
     expected: u64,
     mut take: impl FnMut(&[u8]) -> Result<(), ConvertError>,
 ) -> Result<(), ConvertError> {
-    // One byte more than expected, to detect and stop a member that never ends.
+    // Reads at most one byte more than expected, to detect a member that is too long without reading all of it.
     let mut source = unpack(file, entry)?.take(expected.saturating_add(1));
     let mut piece = vec![0; PIECE_BYTES];
     let (mut found, mut digest) = (0_u64, Digest::new(Crc32IsoHdlc));
