@@ -118,7 +118,7 @@ impl<'a> Chunks<'a> {
         })
     }
 
-    /// The rows `start..start + count`, which must fill whole bands of chunks.
+    /// The rows `start..start + count`. They must start at a chunk boundary and end at or before the next one.
     fn band(&self, start: u64, count: u64) -> Result<Vec<u8>, ConvertError> {
         let row = row_bytes(self.file, self.dataset)?;
         let len = to_usize(row.saturating_mul(count));

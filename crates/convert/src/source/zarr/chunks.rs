@@ -73,7 +73,7 @@ impl Array {
         self.unpack(options, |bytes, _| spool.append(&bytes).map(|_| ()))
     }
 
-    /// The rows `start..start + count`, which must fill whole bands of chunks.
+    /// The rows `start..start + count`. They must start at a chunk boundary and end at or before the next one.
     fn band(&self, start: u64, count: u64) -> Result<Vec<u8>, ConvertError> {
         let unit: Vec<u64> = self.unit().iter().map(|n| n.get()).collect();
         let element_bytes = self.element_bytes();
