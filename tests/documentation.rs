@@ -143,8 +143,7 @@ fn every_command_of_the_pages_is_understood() {
 }
 
 /// The pages whose commands run as written, on a small dataset. The tests of the Python package run those of the tutorial and of
-/// the cookbook. Those of the doctor and of
-/// benchmarks take minutes, or need a training program.
+/// the cookbook. Those of the doctor and of benchmarks take minutes, or need a training program.
 const RUN: &[&str] = &["README.md", "docs/reference/where.md", "docs/explanation/shuffling.md"];
 
 #[test]
