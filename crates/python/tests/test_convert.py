@@ -133,7 +133,7 @@ def test_a_file_that_a_manifest_names_and_that_is_not_there_is_a_file_not_found(
     assert isinstance(error, packds.SourceNotFoundError)
     assert (error.errno, error.filename) == (errno.ENOENT, str(tmp_path / "in" / "gone" / "c.png"))
     assert f"no such file, named in line {3 if name.endswith('csv') else 2} of {source}" in str(error) and "c.png" in str(error)
-    for said in ("start in the manifest's folder", "root='FOLDER'", "on_error='skip'"):
+    for said in ("relative paths are resolved against the manifest's folder", "root='FOLDER'", "on_error='skip'"):
         assert said in error.hint
     assert "--" not in str(error)
     with pytest.raises(FileNotFoundError):
@@ -309,7 +309,8 @@ def test_folders_of_images_and_masks_are_pairs_which_may_be_named(photos, tmp_pa
     file = next(iter(sorted(photos.glob("*/*.jpg"))))
     for place, name in (("images", "a.jpg"), ("masks", "a.jpg"), ("other", "a_mask.jpg")):
         (tmp_path / "set" / place).mkdir(parents=True)
-        (tmp_path / "set" / place / name).write_bytes(file.read_bytes())
+        with Image.open(file) as image:
+            image.convert("RGB" if place == "images" else "L").save(tmp_path / "set" / place / name)
     options = {"resize": "short:64", "crop": 64, "progress": False}
     with pytest.warns(UserWarning, match="ignored 1 folder .*'other'|in JPEG format"):
         plan = packds.convert(tmp_path / "set", tmp_path / "a.pack", dry_run=True, **options)

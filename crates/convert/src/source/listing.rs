@@ -306,10 +306,14 @@ impl Listing {
         matches!(self.labels, Labels::ByDirectory(_) | Labels::PerSample(_))
     }
 
-    /// Whether the samples consist of images only.
+    /// Whether the source is a folder whose samples consist of images only.
     pub(crate) fn has_only_images(&self) -> bool {
         let has_labels = self.has_labels() || self.has_label_lists();
-        !has_labels && self.masks.is_none() && self.columns.is_empty() && self.fields.is_empty()
+        self.kind == SourceKind::FlatFolder
+            && !has_labels
+            && self.masks.is_none()
+            && self.columns.is_empty()
+            && self.fields.is_empty()
     }
 
     /// True if each sample has a list of labels.

@@ -260,6 +260,14 @@ fn in_archives<T>(
 
 fn list_one(source: &Path, options: &ListOptions) -> Result<Listing, ConvertError> {
     let (format, input) = input(source, options)?;
+    if let Input::Folder = input {
+        if let Some(table) = labelled_table::only(source, options) {
+            return manifest::list(&table, manifest_form(&table)?, options);
+        }
+        if let Some(splits) = labelled_table::splits(source, options) {
+            return chosen_split(source, splits, options.split.as_deref());
+        }
+    }
     match (input, &options.split) {
         (Input::Folder, None) => {
             let found = image_folder::list_source(source, options, SampleFiles::Images);
@@ -282,6 +290,16 @@ fn list_one(source: &Path, options: &ListOptions) -> Result<Listing, ConvertErro
             read(part, of, options)?.into_listing(source)
         }
     }
+}
+
+/// The chosen one of several splits.
+fn chosen_split(source: &Path, splits: Vec<(String, Listing)>, wanted: Option<&str>) -> Result<Listing, ConvertError> {
+    let names: Vec<String> = splits.iter().map(|(name, _)| name.clone()).collect();
+    let Some(wanted) = wanted else {
+        return Err(ConvertError::SeveralSplits { path: source.to_owned(), splits: names, and: "" });
+    };
+    let chosen = splits.into_iter().find(|(name, _)| name == wanted);
+    chosen.map(|(_, listing)| listing).ok_or_else(|| no_split(source, wanted, names))
 }
 
 /// The source's format and its reader.
@@ -376,8 +394,14 @@ fn explained_by_format(error: ConvertError, source: &Path, options: &ListOptions
 
 fn list_each(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listing)>, ConvertError> {
     let (format, input) = input(source, options)?;
+    if let (Input::Folder, Some(table)) = (input, labelled_table::only(source, options)) {
+        return manifest::list_splits(&table, manifest_form(&table)?, options);
+    }
     match input {
-        Input::Folder => split::list_all(source, options, SampleFiles::Images),
+        Input::Folder => match labelled_table::splits(source, options) {
+            Some(splits) => Ok(splits),
+            None => split::list_all(source, options, SampleFiles::Images),
+        },
         Input::Manifest => manifest::list_splits(source, manifest_form(source)?, options),
         Input::Samples { parts, read: of, whole } => {
             if let Some(whole) = whole::Format::meant(format, *whole, source, options)? {

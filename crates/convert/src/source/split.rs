@@ -268,7 +268,7 @@ fn related_splits(top: &Directory) -> Vec<String> {
 }
 
 /// The only split in a folder's name, and its other words.
-fn split_and_rest(name: &str) -> Option<(String, Vec<String>)> {
+pub(super) fn split_and_rest(name: &str) -> Option<(String, Vec<String>)> {
     let words = name.split(['_', '-', ' ', '.']).map(str::to_ascii_lowercase);
     let is_split = |word: &String| {
         let word = word.strip_suffix("set").unwrap_or(word);

@@ -234,6 +234,39 @@ fn tables_of_targets_and_of_captions_are_read_in_place_of_the_folder() {
 }
 
 #[test]
+fn tables_named_like_splits_are_read_as_splits() {
+    let tree = Tree::new(&["img/1.png", "img/2.png", "img/3.png", "Meta/0.png"]);
+    tree.write("Train.csv", b"path,label\nimg/1.png,dog\nimg/2.png,ant\n");
+    tree.write("Test.csv", b"path,label\nimg/3.png,cat\n");
+    tree.write("Meta.csv", b"path\nMeta/0.png\n");
+    let all = list_splits(tree.root(), &ListOptions::default()).unwrap();
+    let found: Vec<(&str, Vec<i64>)> = all.iter().map(|(name, listing)| (name.as_str(), labels(listing))).collect();
+    assert_eq!(
+        (classes(&all[0].1), found),
+        (vec!["ant", "cat", "dog"], vec![("test", vec![1]), ("train", vec![2, 0])])
+    );
+    let told: Vec<String> = all[0].1.warnings().iter().map(ToString::to_string).collect();
+    assert!(told[0].contains("ignored 1 other image of the folder ('Meta/0.png')"), "{told:?}");
+    assert!(told.iter().any(|line| line.contains("'Meta.csv'")), "{told:?}");
+    let error = list(tree.root(), &ListOptions::default()).unwrap_err();
+    assert!(matches!(error, ConvertError::SeveralSplits { .. }));
+    let test = ListOptions { split: Some("test".to_owned()), ..ListOptions::default() };
+    assert_eq!(labels(&list(tree.root(), &test).unwrap()), [1]);
+    let missing = ListOptions { split: Some("val".to_owned()), ..ListOptions::default() };
+    assert!(matches!(list(tree.root(), &missing).unwrap_err(), ConvertError::SplitMissing { .. }));
+    // A file that does not exist.
+    tree.write("Test.csv", b"path,label\nimg/9.png,cat\n");
+    assert!(!matches!(list(tree.root(), &ListOptions::default()), Err(ConvertError::SeveralSplits { .. })));
+}
+
+#[test]
+fn the_only_table_of_a_folder_without_images_is_read() {
+    let tree = Tree::new(&["README"]);
+    tree.write("mnist.csv", b"label,p0,p1,p2,p3\n1,0,1,2,3\n0,3,2,1,0\n");
+    assert_eq!(labels(&list(tree.root(), &ListOptions::default()).unwrap()), [1, 0]);
+}
+
+#[test]
 fn several_columns_of_images_without_a_header_are_not_labels() {
     let text = b"a.jpg,b.jpg,c.jpg,0.5\nb.jpg,c.jpg,a.jpg,0.25\n";
     let listing = listed(&THREE, "log.csv", text).unwrap();
