@@ -314,7 +314,7 @@ def test_folders_of_images_and_masks_are_pairs_which_may_be_named(photos, tmp_pa
     options = {"resize": "short:64", "crop": 64, "progress": False}
     with pytest.warns(UserWarning, match="ignored 1 folder .*'other'|in JPEG format"):
         plan = packds.convert(tmp_path / "set", tmp_path / "a.pack", dry_run=True, **options)
-    assert [decision["what"] for decision in plan["source"].pop("decisions")] == ["format", "label", "mask"]
+    assert [decision["what"] for decision in plan["source"].pop("decisions")] == ["format", "image", "label", "mask"]
     assert plan["source"] == {
         "kind": "paired_folders", "sample": "file", "image": "images/a.jpg", "mask": "masks/a.jpg", "labels": "none", "classes": [], "fields": [], "ignored": 0,
     }
