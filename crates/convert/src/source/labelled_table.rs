@@ -43,25 +43,27 @@ pub(super) fn instead(folder: &Path, found: &Result<Listing, ConvertError>, opti
     Some(listing)
 }
 
-/// The tables that divide a folder into splits, such as `train.csv` and `val.csv`: each has labels or other
-/// columns for files that exist. Without
-/// images in the folder, the tables have them, and they may have no labels.
+/// The tables that divide a folder into splits, such as `train.csv` and `val.csv`. Each has labels or other columns for files that
+/// exist. If the folder has no images, the tables have them, and need no labels.
 pub(super) fn splits(folder: &Path, options: &ListOptions) -> Option<Vec<(String, Listing)>> {
     let (tables, has_only_files) = tables_in(folder, options)?;
-    let named = tables.iter().filter_map(|table| Some((split_and_rest(&lossy(stem(table)))?, table)));
-    let named: Vec<((String, Vec<String>), &Vec<u8>)> = named.collect();
+    let split_of = |table: &Vec<u8>| split_and_rest(&lossy(stem(table))).map(|found| (found, table.clone()));
+    let named: Vec<_> = tables.iter().filter_map(split_of).collect();
     let ((first, rest), _) = named.first()?;
     if named.iter().any(|((_, other), _)| other != rest) || named.iter().all(|((split, _), _)| split == first) {
         return None;
     }
-    let list = |((split, _), table): &((String, Vec<String>), &Vec<u8>)| {
+    let options = ListOptions { split: None, ..options.clone() };
+    let mut listings = Vec::new();
+    for ((split, _), table) in &named {
         let path = folder.join(as_path(table));
-        let options = ListOptions { split: None, ..options.clone() };
         let listing = manifest::list(&path, RowForm::of_source(&path)?, &options).ok()?;
         let is_meant = has_only_files || listing.has_labels() || listing.has_label_lists() || has_columns(&listing);
-        (is_meant && listing.faults.is_empty()).then_some((split.clone(), listing))
-    };
-    let mut listings = named.iter().map(list).collect::<Option<Vec<_>>>()?;
+        if !is_meant || !listing.faults.is_empty() {
+            return None;
+        }
+        listings.push((split.clone(), listing));
+    }
     unite_classes(&mut listings);
     let paths: Vec<PathBuf> = named.iter().map(|(_, table)| folder.join(as_path(table))).collect();
     let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
@@ -69,7 +71,7 @@ pub(super) fn splits(folder: &Path, options: &ListOptions) -> Option<Vec<(String
     let others = note_others(folder, &paths, &mut all).ok()?;
     for (listing, (_, table)) in all.into_iter().zip(&named) {
         let (count, first) = (others.count, others.first.clone());
-        listing.warnings.insert(0, Warning::TableRead { file: table.to_vec(), count, first });
+        listing.warnings.insert(0, Warning::TableRead { file: table.clone(), count, first });
     }
     Some(listings)
 }
