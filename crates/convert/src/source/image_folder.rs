@@ -154,7 +154,7 @@ pub(super) fn is_list(name: &[u8], ends: &[&str]) -> bool {
 }
 
 /// Whether a lower-case file name is that of an archive.
-fn is_archive(name: &str) -> bool {
+pub(super) fn is_archive(name: &str) -> bool {
     [".zip", ".tar.gz", ".tgz", ".rar", ".7z"].iter().any(|end| name.ends_with(end))
 }
 

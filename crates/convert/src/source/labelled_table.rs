@@ -7,7 +7,7 @@ use super::ListOptions;
 use super::candidate::SampleFiles;
 use super::directory::Directory;
 use super::directory::Identity;
-use super::image_folder::is_submission;
+use super::image_folder::{is_archive, is_submission};
 use super::listing::Listing;
 use super::manifest;
 use super::mask_colors::is_table;
@@ -87,7 +87,7 @@ pub(super) fn only(folder: &Path, options: &ListOptions) -> Option<PathBuf> {
     has_only_files.then(|| folder.join(as_path(table)))
 }
 
-/// The tables in a folder, sorted, and whether it has nothing but files that are not images. None if options choose how it is read.
+/// The tables in a folder, sorted, and whether it has nothing but files that are neither images nor archives. None if options choose how it is read.
 fn tables_in(folder: &Path, options: &ListOptions) -> Option<(Vec<Vec<u8>>, bool)> {
     if options.from.is_some() || options.images.is_some() || options.masks.is_some() {
         return None;
@@ -97,7 +97,9 @@ fn tables_in(folder: &Path, options: &ListOptions) -> Option<(Vec<Vec<u8>>, bool
     let tables = top.names().filter(is_delimited).filter(|name| !is_submission(name) && !is_table(name));
     let mut tables: Vec<Vec<u8>> = tables.map(<[u8]>::to_vec).collect();
     tables.sort_unstable();
-    let has_only_files = top.subdirectories.is_empty() && top.sample_names().next().is_none();
+    // The images may be in archives.
+    let has_archives = top.names().any(|name| is_archive(&lossy(name).to_ascii_lowercase()));
+    let has_only_files = top.subdirectories.is_empty() && top.sample_names().next().is_none() && !has_archives;
     Some((tables, has_only_files))
 }
 
