@@ -87,7 +87,8 @@ pub(super) fn only(folder: &Path, options: &ListOptions) -> Option<PathBuf> {
     has_only_files.then(|| folder.join(as_path(table)))
 }
 
-/// The tables in a folder, sorted, and whether it has nothing but files that are neither images nor archives. None if options choose how it is read.
+/// The tables in a folder, sorted, and whether it has nothing but files that are neither images nor archives. None if options choose
+/// how it is read.
 fn tables_in(folder: &Path, options: &ListOptions) -> Option<(Vec<Vec<u8>>, bool)> {
     if options.from.is_some() || options.images.is_some() || options.masks.is_some() {
         return None;
