@@ -164,7 +164,7 @@ impl<'a> Manifest<'a> {
     fn list(&self, wanted: Option<&str>) -> Result<Listing, ConvertError> {
         let mut root = Root::open(&self.file.path, self.options)?;
         let plan = Plan::new(self, wanted)?;
-        // Later JSON rows may have new columns, so the second pass is told the columns of all rows.
+        // Later JSON rows may have new columns, so the second pass gets the columns of all rows.
         let rows = || {
             let mut rows = Rows::open(self.file, self.form)?;
             rows.expect_columns(&self.names);

@@ -493,7 +493,7 @@ fn are_of_one_file(parts: &[Shards]) -> bool {
     parts.windows(2).all(|pair| matches!(pair, [a, b] if a.files == b.files))
 }
 
-/// The error for a source with several parts, at most one of which has no split.
+/// The error for a source with several parts. At most one part has no split.
 fn several_splits(source: &Path, parts: &[Shards]) -> ConvertError {
     let and = match parts.iter().any(|part| part.split.is_none()) {
         true if are_of_one_file(parts) => ", and arrays that belong to no split",
