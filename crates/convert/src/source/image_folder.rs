@@ -10,7 +10,7 @@ use super::{
     detect::{data_set_in, of_set},
     directory::{Directory, Identity},
     json_files,
-    layout::{Layout, Pair, inside},
+    layout::{Layout, MAX_DEPTH, Pair, inside},
     listing::{Labels, Listing, SourceKind},
     lists, mask_colors, mistaken, name_words, nested, pairs,
     paths::{as_path, joined, lossy},
@@ -47,17 +47,15 @@ impl Opened {
     pub(super) fn at(root: &Path, options: &ListOptions, files: SampleFiles) -> Result<Self, ConvertError> {
         let (mut root, mut wrapper, mut manifest, mut beside_it) = (root.to_owned(), None, None, 0);
         let (mut hidden, mut beside) = (Tally::default(), Vec::new());
+        if let Some(inner) = only_with(&root, options, files)? {
+            root = inner;
+        }
         loop {
-            let top = Directory::scan(&root, b"", files)?;
+            let mut top = Directory::scan(&root, b"", files)?;
             manifest =
                 manifest.or_else(|| manifest_in(&top)).or_else(|| labels_in(&top)).or_else(|| data_file_in(&top));
             beside.extend(foreign_labels_in(&top));
             beside.extend(class_names::among(&top));
-            // The folder that `--images` names may be in the only subfolder.
-            if let Some(inner) = only_with(&root, &top, options).filter(|_| wrapper.is_none()) {
-                root = inner;
-                continue;
-            }
             let layout = match (options, &wrapper) {
                 (ListOptions { images, masks, .. }, None) if images.is_some() || masks.is_some() => {
                     Layout::named(&root, &top, images.as_deref(), masks.as_deref())?
@@ -75,6 +73,13 @@ impl Opened {
             };
             if let (Some(read), None, None) = (read, &options.images, &manifest) {
                 beside.extend(lists::find((&root, files), &top, read)?);
+            }
+            if layout == Layout::Classes
+                && !has_only_classes(&root, options)?
+                && let Some(copy) = nested::copy_of_others(&root, &top, files)?
+            {
+                top.subdirectories.retain(|name| *name != copy);
+                beside.push(Warning::CopyOfClasses { folder: copy });
             }
             let Layout::Wrapper(folder) = layout else {
                 return Ok(Self { root, files, top, layout, wrapper, beside_it, hidden, beside, manifest });
@@ -117,14 +122,27 @@ fn foreign_labels_in(top: &Directory) -> Option<Warning> {
     top.names().filter(is_one).min().map(|file| Warning::LabelsUnread { file: file.to_vec() })
 }
 
-/// The only subfolder, if it contains the folders that the caller named and `root` does not.
-fn only_with(root: &Path, top: &Directory, options: &ListOptions) -> Option<PathBuf> {
+/// The only subfolder that contains the folders that the caller named, directly or in its splits, possibly inside single outer
+/// folders. None if `root` contains the named folders itself.
+pub(super) fn only_with(
+    root: &Path,
+    options: &ListOptions,
+    files: SampleFiles,
+) -> Result<Option<PathBuf>, ConvertError> {
     let named: Vec<&PathBuf> = options.images.iter().chain(&options.masks).collect();
-    let mut visible = top.subdirectories.iter().filter(|name| !name.starts_with(b"."));
-    let (Some(only), None) = (visible.next(), visible.next()) else { return None };
-    let inner = inside(root, only);
     let is_in = |folder: &Path| named.iter().all(|name| folder.join(name).is_dir());
-    (!named.is_empty() && !is_in(root) && is_in(&inner)).then_some(inner)
+    let mut folder = root.to_owned();
+    for depth in 0..MAX_DEPTH {
+        let top = Directory::scan(&folder, b"", files)?;
+        let visible: Vec<&Vec<u8>> = top.subdirectories.iter().filter(|name| !name.starts_with(b".")).collect();
+        let in_split = |name: &&Vec<u8>| split::is_split_folder(name) && is_in(&inside(&folder, name));
+        if named.is_empty() || is_in(&folder) || visible.iter().any(|name| in_split(name)) {
+            return Ok((depth > 0 && !named.is_empty()).then_some(folder));
+        }
+        let [only] = visible.as_slice() else { return Ok(None) };
+        folder = inside(&folder, only);
+    }
+    Ok(None)
 }
 
 /// Whether a file's name has one of these endings and contains a word for labels.
@@ -259,10 +277,10 @@ pub(super) fn list_opened(
         nested::refuse_masks(&listing)?;
         let twins = twins::find(&listing)?;
         listing.warnings.extend(twins);
-        let parts = nested::find_parts(&listing);
-        listing.warnings.extend(parts);
     }
     if !has_only_classes {
+        let parts = nested::find_parts(&listing);
+        listing.warnings.extend(parts);
         add_beside(&mut listing, manifest.is_some(), told)?;
     }
     listing.warnings.extend(manifest.map(|file| Warning::ManifestUnread { file }));
@@ -300,8 +318,12 @@ fn as_one(mut listing: Listing, parts: Warning) -> Listing {
 fn add_beside(listing: &mut Listing, has_manifest: bool, told: Vec<Warning>) -> Result<(), ConvertError> {
     captions::add(listing)?;
     json_files::add(listing)?;
-    let may_be_labels =
-        |warning: &Warning| !matches!(warning, Warning::OtherFiles { .. } | Warning::FoldersBesideWrapper { .. });
+    let may_be_labels = |warning: &Warning| {
+        !matches!(
+            warning,
+            Warning::OtherFiles { .. } | Warning::FoldersBesideWrapper { .. } | Warning::CopyOfClasses { .. }
+        )
+    };
     if !has_manifest && !told.iter().any(may_be_labels) {
         listing.warnings.extend(name_words::find(listing));
     }

@@ -63,8 +63,8 @@ const SPLIT_MASKS: [&str; 8] = ["annot", "annotations", "mask", "masks", "label"
 const MAX_FOLDERS: usize = 64;
 /// Maximum number of text files to inspect in a folder.
 const MAX_TEXTS: usize = 8;
-/// Maximum depth of the search for class folders.
-const MAX_DEPTH: usize = 4;
+/// Maximum depth of the search for class folders, and for the folders that the caller named.
+pub(super) const MAX_DEPTH: usize = 4;
 /// Maximum number of subfolders to search for the only one with images. If there are more, they are classes.
 const FEW_FOLDERS: usize = 8;
 

@@ -1,4 +1,4 @@
-//! Warns about classes with images only in subfolders. The subfolders may be the real classes.
+//! Warns about folders that may not be classes: the only folder, clips and numbered parts, and folders with images only in subfolders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
@@ -6,6 +6,8 @@ use std::path::Path;
 
 use packds_system::to_u64;
 
+use super::candidate::SampleFiles;
+use super::directory::Directory;
 use super::layout::{Pair, is_mask_folder};
 use super::listing::Listing;
 use super::mistaken::{as_classes, like_masks};
@@ -17,7 +19,7 @@ use crate::error::ConvertError;
 /// Minimum number of digits in the name of a numbered part, such as `00000`. Shorter numbers, such as `0` to `100`, may be classes.
 const MIN_DIGITS: usize = 4;
 
-/// The warning about classes with images only in subfolders, if at least two classes have subfolders.
+/// The warning about classes with images only in subfolders, if there are several classes.
 pub(super) fn find(root: &Path, found: &Found) -> Option<Warning> {
     let (mut direct, mut inner) = (BTreeSet::new(), BTreeMap::new());
     for idx in 0..found.paths.len() {
@@ -32,13 +34,21 @@ pub(super) fn find(root: &Path, found: &Found) -> Option<Warning> {
     let mut tally = Tally::default();
     inner.iter().filter(|(class, _)| !direct.contains(*class)).for_each(|(_, directory)| tally.add(directory));
     let list = list_command(root, &found.paths);
-    tally.warning(|count, first| Warning::NestedClasses { count, first, list }).filter(|_| inner.len() > 1)
+    let has_several = direct.len() + inner.keys().filter(|class| !direct.contains(*class)).count() > 1;
+    tally.warning(|count, first| Warning::NestedClasses { count, first, list }).filter(|_| has_several)
 }
 
-/// The warning about folders that may not be classes, but numbered parts of one dataset, or single samples with one file per band.
+/// The warning about folders that may not be classes: the only folder, numbered parts of one dataset, clips, or single samples with
+/// one file per band.
 pub(super) fn find_parts(listing: &Listing) -> Option<Warning> {
     let classes = &listing.classes;
     let first = classes.first()?.clone();
+    if classes.len() == 1 {
+        return Some(Warning::OneClass { class: first });
+    }
+    if let Some([one, other]) = clips(classes) {
+        return Some(Warning::ClipFolders { one: one.to_vec(), other: other.to_vec() });
+    }
     let is_number = |name: &Vec<u8>| name.len() >= MIN_DIGITS && name.iter().all(u8::is_ascii_digit);
     if classes.len() > 1 && classes.iter().all(|name| is_number(name) && name.len() == first.len()) {
         return Some(Warning::NumberedFolders { first });
@@ -48,7 +58,55 @@ pub(super) fn find_parts(listing: &Listing) -> Option<Warning> {
         own.map(|idx| listing.paths.name(idx).strip_prefix(class).map(<[u8]>::to_vec)).collect()
     };
     let (one, other) = (ends(&first)?, ends(classes.get(1)?)?);
-    (one.len() > 1 && one == other).then_some(Warning::SampleFolders { first, count: to_u64(one.len()) })
+    // Classes may number their files: `Forest/Forest_1.jpg`.
+    let is_numbered = |end: &Vec<u8>| !stem(end).iter().any(u8::is_ascii_alphabetic);
+    let are_parts = one.len() > 1 && one == other && !one.iter().all(is_numbered);
+    are_parts.then_some(Warning::SampleFolders { first, count: to_u64(one.len()) })
+}
+
+/// The first two folders whose names differ only in their numbers, if each name contains at least two numbers, as in
+/// `v_Archery_g01_c01`, or begins with a word such as `patient`.
+fn clips(classes: &[Vec<u8>]) -> Option<[&[u8]; 2]> {
+    const WORDS: [&str; 12] = [
+        "patient", "case", "scan", "study", "volume", "video", "clip", "scene", "seq", "sequence", "episode", "session",
+    ];
+    let mut seen: BTreeMap<String, &[u8]> = BTreeMap::new();
+    for class in classes {
+        let name = lossy(class);
+        let letters = name.replace(|c: char| c.is_ascii_digit(), "");
+        let n_numbers = name.split(|c: char| !c.is_ascii_digit()).filter(|number| !number.is_empty()).count();
+        let has_word = || WORDS.contains(&letters.trim_end_matches(['_', '-', ' ']).to_ascii_lowercase().as_str());
+        // A single number without such a word may number classes: `class_1`.
+        if n_numbers < 2 && (n_numbers == 0 || !has_word()) {
+            continue;
+        }
+        if let Some(one) = seen.insert(letters, class) {
+            return Some([one, class]);
+        }
+    }
+    None
+}
+
+/// The folder that looks like a copy of the folders beside it: it contains only folders, some of them with the names of all others.
+pub(super) fn copy_of_others(
+    root: &Path,
+    top: &Directory,
+    files: SampleFiles,
+) -> Result<Option<Vec<u8>>, ConvertError> {
+    let mut folders: Vec<&Vec<u8>> = top.subdirectories.iter().filter(|name| !name.starts_with(b".")).collect();
+    folders.sort_unstable();
+    for folder in &folders {
+        let mut others = folders.iter().filter(|name| *name != folder);
+        let contains = |name: &&&Vec<u8>| root.join(as_path(folder)).join(as_path(name)).is_dir();
+        // Usually, the first name rules a folder out.
+        if folders.len() > 2
+            && others.all(|name| contains(&name))
+            && Directory::scan(root, folder, files)?.sample_names().next().is_none()
+        {
+            return Ok(Some(folder.to_vec()));
+        }
+    }
+    Ok(None)
 }
 
 /// Refuses classes that all contain folders of images and masks: `TRAIN/TRAIN-Image` beside `TRAIN/TRAIN-Mask`.

@@ -13,7 +13,7 @@ use super::image_folder::known_metadata;
 use super::layout::{Pair, inside};
 use super::listing::{Fault, Faults, Labels, Listing, Masks, SourceKind};
 use super::look::{MAX_LOOKED, look_at};
-use super::mistaken::{as_classes, way_out};
+use super::mistaken::way_out;
 use super::paths::{FileTable, PathTable, joined, lossy, stem};
 use super::walk::{Found, count};
 use super::warning::{Tally, Warning};
@@ -202,7 +202,10 @@ impl Both {
                 lossy(&pair.masks),
                 lossy(&pair.images)
             );
-            let hint = format!("rename the masks, or choose other folders with {IMAGES} and {MASKS}; {}", as_classes());
+            let hint = format!(
+                "rename the masks, or choose other folders with {IMAGES} and {MASKS}; {}",
+                way_out(&lossy(&pair.images))
+            );
             return Err(ConvertError::contradictory(root, "", reason, hint));
         }
         let mut warnings = std::mem::take(&mut self.images.oddities).into_warnings();

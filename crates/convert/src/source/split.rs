@@ -10,7 +10,7 @@ use packds_system::to_u64;
 use super::ListOptions;
 use super::candidate::SampleFiles;
 use super::directory::Directory;
-use super::image_folder::{Opened, is_submission, list_opened, manifest_in};
+use super::image_folder::{Opened, is_submission, list_opened, manifest_in, only_with};
 use super::labelled_table;
 use super::layout::Layout;
 use super::listing::{Labels, Listing, SourceKind};
@@ -167,6 +167,8 @@ struct Splits {
 
 impl Splits {
     fn of(source: &Path, options: &ListOptions, files: SampleFiles) -> Result<Self, ConvertError> {
+        let inner = only_with(source, options, files)?;
+        let source = inner.as_deref().unwrap_or(source);
         // If the folders that the caller named are not here, they must be in each split.
         let mut named = options.images.iter().chain(&options.masks);
         let has_named = !named.all(|folder| source.join(folder).exists());

@@ -83,8 +83,9 @@ fn compare(listing: &Listing, keys: &[Keys], pair: [usize; 2]) -> Result<Option<
     }
     let looked: Vec<[_; 2]> =
         shared.iter().take(MAX_LOOKED).map(|pair| pair.map(|idx| listing.file_path(idx))).collect();
-    // If all names are numbers, different classes may share them by chance, so the images must also be alike.
-    let is_doubt = is_most && (!one.keys().all(|key| is_number(key)) || are_alike(&looked));
+    // If the names are numbered, different classes may share them by chance, so the images must also be alike.
+    let is_numbered = |key: &Vec<u8>| key.iter().any(u8::is_ascii_digit);
+    let is_doubt = is_most && (!one.keys().all(is_numbered) || are_alike(&looked));
     Ok(is_doubt.then(|| Warning::SameNames { one: names[0].to_vec(), other: names[1].to_vec() }))
 }
 

@@ -210,6 +210,23 @@ pub enum Warning {
         /// The first case.
         first: Vec<u8>,
     },
+    /// The source has only one class folder, which may not be a class.
+    OneClass {
+        /// The folder.
+        class: Vec<u8>,
+    },
+    /// The names of class folders differ only in their numbers, so that they may be clips or patients.
+    ClipFolders {
+        /// One folder.
+        one: Vec<u8>,
+        /// The next one.
+        other: Vec<u8>,
+    },
+    /// An ignored folder that contains folders with the names of all folders beside it.
+    CopyOfClasses {
+        /// The folder.
+        folder: Vec<u8>,
+    },
     /// The names of all class folders are numbers of equal length, such as `00000`.
     NumberedFolders {
         /// The first folder.

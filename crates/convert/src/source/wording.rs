@@ -177,7 +177,12 @@ impl fmt::Display for Warning {
                 write!(out, "no labels found: to use '{key}' inside '{field}', add {}", LABEL_KEY.with(key))
             }
             Self::UnreadType { name, count, first } => fmt_unread(out, name, *count, first),
-            Self::NumberedFolders { .. } | Self::SampleFolders { .. } | Self::Gifs { .. } => self.fmt_of_folders(out),
+            Self::OneClass { .. }
+            | Self::ClipFolders { .. }
+            | Self::CopyOfClasses { .. }
+            | Self::NumberedFolders { .. }
+            | Self::SampleFolders { .. }
+            | Self::Gifs { .. } => self.fmt_of_folders(out),
             Self::OtherFiles { groups } => fmt_other_files(out, groups),
             Self::LabelsMissing { file } => write!(out, "no labels found: the file '{}' is missing", text(file)),
             other => match other.counted() {
@@ -193,6 +198,25 @@ impl Warning {
     fn fmt_of_folders(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match self {
+            Self::OneClass { class } => {
+                let (class, alone) = (text(class), IMAGES.with(text(class)));
+                write!(
+                    out,
+                    "'{class}' is the only folder, so all images have the same label; if it is not a class, add {alone} to pack the images without labels"
+                )
+            }
+            Self::ClipFolders { one, other } => write!(
+                out,
+                "the labels are the folders, but names such as '{}' and '{}' differ only in their numbers; if each folder is one clip or patient, list the images and their labels in a table and convert the table",
+                text(one),
+                text(other)
+            ),
+            Self::CopyOfClasses { folder } => write!(
+                out,
+                "ignored the folder '{}', which looks like a copy: it has folders with the names of all folders beside it; {}",
+                text(folder),
+                as_classes()
+            ),
             Self::NumberedFolders { first } => write!(
                 out,
                 "the labels are the folders, whose names are numbers ('{}'); if they only divide the files, move the images into one folder",

@@ -4,6 +4,7 @@ use std::{fs, os::unix::ffi::OsStrExt};
 
 use super::{Tree, classes, fingerprint, labels, paths};
 use crate::{
+    data_format::DataFormat,
     error::ConvertError,
     source::{ColumnValues, ListOptions, SourceKind, Warning, candidate::SampleFiles, list, list_splits},
 };
@@ -86,9 +87,9 @@ fn class_without_images_keeps_its_id() {
 
 #[test]
 fn images_beside_class_folders_are_ignored_with_a_warning() {
-    let tree = Tree::new(&["a/1.jpg", "y.jpg", "x.jpg", "readme"]);
+    let tree = Tree::new(&["a/1.jpg", "b/1.jpg", "y.jpg", "x.jpg", "readme"]);
     let listing = tree.list().unwrap();
-    assert_eq!(paths(&listing), ["a/1.jpg"]);
+    assert_eq!(paths(&listing), ["a/1.jpg", "b/1.jpg"]);
     assert_eq!(listing.ignored(), 3);
     let expected = Warning::FilesBesideClasses { count: 2, first: b"x.jpg".to_vec() };
     assert_eq!(listing.warnings(), std::slice::from_ref(&expected));
@@ -97,14 +98,14 @@ fn images_beside_class_folders_are_ignored_with_a_warning() {
 
 #[test]
 fn candidate_is_known_by_extension_or_first_bytes() {
-    let tree = Tree::new(&["a/broken.jpg", "a/text", "a/BMW", "a/old.jp2", "a/.DS_Store"]);
+    let tree = Tree::new(&["a/broken.jpg", "a/text", "a/BMW", "a/old.jp2", "a/.DS_Store", "b/1.jpg"]);
     tree.write("a/picture", PNG);
     tree.write("a/picture.dat", PNG);
     tree.write("a/empty.webp", b"");
     tree.write("a/empty", b"");
     tree.write("a/text-BM", b"BM is how a bitmap starts");
     let listing = tree.list().unwrap();
-    assert_eq!(paths(&listing), ["a/broken.jpg", "a/empty.webp", "a/picture", "a/picture.dat"]);
+    assert_eq!(paths(&listing), ["a/broken.jpg", "a/empty.webp", "a/picture", "a/picture.dat", "b/1.jpg"]);
     assert_eq!(listing.sample(1).bytes, 0);
     assert_eq!(listing.sample(2).bytes, 16);
     assert_eq!(listing.ignored(), 6);
@@ -194,26 +195,26 @@ fn links_to_files_and_folders_are_followed() {
 
 #[test]
 fn broken_link_is_a_candidate_only_by_its_name() {
-    let tree = Tree::new(&["a/1.jpg"]);
+    let tree = Tree::new(&["a/1.jpg", "b/1.jpg"]);
     tree.link("nowhere", "a/2.jpg");
     tree.link("nowhere", "a/3");
     tree.link("4", "a/4");
     let listing = tree.list().unwrap();
-    assert_eq!(paths(&listing), ["a/1.jpg", "a/2.jpg"]);
+    assert_eq!(paths(&listing), ["a/1.jpg", "a/2.jpg", "b/1.jpg"]);
     assert_eq!(listing.sample(1).bytes, 0);
     assert_eq!(listing.warnings(), [Warning::BrokenLinks { count: 2, first: b"a/3".to_vec() }]);
 }
 
 #[test]
 fn pipe_is_ignored_and_not_opened() {
-    let tree = Tree::new(&["a/1.jpg"]);
+    let tree = Tree::new(&["a/1.jpg", "b/1.jpg"]);
     for name in ["a/2.jpg", "a/3"] {
         let mode = rustix::fs::Mode::RUSR;
         let file_type = rustix::fs::FileType::Fifo;
         rustix::fs::mknodat(rustix::fs::CWD, tree.path(name), file_type, mode, 0).unwrap();
     }
     let listing = tree.list().unwrap();
-    assert_eq!(paths(&listing), ["a/1.jpg"]);
+    assert_eq!(paths(&listing), ["a/1.jpg", "b/1.jpg"]);
     assert_eq!(listing.warnings(), [Warning::SpecialFiles { count: 2, first: b"a/2.jpg".to_vec() }]);
 }
 
@@ -438,7 +439,7 @@ fn folders_that_programs_left_are_never_classes() {
     for folder in [".ipynb_checkpoints", "@eaDir", ".thumbnails", "lost+found", ".git", "__MACOSX", ".Trash-1000"] {
         tree.write(&format!("{folder}/x.jpg"), b"x");
     }
-    for from in [None, Some(crate::DataFormat::ImageFolder)] {
+    for from in [None, Some(DataFormat::ImageFolder)] {
         let listing = list(tree.root(), &ListOptions { from, ..ListOptions::default() }).unwrap();
         assert_eq!((classes(&listing), listing.len()), (vec!["cat", "dog"], 2));
         let system = Warning::SystemFolders { count: 8, first: b"cat/.ipynb_checkpoints".to_vec() };
@@ -486,7 +487,7 @@ fn texts_beside_images_are_captions_unless_they_hold_boxes() {
         ("caption", Some(""), Some("a photo of 9"))
     );
     assert_eq!((listing.warnings(), listing.ignored()), (&[Warning::Captions { missing: 1 }][..], 0));
-    let from = Some(crate::DataFormat::ImageFolder);
+    let from = Some(DataFormat::ImageFolder);
     assert!(list(tree.root(), &ListOptions { from, ..ListOptions::default() }).unwrap().columns().is_empty());
     tree.write("2.txt", b"\xff");
     assert!(tree.list().unwrap_err().to_string().ends_with("2.txt: this caption is not UTF-8"));
@@ -527,4 +528,46 @@ fn classes_with_images_only_in_inner_folders_are_told() {
     };
     assert!(told(&["amazon/bike/1.jpg", "amazon/mug/2.jpg", "dslr/bike/3.jpg"]));
     assert!(!told(&["cat/1.jpg", "cat/more/2.jpg", "dog/more/3.jpg"]));
+}
+
+#[test]
+fn folders_that_may_be_no_classes_are_told() {
+    let told = |files: &[&str]| -> Vec<String> {
+        Tree::new(files).list().unwrap().warnings().iter().map(ToString::to_string).collect()
+    };
+    let only = told(&["faces/1.jpg", "faces/2.jpg"]);
+    assert!(only[0].starts_with("'faces' is the only folder, so all images have the same label"), "{only:?}");
+    for [one, other] in [["v_Archery_g01_c01", "v_Archery_g01_c02"], ["patient1", "patient2"], ["TCGA_5_1", "TCGA_6_2"]]
+    {
+        let clips = told(&[&format!("{one}/1.jpg"), &format!("{other}/2.jpg")]);
+        assert!(clips[0].contains(&format!("'{one}' and '{other}' differ only in their numbers")), "{clips:?}");
+    }
+    // Classes may be numbered, and so may their files.
+    assert_eq!(told(&["c0/1.jpg", "c1/1.jpg"]), [""; 0]);
+    assert_eq!(told(&["n01440764/1.jpg", "n01443537/1.jpg"]), [""; 0]);
+    let numbered = ["Forest/Forest_1.jpg", "Forest/Forest_2.jpg", "River/River_1.jpg", "River/River_2.jpg"];
+    assert_eq!(told(&numbered), [""; 0]);
+}
+
+#[test]
+fn a_copy_of_the_classes_beside_them_is_left_out_and_told() {
+    let tree = Tree::new(&["cells/cells/a/1.jpg", "cells/cells/b/2.jpg", "cells/a/1.jpg", "cells/b/2.jpg"]);
+    let listing = tree.list().unwrap();
+    assert_eq!(classes(&listing), ["a", "b"]);
+    assert!(listing.warnings().contains(&Warning::CopyOfClasses { folder: b"cells".to_vec() }));
+    let from = Some(DataFormat::ImageFolder);
+    let all = list(&tree.path("cells"), &ListOptions { from, ..ListOptions::default() }).unwrap();
+    assert_eq!(classes(&all), ["a", "b", "cells"]);
+    // A class may contain a folder with the name of one other class.
+    assert_eq!(classes(&Tree::new(&["a/1.jpg", "b/2.jpg", "c/a/3.jpg"]).list().unwrap()), ["a", "b", "c"]);
+}
+
+#[test]
+fn named_folders_are_found_inside_single_outer_folders_and_in_their_splits() {
+    let options = |images: &str| ListOptions { images: Some(images.into()), ..ListOptions::default() };
+    let nested = Tree::new(&["x/y/raw/1.jpg", "x/y/other/2.jpg"]);
+    assert_eq!(paths(&list(nested.root(), &options("raw")).unwrap()), ["1.jpg"]);
+    let in_splits = Tree::new(&["x/train/raw/1.jpg", "x/train/other/2.jpg", "x/test/raw/3.jpg"]);
+    let splits = list_splits(in_splits.root(), &options("raw")).unwrap();
+    assert_eq!(splits.iter().map(|(_, listing)| paths(listing)).collect::<Vec<_>>(), [["3.jpg"], ["1.jpg"]]);
 }
