@@ -32,7 +32,8 @@ def unzstd(frame, size):
 
 
 def cut(data, n, size=None, width=8, skip=0):
-    """The n parts of data: of size bytes each, or after n + 1 offsets of width bytes and skip other bytes."""
+    """Cuts data into n parts of size bytes each. Without a size, data starts with n + 1 offsets of width bytes and skip
+    other bytes; the offsets count from the end of these."""
     if size:
         return [data[i * size : (i + 1) * size] for i in range(n)]
     ends, data = np.frombuffer(data, f"<u{width}", n + 1).tolist(), data[width * (n + 1) + skip :]

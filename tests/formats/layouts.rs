@@ -322,7 +322,7 @@ fn sources_that_nobody_can_read_as_they_are_say_what_to_do() {
         (
             &["texts.parquet"],
             2,
-            "expected image files or arrays of numbers, found texts",
+            "expected image files or arrays of numbers, found strings",
             "to convert pixels stored as text, save them as arrays",
         ),
         (&["texts.csv"], 1, "no such file, named in line 2 of ", "pixels stored as text are not read"),

@@ -51,7 +51,7 @@ fn lists_of_samples_are_read() {
     assert_eq!(json!(ids(&sizes)), expected["labels"]);
     let told = folder.packds(&["convert", "nested.pt", "t.pack", "--dry-run"]).stderr;
     assert!(
-        told.contains("left out the field 'meta': expected tensors, numbers or texts, found a dictionary of 1"),
+        told.contains("left out the field 'meta': expected tensors, numbers or strings, found a dictionary of 1"),
         "{told}"
     );
 }

@@ -62,7 +62,7 @@ fn check(words: &Words, classes: &[Classes], pack: &Path) -> Result<(), Failure>
     given.sort();
     let names: Vec<String> = names().cloned().collect();
     let message = format!(
-        "this file has no class of {}: it has words for {}; the classes are {}",
+        "this file has no words for the classes of {}: it has words for {}, but the classes are {}",
         escape_path(pack),
         if given.is_empty() { "no name".to_owned() } else { first_few(&given) },
         first_few(&names)
@@ -74,7 +74,7 @@ fn read(file: &Path) -> Result<Words, Failure> {
     let bytes = read_regular(file).map_err(|error| Failure::not_run(format!("cannot read: {error}")).at(file))?;
     let wrong = |message: String| Failure::not_run(message).at(file);
     let text = str::from_utf8(&bytes).map_err(|error| {
-        wrong(format!("expected text in UTF-8, found another byte at position {}", error.valid_up_to()))
+        wrong(format!("expected UTF-8 text, found an invalid byte at position {}", error.valid_up_to()))
     })?;
     let text = text.trim_start_matches('\u{feff}');
     let extension = file.extension().unwrap_or_default().to_ascii_lowercase();
@@ -102,7 +102,7 @@ type Entry = (String, String, String);
 fn entry(place: String, name: &str, words: &str) -> Result<Entry, String> {
     let (name, words) = (name.trim(), words.trim());
     if name.is_empty() || words.is_empty() {
-        return Err(format!("{place}: expected a class name and words, found one of them"));
+        return Err(format!("{place}: expected a class name and words, found only one of them"));
     }
     Ok((place, name.to_owned(), words.to_owned()))
 }
@@ -140,7 +140,7 @@ fn json_entries(text: &str) -> Result<Vec<Entry>, String> {
             Value::String(words) => entry(place, key, words),
             Value::Array(pair) => match pair.as_slice() {
                 [Value::String(name), Value::String(words)] => entry(place, name, words),
-                _ => Err(format!("{place}: expected a list of two texts, a class name and words")),
+                _ => Err(format!("{place}: expected a list of two strings, a class name and words")),
             },
             _ => Err(format!("{place}: expected words, or a list of a class name and words")),
         }
@@ -176,12 +176,12 @@ mod tests {
     #[test]
     fn what_is_in_doubt_is_an_error_that_names_the_place() {
         let cases = [
-            ("a.txt", "cat Katze\ndog\n", "line 2: expected a class name and words, found one of them"),
+            ("a.txt", "cat Katze\ndog\n", "line 2: expected a class name and words, found only one of them"),
             ("a.txt", "cat Katze\ncat Kater\n", "line 2: `cat` has two meanings: `Katze` and `Kater`"),
             ("a.csv", "cat,Katze\ndog,Hund,chien\n", "line 2: expected 2 columns, a class name and words, found 3"),
             ("a.json", "[1]", "expected a JSON object of class names and words: invalid type"),
             ("a.json", r#"{"cat": 1}"#, "entry `cat`: expected words, or a list of a class name and words"),
-            ("a.json", r#"{"0": ["cat"]}"#, "entry `0`: expected a list of two texts, a class name and words"),
+            ("a.json", r#"{"0": ["cat"]}"#, "entry `0`: expected a list of two strings, a class name and words"),
         ];
         for (name, text, expected) in cases {
             let message = words(name, text).unwrap_err();

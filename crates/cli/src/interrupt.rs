@@ -39,7 +39,7 @@ impl Signals {
             }
             let Self { is_over, is_second, exit_code } = &signals;
             let code = exit.code();
-            // A signal that cannot be caught keeps its default: it ends the process.
+            // If a handler cannot be installed, the signal keeps its default action, which ends the process.
             let _ = flag::register_conditional_default(signal, Arc::clone(is_over));
             let _ = flag::register_conditional_shutdown(signal, code.into(), Arc::clone(is_second));
             let _ = flag::register(signal, Arc::clone(is_second));

@@ -1,4 +1,4 @@
-//! A table of texts, as wide as the terminal.
+//! A table of strings, as wide as the terminal.
 
 use crate::human::counted;
 use crate::terminal_line::{shortened, width};

@@ -13,7 +13,7 @@ use crate::filter::Filter;
 
 pub(crate) use zstd::{compress, decompress};
 
-/// Required feature: some field is compressed with Zstandard.
+/// Required feature: at least one field is compressed with Zstandard.
 pub const FEATURE_ZSTD: u64 = 2;
 /// The required features of all codecs.
 pub(crate) const FEATURES: u64 = FEATURE_ZSTD;

@@ -129,9 +129,9 @@ fn errors_name_what_is_wrong() {
         ("\"at\":6", "\"at\":6,\"by\":1", "it has unknown names"),
         ("0000000000000003", "3", "`seed` is not 16 hexadecimal digits in quotes"),
         ("\"window\",", "\"auto\",", "`order` is not the name of an order"),
-        ("\"lanes\":32", "\"lanes\":4294967296", "`lanes` is not a number up to 4294967295"),
-        ("\"epoch\":5", "\"epoch\":-5", "`epoch` is not a number up to 4294967295"),
-        ("\"at\":6", "\"at\":4611686018427387904", "`at` is not a number up to 4611686018427387903"),
+        ("\"lanes\":32", "\"lanes\":4294967296", "`lanes` is not a whole number from 0 to 4294967295"),
+        ("\"epoch\":5", "\"epoch\":-5", "`epoch` is not a whole number from 0 to 4294967295"),
+        ("\"at\":6", "\"at\":4611686018427387904", "`at` is not a whole number from 0 to 4611686018427387903"),
     ] {
         let bad = good.replacen(from, to, 1);
         assert_ne!(bad, good, "{from}");
@@ -147,5 +147,6 @@ fn long_states_and_wrong_steps_are_named_too() {
     let told = "not a saved state: it is longer than any saved state";
     assert_eq!(State::from_json(&long).unwrap_err().to_string(), told);
     let step = MixtureState::from_json("{\"v\":1,\"mixture\":\"0000000000000000\",\"step\":x}");
-    assert_eq!(step.unwrap_err().to_string(), "not a saved state: `step` is not a number up to 4611686018427387903");
+    let told = "not a saved state: `step` is not a whole number from 0 to 4611686018427387903";
+    assert_eq!(step.unwrap_err().to_string(), told);
 }

@@ -90,7 +90,7 @@ impl Layout {
     /// Checks the size before anything is decoded.
     ///
     /// # Errors
-    /// `SheetTooLarge` if the sheet would have more than 100 million pixels even with the shortest texts.
+    /// `SheetTooLarge` if the sheet would have more than 100 million pixels even with the shortest strings.
     pub fn check(&self) -> Result<(), DrawError> {
         let n_rows = to_usize(self.n_cells.div_ceil(self.columns.max(1)));
         self.size(self.head(1), std::iter::repeat_n(self.row_height(0), n_rows)).map(|_| ())

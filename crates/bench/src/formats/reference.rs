@@ -152,7 +152,7 @@ impl Fields {
                 pack.file_path().display(),
                 image.map_or("no images".to_owned(), |(_, field)| described(field))
             ),
-            hint: "convert the same images with 'packds convert --mode raw --dtype u8', at one size".to_owned(),
+            hint: "make the pack with 'packds convert --mode raw --dtype u8', which gives images one size".to_owned(),
         })?;
         let field = pack.schema().fields().get(image);
         let planar = field.is_some_and(|field| field.layout.as_deref() == Some("chw"));

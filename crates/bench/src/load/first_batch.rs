@@ -59,7 +59,7 @@ fn pairs(bench: &Bench<'_>, access: Access) -> Result<Pairs, BenchError> {
             let requests = read.of_samples(0, 1)?;
             read.time(&requests)?
         };
-        // Mapped pages stay in memory, so the pack must not be open here.
+        // Pages that are mapped cannot be dropped from the page cache, so the pack must not be open here.
         cache::drop_all(&[bench.path])?;
         let started = Instant::now();
         let loader = bench.loader(packds_reader::open(bench.path)?, Last::Drop, access)?;

@@ -34,7 +34,7 @@ pub(crate) fn run(
 ) -> Result<Slices, BenchError> {
     let batch = u64::from(loader.schedule().rank_batch());
     let steps = loader.schedule().epoch(0)?.steps();
-    // Ten slices (five of ours, five of the limit) share the time and fit in one epoch.
+    // Each slice takes about a tenth of the time, so that the minimum of five pairs fits. A slice is at most an epoch.
     let wanted = first.images_per_s() * options.seconds / 10.0 / to_f64(batch);
     #[expect(
         clippy::cast_possible_truncation,

@@ -116,8 +116,8 @@ fn class_id(value: Scalar) -> i64 {
     value.nearest_f64() as i64
 }
 
-/// The byte whose colour a class id gets. Ids from 0 to 255 are unchanged, -1 becomes 255, and other ids become a byte from 1 to
-/// 254.
+/// Maps a class id to a byte that has a colour. Ids from 0 to 255 are unchanged, -1 becomes 255, and other ids become a
+/// byte from 1 to 254.
 fn class_byte(id: i64) -> u8 {
     let byte = match id {
         -1 => 255,

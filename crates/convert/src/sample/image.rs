@@ -281,7 +281,7 @@ impl SampleReader<'_> {
             rendered.render(&mut self.mask_decoder, &mut self.planes, out).map_err(wrong)?;
             self.mask_values.add(out);
         } else {
-            // Class numbers are no file, even if they begin like one.
+            // Class numbers are not a file, even if they begin like one.
             let is_file = |file: &[u8]| {
                 !matches!(content, Content::Pixels(_)) && probe(file).is_ok_and(|info| coding_of(info.format).is_some())
             };

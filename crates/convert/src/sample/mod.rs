@@ -137,7 +137,7 @@ pub enum SampleError {
     Format(#[from] packds_format::FormatError),
 }
 
-/// What an error adds about names that are nearly the same.
+/// The end of an error message if two files have nearly the same name. Empty if there are none.
 fn near_names(near: Option<&[String; 2]>) -> String {
     near.map_or(String::new(), |[one, other]| {
         format!(": both '{one}' and '{other}' have this name in another case or Unicode form")

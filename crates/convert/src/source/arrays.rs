@@ -111,7 +111,7 @@ impl StoredArray {
         is_one(&self.item)
     }
 
-    /// A store of the items; none if they are texts.
+    /// A store of the items; none if they are strings.
     pub(super) fn store(&self) -> Option<Arc<dyn Store>> {
         let Elements::Numbers { dtype, swapped } = self.elements else {
             return None;
@@ -130,7 +130,7 @@ impl StoredArray {
     fn kind(&self) -> Items {
         match self.elements {
             Elements::Text { .. } if self.is_scalar() => Items::texts(),
-            Elements::Text { .. } => Items::other("arrays of texts"),
+            Elements::Text { .. } => Items::other("arrays of strings"),
             Elements::Numbers { dtype, .. } => Items::of_array(&ArrayType { dtype, shape: self.item.clone() }),
         }
     }
@@ -521,7 +521,7 @@ fn take(found: &mut Found, array: &StoredArray, is_mask: bool, known: Option<&Me
     Ok(())
 }
 
-/// Whether an array contains the samples' paths, either as texts or as the bytes that an exported pack has.
+/// Whether an array contains the samples' paths, either as strings or as the bytes that an exported pack has.
 fn is_paths(array: &StoredArray, known: Option<&Metadata>) -> bool {
     match array.elements {
         Elements::Text { .. } => is_path_name(&array.name) && array.is_scalar(),

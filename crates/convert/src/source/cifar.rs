@@ -156,7 +156,7 @@ fn read_binary(file: &Arc<OpenFile>, batches: &mut Batches) -> Result<(), Conver
     let record = IMAGE_BYTES + n_labels;
     if !fits(n_labels) || file.bytes == 0 {
         let reason = format!(
-            "expected whole records of {record} bytes, found {} bytes, which leaves a rest of {}",
+            "expected whole records of {record} bytes, found {} bytes, which leaves a remainder of {}",
             file.bytes,
             file.bytes % record
         );

@@ -23,7 +23,7 @@ pub enum ColumnValues {
     Bool(Vec<bool>),
     /// Any other values; a missing value is empty.
     Text(TextArena),
-    /// JSON texts without whitespace, for columns that contain arrays or objects. A missing value is `null`.
+    /// JSON strings without whitespace, for columns that contain arrays or objects. A missing value is `null`.
     Json(TextArena),
 }
 
@@ -44,7 +44,7 @@ impl ColumnValues {
     }
 }
 
-/// Concatenated texts that share one allocation.
+/// Concatenated strings that share one allocation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextArena {
     texts: ByteArena,
@@ -59,12 +59,12 @@ impl<T: AsRef<str>> FromIterator<T> for TextArena {
 }
 
 impl TextArena {
-    /// Number of texts.
+    /// Number of strings.
     pub fn len(&self) -> usize {
         self.texts.len()
     }
 
-    /// True if there are no texts.
+    /// True if there are no strings.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -79,17 +79,17 @@ impl TextArena {
         str::from_utf8(self.texts.get(idx)).unwrap_or_default()
     }
 
-    /// The texts in order.
+    /// The strings in order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         (0..self.len()).map(|idx| self.get(idx))
     }
 
-    /// Total length of all texts, in bytes.
+    /// Total length of all strings, in bytes.
     pub(crate) fn n_bytes(&self) -> usize {
         self.texts.n_bytes()
     }
 
-    /// Whether all texts are empty.
+    /// Whether all strings are empty.
     pub(super) fn is_blank(&self) -> bool {
         self.texts.n_bytes() == 0
     }

@@ -17,7 +17,7 @@ pub(super) enum Utf16 {
 }
 
 impl Utf16 {
-    /// Detects UTF-16 by the first bytes of a text: a byte order mark, or two characters that each have one zero byte. Other texts
+    /// Detects UTF-16 by the first bytes of a text: a byte order mark, or two characters that each have one zero byte. Other strings
     /// do not contain zero bytes.
     pub(super) fn of(start: &[u8]) -> Option<Self> {
         match *start {

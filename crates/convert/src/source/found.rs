@@ -35,7 +35,7 @@ pub(crate) struct Found {
     pub(super) masks: Option<Arc<dyn Store>>,
     /// All other fields with a fixed type or stored as bytes: numbers, arrays, files.
     pub(super) fields: Vec<SourceField>,
-    /// Columns of texts, JSON or numbers.
+    /// Columns of strings, JSON or numbers.
     pub(super) texts: Vec<SourceColumn>,
     /// Metadata of the pack that the source was exported from.
     pub(super) metadata: Option<Metadata>,
@@ -86,7 +86,7 @@ pub(super) enum LabelValues {
 }
 
 impl LabelValues {
-    /// Class ids if all texts are integers; otherwise class names.
+    /// Class ids if all strings are integers; otherwise class names.
     pub(super) fn of_texts(texts: TextArena) -> Self {
         let id = |text: &str| match CellKind::of_text(text.trim()) {
             CellKind::Integer(id) => Some(id),

@@ -87,7 +87,7 @@ pub(super) enum Item<'a> {
     /// Bytes in one of the files.
     Stored(Span, Content),
     Text(&'a str),
-    /// Like `Text`, with the location of its bytes: some formats do not distinguish texts from bytes, so a later item may be bytes.
+    /// Like `Text`, with the location of its bytes: some formats do not distinguish strings from bytes, so a later item may be bytes.
     TextIn(&'a str, Span),
     /// A JSON text without whitespace.
     Json(&'a str),
@@ -123,7 +123,7 @@ fn kind_of(content: &Content) -> String {
 pub(super) struct Gathered {
     pub(super) name: String,
     items: Items,
-    /// The locations of the texts, if every text came with its location.
+    /// The locations of the strings, if every text came with its location.
     places: Vec<Span>,
 }
 
@@ -207,7 +207,7 @@ impl Gathered {
         Ok(())
     }
 
-    /// Like [`push`](Self::push), but also accepts a mix of numbers and lists, or of texts and bytes. All items are then converted
+    /// Like [`push`](Self::push), but also accepts a mix of numbers and lists, or of strings and bytes. All items are then converted
     /// to lists, or to bytes.
     pub(super) fn push_or_widen(&mut self, item: &Item<'_>) -> Result<(), String> {
         let listed = |text: &dyn std::fmt::Display| format!("[{text}]");
@@ -299,12 +299,12 @@ impl Gathered {
         matches!(self.items, Items::Ints(_))
     }
 
-    /// Whether the items are texts.
+    /// Whether the items are strings.
     pub(super) fn is_text(&self) -> bool {
         matches!(self.items, Items::Texts(_))
     }
 
-    /// Whether all items so far are empty texts.
+    /// Whether all items so far are empty strings.
     pub(super) fn is_blank(&self) -> bool {
         matches!(&self.items, Items::Texts(texts) if texts.is_blank())
     }
@@ -456,7 +456,7 @@ impl Gathered {
         }
     }
 
-    /// Converts texts back to JSON if all are valid JSON.
+    /// Converts strings back to JSON if all are valid JSON.
     fn texts_as_json(&mut self) {
         let Items::Texts(texts) = &self.items else {
             return;
@@ -485,7 +485,7 @@ impl Gathered {
             _ => Err(ConvertError::unsupported(
                 source,
                 &self.name,
-                "expected images, found texts or numbers",
+                "expected images, found strings or numbers",
                 format!("choose the field of images with {IMAGE_KEY}"),
             )),
         }

@@ -64,7 +64,7 @@ pub enum GivenValue<'a> {
 }
 
 /// Samples supplied by a program. Pixels are stored in an unnamed temporary file, which disappears when the program ends, even if
-/// it crashes. Labels, texts and sizes are kept in memory.
+/// it crashes. Labels, strings and sizes are kept in memory.
 #[derive(Debug)]
 pub struct Given {
     /// The path of the pack to be written, for errors.

@@ -83,7 +83,7 @@ impl Found {
         }
     }
 
-    /// Takes the labels from the only field of whole numbers, if they look like class ids. Does nothing if there are texts, because a
+    /// Takes the labels from the only field of whole numbers, if they look like class ids. Does nothing if there are strings, because a
     /// text could also be the label.
     fn take_only_ids(&mut self, source: &Path) -> Result<(), ConvertError> {
         let mut places = (0..self.fields.len()).filter(|place| is_one_integer(&self.fields[*place]));

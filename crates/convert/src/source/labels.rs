@@ -57,9 +57,9 @@ pub(super) enum LabelForm {
 pub(super) struct LabelScan {
     pub(super) split: LabelSplit,
     lists: bool,
-    /// Whether some cell has no labels or several.
+    /// Whether any cell has no labels or several.
     has_lists: bool,
-    /// Whether some cell has separators between labels, or is a JSON list.
+    /// Whether any cell has separators between labels, or is a JSON list.
     has_joined: bool,
     /// The line on which each of these kinds first appears.
     integer: Option<u64>,
@@ -89,7 +89,7 @@ impl LabelScan {
         Self { split, lists: split == LabelSplit::Always, ..Self::default() }
     }
 
-    /// Whether some cell is a list, because it has separators or is JSON.
+    /// Whether any cell is a list, because it has separators or is JSON.
     pub(super) fn are_lists(&self) -> bool {
         self.lists && self.has_joined
     }
@@ -213,7 +213,7 @@ impl LabelScan {
         }
     }
 
-    /// Whether some row has no label.
+    /// Whether any row has no label.
     pub(super) fn has_missing(&self) -> bool {
         self.missing.is_some()
     }

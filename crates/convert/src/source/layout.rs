@@ -213,7 +213,7 @@ fn no_folder(root: &Path, top: &Directory, named: &[&Path], missing: &Path) -> C
         Some(split) => format!("it is in the split '{split}': add {}", SPLIT.with(split)),
         None => format!("the folders are {}", quoted(&folders)),
     };
-    ConvertError::Options { reason: format!("{}: no folder '{}' in it", root.display(), missing.display()), hint }
+    ConvertError::Options { reason: format!("{}: it has no folder '{}'", root.display(), missing.display()), hint }
 }
 
 /// The folders of images and masks that all of these folders contain. Only the first few folders are inspected.

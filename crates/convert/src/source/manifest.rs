@@ -404,7 +404,7 @@ fn label_split(name: &str, form: RowForm, options: &ListOptions) -> LabelSplit {
     match form.has_text_cells() {
         true if is_key => LabelSplit::IfSeparated,
         true if name.eq_ignore_ascii_case(LABEL_LIST_NAME) => LabelSplit::Always,
-        // JSON has arrays for lists, so texts are not split.
+        // JSON has arrays for lists, so strings are not split.
         _ => LabelSplit::Never,
     }
 }

@@ -58,7 +58,7 @@ pub(super) fn refuse_named(root: &Path, folders: &[&[u8]]) -> Result<(), Convert
     Ok(())
 }
 
-/// The warning about folders that are parts of one dataset: beside each is a file named like it, such as `00000.parquet` or
+/// The warning about folders that are parts of one dataset: beside each folder is a file with its name, such as `00000.parquet` or
 /// `00000_stats.json` beside `00000`, as written by img2dataset.
 pub(super) fn numbered_parts(top: &Directory) -> Option<Warning> {
     let names: HashSet<&[u8]> = top.names().collect();

@@ -14,7 +14,7 @@ pub(super) struct Numerals {
     comma: Option<String>,
     /// The first word for a missing value.
     word: Option<String>,
-    /// Whether some cell is any other text. Such a column does not hold numbers.
+    /// Whether any cell is other text. Such a column does not hold numbers.
     has_others: bool,
 }
 

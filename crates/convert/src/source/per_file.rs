@@ -188,9 +188,9 @@ fn other_length(
     Some(ConvertError::contradictory(&folder.join(as_path(&paths.path(place))), "", reason, hint))
 }
 
-/// Rows and columns of the first file, if all rows may be flattened images. Also whether that is nearly certain: there are more
-/// than four times as many rows as columns, or the width is one of [`FLAT_WIDTHS`] and there are more rows than columns or the
-/// number of rows varies.
+/// The numbers of rows and columns of the first file, if all rows may be flattened images. Also whether that is nearly certain. It is in
+/// two cases: there are more than four times as many rows as columns, or the width is one of [`FLAT_WIDTHS`] and either there are more
+/// rows than columns or the number of rows varies.
 fn flat_images(contents: &Contents) -> Option<((u32, u32), bool)> {
     let size = |content: &Content| match content {
         Content::Pixels(shape) if shape.channels == 1 => Some((shape.height, shape.width)),

@@ -101,7 +101,7 @@ pub(super) const IMAGE_PATH_NAMES: [&str; 25] = [
 /// Usual names of a manifest's column of splits.
 pub(super) const SPLIT_COLUMN_NAMES: [&str; 10] =
     ["split", "subset", "partition", "set", "usage", "fold", "phase", "data set", "dataset", "data_set"];
-/// Usual names of texts and measurements. They are never read as labels, even if a manifest has no other column.
+/// Usual names of strings and measurements. They are never read as labels, even if a manifest has no other column.
 pub(super) const OTHER_NAMES: [&str; 14] = [
     "caption",
     "captions",
@@ -153,7 +153,7 @@ pub(super) fn is_path_name(name: &str) -> bool {
     PATH_NAMES.contains(&name)
 }
 
-/// Whether texts can be the samples' paths: all are different and stay within a folder.
+/// Whether strings can be the samples' paths: all are different and stay within a folder.
 pub(super) fn are_paths<'a>(texts: impl Iterator<Item = &'a str>) -> bool {
     let is_part = |part: &str| !matches!(part, "" | "." | "..");
     let mut seen = std::collections::BTreeSet::new();
@@ -258,7 +258,7 @@ pub(super) fn no_samples(source: &Path) -> ConvertError {
     ConvertError::contradictory(source, "", "it contains no samples", hint)
 }
 
-/// Advice if the images are texts or single numbers.
+/// Advice if the images are strings or single numbers.
 fn image_hint() -> String {
     format!(
         "choose another field with {IMAGE_KEY}; to convert a table of paths, save it as a manifest (.csv); to convert pixels stored as text, save them as arrays"
@@ -409,7 +409,7 @@ impl Items {
 
     /// One text per sample.
     pub(super) fn texts() -> Self {
-        Self { may_be_labels: true, ..Self::other("texts") }
+        Self { may_be_labels: true, ..Self::other("strings") }
     }
 
     /// Anything else, with a description.

@@ -207,8 +207,8 @@ impl Root {
         Ok(None)
     }
 
-    /// The longest common prefix after which all paths are files below the root, with the first path and what follows the prefix in it.
-    /// None if there is no such prefix.
+    /// The longest common prefix of all paths whose removal leaves paths of files below the root. Also the first path, and the part of
+    /// it that follows the prefix. None if there is no such prefix.
     fn other_machine(&self, texts: &[String]) -> Option<(Vec<String>, Vec<u8>, Vec<u8>)> {
         let first_text = texts.first()?;
         // If the file exists outside the root, another error reports it.

@@ -56,7 +56,7 @@ impl RowForm {
         })
     }
 
-    /// Whether cells are texts, with types that must be inferred.
+    /// Whether cells are strings, with types that must be inferred.
     pub(super) fn has_text_cells(self) -> bool {
         !matches!(self, Self::JsonLines | Self::Json)
     }

@@ -100,7 +100,7 @@ pub(crate) enum Content {
     /// Opaque bytes.
     Bytes,
     /// A text.
-    #[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only tables spool texts"))]
+    #[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only tables spool strings"))]
     Text,
     /// A text of JSON.
     Json,

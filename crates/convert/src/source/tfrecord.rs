@@ -53,7 +53,7 @@ const ABOUT_IMAGE: [&str; 8] = [
 const SIZES_OF_RAW: [&str; 5] = ["height", "width", "depth", "channels", "dtype"];
 /// Maximum number of features reported as left out. A file can have nearly as many feature names as bytes.
 const MAX_LEFT_OUT: usize = 100;
-/// Maximum number of class names from texts next to labels. With larger ids, the texts are not used as class names.
+/// Maximum number of class names from strings next to labels. With larger ids, the strings are not used as class names.
 const MAX_CLASSES: i64 = 1 << 20;
 
 pub(crate) use frames::is_tfrecord;
@@ -339,7 +339,7 @@ impl<'a> Records<'a> {
             }
             (Kind::Text, Feature::Bytes(values)) => match values.as_slice() {
                 [one] => self.text_or_bytes(place, *one, planned),
-                // Several values: the single texts before were lists with one element.
+                // Several values: the single strings before were lists with one element.
                 _ => {
                     text = feature.json().map_err(|reason| wrong(&reason))?;
                     Item::Json(&text)
@@ -503,7 +503,7 @@ impl<'a> Records<'a> {
         Ok(Found { faults: self.faults, ..found })
     }
 
-    /// The class names from the texts next to the labels. Empty if an id has several names. An id without samples is its own name.
+    /// The class names from the strings next to the labels. Empty if an id has several names. An id without samples is its own name.
     fn classes_of_texts(&self) -> Vec<String> {
         let largest = self.ids.iter().max().copied().unwrap_or(0);
         let negative = self.ids.iter().any(|id| *id < 0);

@@ -40,7 +40,10 @@ pub(crate) fn folder(source: &Path, format: DataFormat) -> Result<PathBuf, Conve
     Ok(found.map_or(source.to_owned(), |(folder, _)| folder))
 }
 
-/// The dataset below `root` with the wanted format.
+/// The only dataset below `root` with a format that `is_wanted` accepts.
+///
+/// # Errors
+/// If there are several.
 fn only(root: &Path, is_wanted: impl Fn(DataFormat) -> bool) -> Result<Option<(PathBuf, DataFormat)>, ConvertError> {
     let known = FOLDERS.into_iter().filter(|(_, format)| is_wanted(*format));
     let folders = known.map(|(name, format)| (root.join(name), format));

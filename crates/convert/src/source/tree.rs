@@ -69,7 +69,7 @@ impl NodeKind {
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Array(array) => format!("{} arrays of shape {:?}", array.dtype, array.shape),
-            Self::Texts => "texts".to_owned(),
+            Self::Texts => "strings".to_owned(),
             Self::Bytes => "byte strings".to_owned(),
             Self::Other(reason) => reason.clone(),
         }
@@ -84,7 +84,7 @@ pub(super) trait Tree {
     fn rows(&mut self, node: usize) -> Result<Vec<RowPart>, ConvertError>;
     /// The items of an array of bytes.
     fn files(&mut self, node: usize, content: Content) -> Result<Arc<dyn Store>, ConvertError>;
-    /// The items of an array of texts.
+    /// The items of an array of strings.
     fn texts(&mut self, node: usize) -> Result<Vec<Vec<u8>>, ConvertError>;
     /// The class names in an array's attribute.
     ///
@@ -165,7 +165,7 @@ fn is_of(splits: &[String], path: &str) -> bool {
     split_of(path).is_some_and(|(split, _)| splits.contains(&split))
 }
 
-/// The arrays and texts of a file with one sample.
+/// The arrays and strings of a file with one sample.
 pub(super) fn read_whole(tree: &mut impl Tree) -> Result<Vec<FileValue>, ConvertError> {
     let nodes = tree.nodes().to_vec();
     let mut values = Vec::new();
@@ -380,7 +380,7 @@ impl Fields<'_> {
             NodeKind::Texts => Err(ConvertError::unsupported(
                 self.source,
                 &node.path,
-                "expected images, found texts",
+                "expected images, found strings",
                 format!("choose the field of images with {IMAGE_KEY}"),
             )),
             NodeKind::Other(reason) => Err(ConvertError::unsupported(

@@ -115,7 +115,7 @@ impl KindsSeen {
     }
 
     /// An empty column for cells that may have been exported from the pack field `known`. The cells alone do not always show the type:
-    /// JSON can look like numbers or texts, and NaN and infinity like missing values.
+    /// JSON can look like numbers or strings, and NaN and infinity like missing values.
     pub(super) fn column_as(self, known: Option<&Field>) -> ColumnValues {
         match known {
             Some(field) if field.kind == FieldKind::Json => ColumnValues::Json(TextArena::default()),

@@ -69,7 +69,7 @@ impl Warning {
                 ("did not use", count, "subfolder", rest, first, why)
             }
             Self::NumberedParts { count, first } => {
-                let why = ": a file beside each has the name of the folder, as img2dataset writes it";
+                let why = ": beside each folder is a file with the same name, as img2dataset writes it";
                 ("did not use", count, "folder", either(count, " as a class", " as classes"), first, why)
             }
             Self::OpenEndedTars { count, first } => {
@@ -513,7 +513,7 @@ impl Warning {
             }
             Self::AssumedPixels { dtype } => write!(
                 out,
-                "the raw pixels have {} bytes per number and are read as {dtype}; to state another type, add a feature 'dtype'",
+                "the raw pixels have {} bytes per number and are read as {dtype}; to specify a different type, add a feature 'dtype'",
                 dtype.size()
             ),
             _ => Ok(()),

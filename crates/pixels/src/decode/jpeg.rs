@@ -21,9 +21,9 @@ struct RowReader<'a> {
     raw: Raw,
     color: Color,
     scratch: &'a mut Vec<u8>,
-    /// Number of decoded columns before the wanted ones.
+    /// Number of decoded columns before the needed ones.
     lead: usize,
-    /// Number of wanted columns.
+    /// Number of needed columns.
     n_columns: usize,
     /// Number of decoded columns.
     n_decoded: usize,
@@ -206,7 +206,7 @@ fn stream(
     reader.end(corner.1 + rows.end == usize_of(height))
 }
 
-/// The smallest scale, in eighths, whose result is at least as large as the wanted size.
+/// The smallest scale, in eighths, whose result is at least as large as the requested size.
 fn eighths_of(stored: (u32, u32), wanted: (u32, u32)) -> u32 {
     [1, 2, 4]
         .into_iter()

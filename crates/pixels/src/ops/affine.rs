@@ -244,7 +244,7 @@ impl Fixed {
 }
 
 /// Rounds to 16.16.
-#[expect(clippy::cast_possible_truncation, reason = "positions below 32768 fit; the cast clips larger steps")]
+#[expect(clippy::cast_possible_truncation, reason = "positions are below 32768; the cast clips larger steps")]
 fn fixed(value: f64) -> i32 {
     (value * 65536.0 + 0.5).floor() as i32
 }

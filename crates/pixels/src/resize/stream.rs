@@ -46,7 +46,7 @@ pub(crate) struct Resampler {
     waiting: usize,
     /// Number of columns that arrive before and after the needed columns.
     margin: (usize, usize),
-    /// Next shown output row.
+    /// Next visible output row to write.
     next_out: usize,
     flip: Flip,
 }
@@ -172,7 +172,7 @@ impl Resampler {
         }
     }
 
-    /// The byte at which the shown output row `index` starts, and the step to the next row.
+    /// The byte of the output at which visible row `index` starts, and the number of bytes from one row to the next.
     fn place(&self, index: usize) -> (usize, usize) {
         let of = crate::decode::usize_of;
         let stride = of(self.window.x.out) * self.channels;
@@ -208,7 +208,7 @@ impl Resampler {
         self.emit_vertical(out);
     }
 
-    /// Resizes rows horizontally into the output, starting at shown row `index`.
+    /// Resizes rows horizontally into the output, starting at visible row `index`.
     fn horizontal_to_out(&self, job: &Horizontal<'_>, index: usize, out: &mut [u8]) {
         let (first, stride) = self.place(index);
         if self.flip.vertical {

@@ -179,7 +179,7 @@ impl<'a> Headers<'a> {
         (self.width.div_ceil(width), self.height.div_ceil(height))
     }
 
-    /// Whether some component is subsampled (across, down). If so, a pixel depends on its neighbours.
+    /// Whether any component is subsampled (across, down). If so, a pixel depends on its neighbours.
     pub(super) fn is_subsampled(&self) -> (bool, bool) {
         let (h, v) = self.sampling();
         let all = self.components();

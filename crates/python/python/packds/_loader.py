@@ -622,7 +622,7 @@ class Loader(Sealed):
     # Reports.
 
     def stats(self) -> dict[str, Any]:
-        """The work done and the time spent waiting so far: docs/reference/loading.md, "What binds".
+        """The work done and the time spent waiting so far: docs/reference/loading.md, "The bottleneck".
 
         >>> loader = packds.Loader("train.pack", batch_size=4)
         >>> for images, labels in loader:

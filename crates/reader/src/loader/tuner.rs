@@ -123,7 +123,7 @@ pub(crate) struct Tuner {
     round: Spent,
     /// Number of rounds without waiting since the last change.
     quiet: u32,
-    /// The value that was lowered, and its previous number. Cleared when a value is raised.
+    /// The knob that was lowered last, and its value before that. Cleared when a knob is raised.
     lowered: Option<(Knob, usize)>,
     /// Whether it has already been reported that both values are at their maximum. Reset when a value is lowered.
     is_spent: bool,

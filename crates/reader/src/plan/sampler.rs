@@ -52,7 +52,7 @@ impl Dataset {
         self.fingerprint
     }
 
-    /// Approximate size of all chunks in memory.
+    /// Approximate size of the whole dataset in memory: every chunk counts as a full one.
     pub fn total_bytes(&self) -> u64 {
         self.geometry.n_chunks().saturating_mul(self.chunk_bytes)
     }

@@ -111,7 +111,7 @@ impl<'a> Fields<'a> {
 
     pub(crate) fn number(&self, name: &str, most: u64) -> Result<u64, PlanError> {
         let found = decimal(self.find(name)?).filter(|number| *number <= most);
-        found.ok_or_else(|| wrong(&format!("`{name}` is not a number up to {most}")))
+        found.ok_or_else(|| wrong(&format!("`{name}` is not a whole number from 0 to {most}")))
     }
 
     pub(crate) fn hex(&self, name: &str) -> Result<u64, PlanError> {

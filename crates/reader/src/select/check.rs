@@ -176,7 +176,7 @@ fn bound(column: &Column<'_>, name: &str, test: &Test, pack: &Pack) -> Result<Te
             class_id(name, class, pack).map(Value::Integer)
         }
         (Column::Json(_), _) => Err(wrong("anything but `is null`")),
-        (_, Value::Text(_)) => Err(wrong("a text")),
+        (_, Value::Text(_)) => Err(wrong("a string")),
         (_, Value::Integer(_)) => Err(wrong("a number")),
         (_, Value::Float(_)) => Err(wrong("a number with a fraction")),
     };
@@ -253,7 +253,7 @@ fn set_passes(bits: &[u8], test: &Test) -> bool {
     }
 }
 
-/// Whether a text passes a test. An empty text is null. Texts are ordered by their bytes.
+/// Whether a string passes a test. An empty string is null. Strings are ordered by their bytes.
 fn text_passes(text: &[u8], test: &Test) -> bool {
     let order = |value: &Value| match value {
         Value::Text(value) => Some(text.cmp(value.as_bytes())),

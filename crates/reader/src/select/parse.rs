@@ -237,7 +237,7 @@ impl<I: Iterator<Item = (usize, Token)>> Parser<'_, I> {
         }
         match self.tokens.next_if(|(_, token)| matches!(token, Token::Value(_))) {
             Some((_, Token::Value(value))) => Ok(value),
-            _ => Err(self.unexpected("a number, or a text in single quotes")),
+            _ => Err(self.unexpected("a number, or a string in single quotes")),
         }
     }
 

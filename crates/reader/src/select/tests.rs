@@ -94,7 +94,7 @@ fn mistakes_are_located() {
     );
     refused(
         "width >",
-        "expected a number, or a text in single quotes at character 8, found the end; write it like this: label = 'cat' and not width < 512",
+        "expected a number, or a string in single quotes at character 8, found the end; write it like this: label = 'cat' and not width < 512",
     );
     refused(
         "width = 3 label = 2",
@@ -159,7 +159,7 @@ fn values_must_suit_their_column() {
     let refused = assert_refused;
     refused("full_footer.pack", "image = 1", "column `image` holds arrays: it cannot be tested with a condition");
     refused("full_footer.pack", "path = 1", "column `path` holds text: it cannot be tested with a number");
-    refused("full_footer.pack", "sample = 'a'", "column `sample` holds numbers: it cannot be tested with a text");
+    refused("full_footer.pack", "sample = 'a'", "column `sample` holds numbers: it cannot be tested with a string");
     refused(
         "full_footer.pack",
         "label < 'bee'",

@@ -177,8 +177,8 @@ fn in_columns(group: &[Dot], sides: &[bool]) -> Vec<Name> {
     group.iter().zip(sides).map(name).collect()
 }
 
-/// Positions at least one line apart and within the plot, as close as possible to the wanted positions, which must be
-/// sorted.
+/// Positions at least one line apart and within the plot, as close as possible to the preferred positions, which must
+/// be sorted.
 fn spread(wanted: &[f64]) -> Vec<f64> {
     let line = |nth: usize| f64::from(u32::try_from(nth).unwrap_or(u32::MAX)) * LINE;
     // Subtracting the height of the lines above turns this into isotonic regression: heights in the wrong order are

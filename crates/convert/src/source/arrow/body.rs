@@ -98,7 +98,7 @@ impl Buffers {
         if sum > MAX_BODY_BYTES {
             return Err(format!("its arrays unpack to {sum} bytes: write it with smaller record batches"));
         }
-        // The data exist twice: once unpacked, once split into columns.
+        // The data exists twice: once unpacked, once split into columns.
         let twice = to_usize(sum.saturating_mul(2));
         if !has_room(twice) {
             return Err(format!(

@@ -155,7 +155,7 @@ pub(super) fn names(path: &Path, key: &str) -> Result<Vec<String>, ConvertError>
         names.iter().map(text).collect()
     });
     names.ok_or_else(|| {
-        let reason = format!("expected a list of texts under `{key}`");
+        let reason = format!("expected a list of strings under `{key}`");
         ConvertError::malformed(path, "", reason)
     })
 }

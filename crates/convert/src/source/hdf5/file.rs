@@ -33,9 +33,9 @@ const MAX_SHOWN: usize = 120;
 const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
 /// The first superblock version that only libraries from 1.10 on write.
 const NEW_SUPERBLOCK: u8 = 3;
-/// Maximum number of texts in an attribute.
+/// Maximum number of strings in an attribute.
 const MAX_ATTRIBUTE_ITEMS: usize = 1 << 20;
-/// Maximum size of an attribute's texts, in bytes.
+/// Maximum size of an attribute's strings, in bytes.
 const MAX_ATTRIBUTE_BYTES: usize = 1 << 28;
 
 /// A file, opened both by the library and for direct reads.
@@ -64,9 +64,9 @@ pub(super) struct H5Dataset {
 pub(super) enum Element {
     /// Numbers converted to this type; `exact` if the file stores them in that form.
     Number { dtype: DType, exact: bool },
-    /// Fixed-length texts of this many bytes.
+    /// Fixed-length strings of this many bytes.
     FixedText(u64),
-    /// Variable-length texts.
+    /// Variable-length strings.
     Text,
     /// Variable-length bytes.
     Bytes,
@@ -117,7 +117,7 @@ impl H5File {
         Ok(texts.into_iter().next())
     }
 
-    /// The texts of an object's attribute `name`. Empty if the attribute is missing or not text.
+    /// The strings of an object's attribute `name`. Empty if the attribute is missing or not text.
     fn texts(&self, of: &Location, path: &str, name: &str) -> Result<Vec<String>, ConvertError> {
         let found = of.attr(name).and_then(|found| Ok((found.dtype()?, found)));
         let Ok((dtype, attribute)) = found else {
@@ -139,7 +139,7 @@ impl H5File {
         }
     }
 
-    /// An attribute's variable-length texts, read without the library. `header` explains why.
+    /// An attribute's variable-length strings, read without the library. `header` explains why.
     fn texts_in_heaps(&self, of: &Location, name: &str, n: usize) -> Result<Vec<String>, String> {
         let at = of.loc_info().map_err(|e| e.to_string())?;
         let at = address(&at.token).ok_or("it has no header")?;
@@ -148,7 +148,7 @@ impl H5File {
             "variable-length strings are not supported in attributes outside the object header; write fewer than nine attributes, or fixed-length strings",
         )?;
         let bytes = n.checked_mul(16).and_then(|bytes| value.get(..bytes));
-        let references = bytes.ok_or_else(|| format!("expected {n} texts"))?;
+        let references = bytes.ok_or_else(|| format!("expected {n} strings"))?;
         let texts = heap::texts(self, references, MAX_ATTRIBUTE_BYTES)?;
         Ok(texts.iter().map(|text| text_of(text)).collect())
     }
@@ -182,7 +182,7 @@ fn enumerated(dtype: &Datatype) -> Vec<String> {
     names
 }
 
-/// The fixed-length texts of an attribute.
+/// The fixed-length strings of an attribute.
 fn fixed_texts(attribute: &Container) -> Vec<String> {
     if let Ok(found) = attribute.read_raw::<FixedUnicode<1024>>() {
         return found.iter().map(|t| text_of(t.as_bytes())).collect();

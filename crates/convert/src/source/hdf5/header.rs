@@ -1,6 +1,6 @@
 //! Finds the value of an attribute in an object's header.
 //!
-//! Variable-length texts are stored in heaps, and the library loops forever on a damaged heap. These texts are therefore read
+//! Variable-length strings are stored in heaps, and the library loops forever on a damaged heap. These strings are therefore read
 //! without the library: this module finds the references, and `heap` follows them.
 
 use crate::source::store::OpenFile;

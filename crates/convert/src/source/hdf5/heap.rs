@@ -35,7 +35,7 @@ pub(super) fn spans(file: &H5File, part: &RowPart, number: u32) -> Result<Vec<Sp
     Ok(spans)
 }
 
-/// The texts that `references` refer to, at most `most` bytes in total.
+/// The strings that `references` refer to, at most `most` bytes in total.
 pub(super) fn texts(file: &H5File, references: &[u8], most: usize) -> Result<Vec<Vec<u8>>, String> {
     let mut heaps: HashMap<u64, Heap> = HashMap::new();
     let (mut texts, mut room) = (Vec::new(), most);
@@ -43,7 +43,7 @@ pub(super) fn texts(file: &H5File, references: &[u8], most: usize) -> Result<Vec
         let span = item(file, reference, &mut heaps, 0)?;
         let left = usize::try_from(span.bytes).ok();
         let left = left.and_then(|bytes| room.checked_sub(bytes));
-        room = left.ok_or_else(|| format!("the texts have more than {most} bytes"))?;
+        room = left.ok_or_else(|| format!("the strings have more than {most} bytes"))?;
         texts.push(read(&file.open, span.offset, span.bytes)?);
     }
     Ok(texts)

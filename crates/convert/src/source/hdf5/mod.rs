@@ -30,9 +30,9 @@ use crate::error::{ConvertError, quoted};
 use crate::opt::LABEL_KEY;
 
 /// What to do about data of other types.
-const READABLE: &str = "write each column as a separate dataset of numbers or texts: in Python, file.create_dataset('images', data=table['image'])";
+const READABLE: &str = "write each column as a separate dataset of numbers or strings: in Python, file.create_dataset('images', data=table['image'])";
 
-/// Maximum size of texts kept in memory, in bytes.
+/// Maximum size of strings kept in memory, in bytes.
 const MAX_TEXT_BYTES: usize = 1 << 32;
 
 /// One part per split. Splits come from the file names, or from the dataset names of the first file.
@@ -302,7 +302,7 @@ impl Tree for Files<'_> {
                 }
                 bytes = bytes.saturating_add(text.len());
                 if bytes > MAX_TEXT_BYTES {
-                    return Err(malformed("the texts have more than 4 GiB".to_owned()));
+                    return Err(malformed("the strings have more than 4 GiB".to_owned()));
                 }
                 texts.push(text);
             }

@@ -136,7 +136,7 @@ struct Reader<'a> {
     metadata: Option<Result<Metadata, String>>,
     /// Named databases that are not read.
     databases: Vec<String>,
-    /// Whether some images are Caffe's `Datum` with three channels.
+    /// Whether any images are Caffe's `Datum` with three channels.
     has_caffe_colors: bool,
 }
 

@@ -21,7 +21,7 @@ const MAX_DIMENSIONS: usize = 64;
 pub(in crate::source) enum Elements {
     /// Numbers; `swapped` if big-endian.
     Numbers { dtype: DType, swapped: bool },
-    /// Zero-padded texts of at most `bytes` bytes: UTF-8, or UTF-32 if `wide`.
+    /// Zero-padded strings of at most `bytes` bytes: UTF-8, or UTF-32 if `wide`.
     Text { bytes: u64, wide: bool, swapped: bool },
 }
 
@@ -30,7 +30,7 @@ impl Elements {
     pub(in crate::source) fn describe(self) -> String {
         match self {
             Self::Numbers { dtype, .. } => dtype.to_string(),
-            Self::Text { bytes, .. } => format!("texts of {bytes} bytes"),
+            Self::Text { bytes, .. } => format!("strings of {bytes} bytes"),
         }
     }
 
@@ -69,7 +69,7 @@ impl HeaderError {
         Self::Malformed(format!("expected {expected}, found \"{found}\""))
     }
 
-    /// The reason, whichever kind of error it is.
+    /// The reason of the error, with its hint if there is one.
     pub(in crate::source) fn into_reason(self) -> String {
         match self {
             Self::Malformed(reason) => reason,
@@ -98,7 +98,7 @@ impl NpyHeader {
         Ok(Self { elements, shape: words.shape, data: to_u64(data), bytes })
     }
 
-    /// The array `name`. Its data start at `offset` of a file, and `room` bytes are available from there.
+    /// The array `name`. Its data starts at `offset` of a file, and `room` bytes are available from there.
     pub(in crate::source) fn described<'a>(&'a self, name: &'a str, offset: u64, room: u64) -> Described<'a> {
         Described { name, elements: self.elements, shape: &self.shape, offset, room, stride: None }
     }
@@ -269,7 +269,7 @@ pub(in crate::source) fn elements(descr: &[u8]) -> Result<Elements, HeaderError>
         }
         (b'O', _) => unsupported(
             ", because reading Python objects could run any program",
-            "save an array of numbers, or of fixed-width texts",
+            "save an array of numbers, or of fixed-width strings",
         ),
         (b'c' | b'V' | b'M' | b'm' | b'f' | b'i' | b'u', _) => {
             unsupported("", "save it as bool, an integer, float16, float32 or float64")
@@ -288,7 +288,7 @@ pub(in crate::source) fn npy_head(head: &[u8], len: u64) -> Result<(ArrayType, u
     let dtype = match header.elements {
         Elements::Numbers { dtype, swapped: false } => dtype,
         Elements::Numbers { .. } => return Err("the array is big-endian".to_owned()),
-        Elements::Text { .. } => return Err("it is an array of texts".to_owned()),
+        Elements::Text { .. } => return Err("it is an array of strings".to_owned()),
     };
     let found = len.saturating_sub(header.data);
     if found != header.bytes {

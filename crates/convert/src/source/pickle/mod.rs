@@ -19,7 +19,7 @@ const MAX_NODES: usize = 4 << 20;
 const MAX_STACK: usize = 4 << 20;
 /// Maximum total size of all short strings, in bytes.
 const MAX_TEXT: u64 = 256 << 20;
-/// Maximum size of texts and bytes that are kept in memory. Longer ones stay in the file.
+/// Maximum size of strings and bytes that are kept in memory. Longer ones stay in the file.
 const FAR: u64 = 64 << 10;
 
 #[cfg(test)]

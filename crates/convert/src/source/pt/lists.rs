@@ -1,4 +1,4 @@
-//! Converts Python lists of numbers or texts in a `torch.save` file to arrays with one item per list element. Labels are often
+//! Converts Python lists of numbers or strings in a `torch.save` file to arrays with one item per list element. Labels are often
 //! stored this way.
 
 use packds_system::to_u64;
@@ -14,7 +14,7 @@ use super::super::spool::{Spool, SpoolFolder};
 use super::super::store::OpenFile;
 use crate::error::ConvertError;
 
-/// Maximum total size of the texts of a list, in bytes. Each text is padded to the length of the longest.
+/// Maximum total size of the strings of a list, in bytes. Each text is padded to the length of the longest.
 const MAX_TEXT_BYTES: usize = 1 << 30;
 
 /// A list converted to an array: its concatenated elements.
@@ -25,7 +25,7 @@ pub(super) struct Listed {
 }
 
 impl Listed {
-    /// Converts the list `items`; none unless all are numbers, or all are short texts.
+    /// Converts the list `items`; none unless all are numbers, or all are short strings.
     pub(super) fn of(tree: &Tree, items: &[Id]) -> Option<Self> {
         let bytes = match tree.get(*items.first()?) {
             Node::Text(_) => return Self::of_texts(tree, items),

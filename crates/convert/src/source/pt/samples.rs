@@ -56,7 +56,7 @@ pub(super) fn lists(tree: &Tree) -> Vec<SampleList<'_>> {
     }
 }
 
-/// Whether a value is a dictionary with texts as keys, or a tuple whose first value is a tensor.
+/// Whether a value is a dictionary with strings as keys, or a tuple whose first value is a tensor.
 fn is_sample(tree: &Tree, id: Id) -> bool {
     let is_text = |(key, _): &(Id, Id)| tree.text(*key).is_some();
     match (tree.entries(id), tree.get(id)) {
@@ -195,7 +195,7 @@ impl Columns {
                 Item::Json(&text)
             }
             Value::Other(found) if self.n == 0 && !is_image_name(&name) && !is_label_name(&name) => {
-                let reason = format!("expected tensors, numbers or texts, found {found}");
+                let reason = format!("expected tensors, numbers or strings, found {found}");
                 self.skipped.push((name.clone(), Warning::LeftOut { field: name, reason }));
                 return Ok(());
             }
@@ -248,7 +248,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A list of numbers or texts as JSON.
+    /// A list of numbers or strings as JSON.
     fn json(&self, id: Id) -> Option<String> {
         let item = |id: &Id| match self.tree.get(*id) {
             Node::Int(number) => Some(serde_json::Value::from(*number)),

@@ -49,7 +49,7 @@ fn open_zip(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
     }
     let stored = |entry: &ZipEntry| {
         if entry.method != Method::Stored {
-            let (reason, hint) = ("the member is compressed", "save it with torch.save");
+            let (reason, hint) = ("the member is compressed", "save the file again with torch.save");
             return Err(ConvertError::unsupported(&file.path, &entry.name, reason, hint));
         }
         Ok((entry.offset, entry.stored))

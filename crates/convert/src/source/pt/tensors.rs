@@ -217,7 +217,7 @@ impl Taker<'_> {
         Ok(())
     }
 
-    /// Adds a list of numbers or texts as an array. False if the value is not such a list.
+    /// Adds a list of numbers or strings as an array. False if the value is not such a list.
     fn take_list(&mut self, name: &str, id: Id) -> Result<bool, ConvertError> {
         if is_image_name(name) && !matches!(numpy_array(self.tree, id), Ok(None)) {
             let (reason, hint) = ("expected a tensor, found a NumPy array", "save tensors: torch.from_numpy(array)");

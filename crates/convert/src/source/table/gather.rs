@@ -46,13 +46,13 @@ enum Gathered {
         nulls: Vec<usize>,
     },
     Texts(TextArena),
-    /// The locations of texts that are too large to keep in memory.
+    /// The locations of strings that are too large to keep in memory.
     LongTexts(Vec<Span>),
 }
 
-/// Maximum total size of a column's long texts in memory, in bytes.
+/// Maximum total size of a column's long strings in memory, in bytes.
 const TEXTS_BYTES: usize = 64 << 20;
-/// Minimum average size of long texts, in bytes. Shorter texts may be class ids or names.
+/// Minimum average size of long strings, in bytes. Shorter strings may be class ids or names.
 const LONG_TEXT: usize = 1 << 10;
 
 /// Placeholder for the spool's file index until that is known.

@@ -1,4 +1,4 @@
-//! Reads the columns of Arrow record batches as images, labels, numbers and texts. Shared by Parquet and Arrow.
+//! Reads the columns of Arrow record batches as images, labels, numbers and strings. Shared by Parquet and Arrow.
 //!
 //! `parquet` and `arrow` read the files.
 

@@ -1,4 +1,4 @@
-//! A record batch split into columns on any thread: bytes to spool, locations of items to read in place, numbers and texts.
+//! A record batch split into columns on any thread: bytes to spool, locations of items to read in place, numbers and strings.
 //!
 //! `gather` joins the pieces.
 

@@ -202,7 +202,7 @@ fn quotes_after_a_space_hold_one_cell() {
     let text = b"a.jpg, \"Sale, today\"\nb.jpg, \"Sale, today\"\nc.jpg, \"STOP\"\nd.jpg, \"STOP\"\n";
     let listing = listed(&["a.jpg", "b.jpg", "c.jpg", "d.jpg"], "gt.txt", text).unwrap();
     assert_eq!((classes(&listing), labels(&listing)), (vec!["STOP", "Sale, today"], vec![1, 1, 0, 0]));
-    // Some texts contain a delimiter just before the closing quote, or several delimiters.
+    // Some strings contain a delimiter just before the closing quote, or several delimiters.
     let text = b"a.jpg, \"Sale,\"\nb.jpg, \"Sale,\"\nc.jpg, \"a, b, c\"\nd.jpg, \"a, b, c\"\n";
     let listing = listed(&["a.jpg", "b.jpg", "c.jpg", "d.jpg"], "gt.txt", text).unwrap();
     assert_eq!((classes(&listing), labels(&listing)), (vec!["Sale,", "a, b, c"], vec![0, 0, 1, 1]));

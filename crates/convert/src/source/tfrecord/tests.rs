@@ -93,7 +93,7 @@ fn example(features: &[(&str, &[u8])]) -> Vec<u8> {
     frame(&field(1, &all.flat_map(entry).collect::<Vec<u8>>()))
 }
 
-/// The kind and contents of field `blob` when records contain these values: bytes or texts.
+/// The kind and contents of field `blob` when records contain these values: bytes or strings.
 fn blobs(values: &[&[u8]], metadata: Option<Field>) -> (&'static str, Vec<Vec<u8>>) {
     let folder = tempfile::tempdir().unwrap();
     let records = values.iter().map(|value| example(&[("blob", value)]));

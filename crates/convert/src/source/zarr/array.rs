@@ -241,7 +241,7 @@ fn data_type(element: &Element) -> Result<DataType, String> {
     DataType::from_metadata(&MetadataV3::new(name)).map_err(text)
 }
 
-/// The value of unwritten elements. Unwritten texts are empty.
+/// The value of unwritten elements. Unwritten strings are empty.
 fn fill(element: &Element, data_type: &DataType, value: &Value) -> Result<FillValue, String> {
     let zeros = || FillValue::new(vec![0; data_type.fixed_size().unwrap_or(0)]);
     let value = match (element, value) {

@@ -31,7 +31,7 @@ const MAX_DEPTH: usize = 16;
 /// Maximum total number of groups and arrays.
 const MAX_MEMBERS: usize = 1 << 16;
 
-/// The texts of an attribute, which is a list of texts or a single text.
+/// The strings of an attribute, which is a list of strings or a single text.
 fn texts(value: Option<&Value>) -> Vec<String> {
     let texts = match value {
         Some(Value::String(text)) => return vec![text.clone()],
@@ -174,7 +174,7 @@ fn kind(array: &Array) -> NodeKind {
     };
     match &array.element {
         Element::Number(dtype) => NodeKind::Array(ArrayType { dtype: *dtype, shape: row.to_vec() }),
-        _ if !row.is_empty() => NodeKind::Other("texts or bytes in several dimensions".to_owned()),
+        _ if !row.is_empty() => NodeKind::Other("strings or bytes in several dimensions".to_owned()),
         Element::FixedText { .. } | Element::Text => NodeKind::Texts,
         Element::Bytes => NodeKind::Bytes,
     }

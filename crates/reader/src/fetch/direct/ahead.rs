@@ -209,7 +209,7 @@ impl Ahead {
         chunk.and_then(|chunk| self.resident.remove(&chunk)).is_some()
     }
 
-    /// Processes completed reads. If no reads are in progress, waits until the bell rings after `seen`.
+    /// Processes completed reads. If no reads are in progress, waits until the bell has rung more than `seen` times.
     fn turn(&mut self, seen: Option<u64>) -> Result<(), End> {
         if self.shared.is_stopped() {
             return Err(End::Stopped);

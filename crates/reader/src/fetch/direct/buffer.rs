@@ -71,7 +71,7 @@ pub(super) struct Buffer {
     blocks: OnceLock<Vec<Vec<OnceLock<Option<Block>>>>>,
     /// Set while the user holds the buffer.
     pin: Mutex<Weak<Pin>>,
-    /// Declared after the bytes, so that they are already free when the bell rings.
+    /// Declared after `bytes`, so that their memory is already free when dropping this wakes the waiting threads.
     _ring: Ring,
 }
 

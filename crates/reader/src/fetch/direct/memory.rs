@@ -32,13 +32,14 @@ impl Bell {
         self.rung.notify_all();
     }
 
-    /// Waits until the bell has rung since `seen` was read.
+    /// Waits until the bell has rung more than `seen` times.
     pub(super) fn wait(&self, seen: u64) {
         let rings = lock(&self.rings);
         drop(self.rung.wait_while(rings, |rings| *rings == seen));
     }
 }
 
+/// Rings the bell when it is dropped.
 #[derive(Debug)]
 pub(super) struct Ring(pub(super) Arc<Bell>);
 

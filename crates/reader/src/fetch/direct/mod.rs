@@ -345,7 +345,7 @@ impl Shared {
 #[derive(Debug)]
 struct StepParts {
     held: Held,
-    /// Declared after the buffers, so that they are already free when the bell rings.
+    /// Declared after the buffers, so that they are already free when dropping this wakes the waiting threads.
     _outstanding: Outstanding,
 }
 
@@ -389,7 +389,7 @@ struct Outstanding {
 
 impl Drop for Outstanding {
     fn drop(&mut self) {
-        // `_ring` is dropped after this.
+        // `_ring` is dropped after this, and wakes the waiting threads.
         self.count.fetch_sub(1, Ordering::AcqRel);
     }
 }
