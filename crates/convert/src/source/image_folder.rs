@@ -136,7 +136,7 @@ pub(super) fn only_with(
         let top = Directory::scan(&folder, b"", files)?;
         let visible: Vec<&Vec<u8>> = top.subdirectories.iter().filter(|name| !name.starts_with(b".")).collect();
         let in_split = |name: &&Vec<u8>| split::is_split_folder(name) && is_in(&inside(&folder, name));
-        if named.is_empty() || is_in(&folder) || visible.iter().any(|name| in_split(name)) {
+        if named.is_empty() || is_in(&folder) || visible.iter().any(in_split) {
             return Ok((depth > 0 && !named.is_empty()).then_some(folder));
         }
         let [only] = visible.as_slice() else { return Ok(None) };

@@ -253,7 +253,7 @@ pub enum Warning {
         /// The first case.
         first: Vec<u8>,
     },
-    /// Ignored files of all other types, such as strings and tables.
+    /// Ignored files of all other types, such as text files and tables.
     OtherFiles {
         /// Each extension, the number of files with it, and the first file. The extension is empty for files without one.
         groups: Vec<(String, u64, Vec<u8>)>,
