@@ -20,7 +20,7 @@ use super::walk::Found;
 use super::warning::{Tally, Warning};
 use crate::error::ConvertError;
 
-/// Reads the table instead of the folder, if the folder has no labels or only splits, and the table has labels for files that exist.
+/// Reads the table instead of the folder, if the folder has no labels, only one class or only splits, and the table has labels for files that exist.
 pub(super) fn instead(folder: &Path, found: &Result<Listing, ConvertError>, options: &ListOptions) -> Option<Listing> {
     let given = options.from.is_some() || options.images.is_some() || options.masks.is_some();
     let is_example = |table: &PathBuf| table.file_name().is_some_and(|name| is_submission(name.as_encoded_bytes()));
@@ -146,7 +146,7 @@ fn table_of(folder: &Path, found: &Result<Listing, ConvertError>) -> Option<Path
     match found {
         Err(ConvertError::OnlySplits { path, manifest, .. }) => Some(path.join(manifest.as_ref()?)),
         Err(ConvertError::Parts { table, .. }) => Some(table.clone()),
-        Ok(listing) if !listing.has_labels() && !listing.has_masks() => {
+        Ok(listing) if (!listing.has_labels() || listing.has_one_folder()) && !listing.has_masks() => {
             let unread = |warning: &Warning| match warning {
                 Warning::ManifestUnread { file } => Some(file.clone()),
                 _ => None,

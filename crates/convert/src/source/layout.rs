@@ -306,13 +306,14 @@ fn is_one_of(name: &[u8], known: &[&str]) -> bool {
     known.iter().any(|known| letters().eq(known.bytes()))
 }
 
-/// Whether the only subfolder of a folder is not a class: it has class folders, or a usual name for images.
+/// Whether the only subfolder of a folder is not a class: it has class folders, the folder's own name, or a usual name for images.
 fn is_wrapper((root, files): (&Path, SampleFiles), only: &[u8]) -> Result<bool, ConvertError> {
     let inner = Directory::scan(root, only, files)?;
     let is_empty = inner.sample_names().next().is_none();
     if !is_empty {
         let word = words(only).next().unwrap_or(only);
-        return Ok(is_one_of(only, &IMAGE_FOLDERS) || is_one_of(word, &IMAGE_FOLDERS));
+        let is_double = root.file_name().is_some_and(|name| name.as_bytes() == only);
+        return Ok(is_double || is_one_of(only, &IMAGE_FOLDERS) || is_one_of(word, &IMAGE_FOLDERS));
     }
     for name in inner.subdirectories.iter().filter(|name| !name.starts_with(b".")) {
         if Contents::below((root, files), &joined(only, name))?.images {
@@ -435,10 +436,10 @@ fn refuse_annotated(
             return refused(&format!("{what} in {}", String::from_utf8_lossy(annotations)), images, None);
         }
     }
-    if let (Some(images), Some(labels)) = (find(&IMAGE_FOLDERS), find(&["labels"])) {
+    if let (Some(images), Some(labels)) = (find(&IMAGE_FOLDERS), find(&["labels", "annotations", "labeltxt"])) {
         let contents = Contents::below((root, files), labels)?;
         if contents.boxes && !contents.images {
-            return refused("a YOLO dataset with boxes in labels", images, None);
+            return refused(&format!("a YOLO dataset with boxes in {}", lossy(labels)), images, None);
         }
         if let Some(text) = contents.text.filter(|_| !contents.images) {
             refuse_texts((root, files), images, labels, &text)?;

@@ -306,6 +306,11 @@ impl Listing {
         matches!(self.labels, Labels::ByDirectory(_) | Labels::PerSample(_))
     }
 
+    /// Whether all labels come from the only class folder of the source, which may not be a class.
+    pub(super) fn has_one_folder(&self) -> bool {
+        self.kind == SourceKind::ImageFolder && self.classes.len() == 1
+    }
+
     /// Whether the source is a folder whose samples consist of images only.
     pub(crate) fn has_only_images(&self) -> bool {
         let has_labels = self.has_labels() || self.has_label_lists();

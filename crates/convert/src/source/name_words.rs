@@ -9,10 +9,11 @@ use super::warning::Warning;
 /// Minimum number of images. With fewer, equal words may be chance.
 const MIN_IMAGES: usize = 4;
 
-/// The warning about a flat folder of images, if their names begin with several numbers, or with words that each begin two or more
+/// The warning about a folder of images without labels, or with only one class, if their names begin with several numbers, or with words that each begin two or more
 /// names on average.
 pub(super) fn find(listing: &Listing) -> Option<Warning> {
     let is_flat = listing.kind() == SourceKind::FlatFolder && matches!(listing.labels, Labels::None);
+    let is_flat = is_flat || listing.has_one_folder();
     let is_told = |warning: &Warning| {
         matches!(warning, Warning::MarkedNames { .. } | Warning::SameStems { .. } | Warning::FewMasks { .. })
     };

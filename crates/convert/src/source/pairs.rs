@@ -105,11 +105,14 @@ pub(super) fn list_each(
     classes: &[Vec<u8>],
 ) -> Result<Listing, ConvertError> {
     let mut both = Both::default();
-    let (mut has_several, mut alone) = (false, Tally::default());
+    let (mut has_several, mut alone, mut unread) = (false, Tally::default(), Vec::new());
+    unread.extend(top.other_files());
     let mut folders: Vec<&Vec<u8>> = top.subdirectories.iter().filter(|name| !name.starts_with(b".")).collect();
     folders.sort_unstable();
     for folder in folders {
-        let inner = Directory::scan(root, folder, files)?.subdirectories;
+        let directory = Directory::scan(root, folder, files)?;
+        unread.extend(directory.other_files());
+        let inner = directory.subdirectories;
         if !inner.contains(&pair.images) {
             alone.add(folder);
             continue;
@@ -128,6 +131,7 @@ pub(super) fn list_each(
     let labels = Labels::ByDirectory(both.images.directory_labels.clone());
     let mut listing = both.listing(root, pair)?;
     listing.warnings.extend(alone.warning(|count, first| Warning::FoldersWithoutImages { count, first }));
+    listing.warnings.extend(unread);
     if has_several {
         (listing.labels, listing.classes) = (labels, classes.to_vec());
     }

@@ -315,7 +315,7 @@ impl Warning {
             ),
             Self::LabelsInNames { word, image } => write!(
                 out,
-                "no labels found: the file names may contain them, such as '{}' in '{}'; if so, write them to a CSV file with the columns 'path' and 'label', and convert that file",
+                "the file names may contain the labels, such as '{}' in '{}'; if so, write them to a CSV file with the columns 'path' and 'label', and convert that file",
                 text(word),
                 text(image)
             ),
