@@ -239,6 +239,7 @@ pub(super) fn list_opened(
     let has_only_classes = has_only_classes(&root, options)?;
     let mut manifest = manifest.filter(|_| !has_only_classes);
     let mut pair_of = None;
+    let is_each = matches!(layout, Layout::PairsInEach(_));
     let mut listing = match layout {
         Layout::Pairs(pair) => {
             let mut listing = pairs::list(&root, &pair, files)?;
@@ -275,6 +276,8 @@ pub(super) fn list_opened(
     }
     if !has_only_classes && listing.masks.is_none() {
         nested::refuse_masks(&listing)?;
+    }
+    if !has_only_classes && (listing.masks.is_none() || is_each) {
         let twins = twins::find(&listing)?;
         listing.warnings.extend(twins);
     }

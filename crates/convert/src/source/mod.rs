@@ -287,7 +287,9 @@ fn list_one(source: &Path, options: &ListOptions) -> Result<Listing, ConvertErro
                 (None, Some(part)) => part,
                 (split, _) => choose(source, &parts, split.as_deref())?,
             };
-            read(part, of, options)?.into_listing(source)
+            let mut listing = read(part, of, options)?.into_listing(source)?;
+            listing.warnings.extend(unread::tables_in(source));
+            Ok(listing)
         }
     }
 }
@@ -416,7 +418,8 @@ fn list_each(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listin
                         _ => several_splits(source, &parts),
                     });
                 };
-                let listing = read(part, of, options)?.into_listing(source)?;
+                let mut listing = read(part, of, options)?.into_listing(source)?;
+                listing.warnings.extend(unread::tables_in(source));
                 listings.push((split.clone(), listing));
             }
             split::unite_classes(&mut listings);

@@ -18,7 +18,7 @@ use crate::opt::{IMAGES, MASKS};
 /// Maximum number of files in a folder that holds one sample.
 const MAX_PARTS: usize = 16;
 /// Names of two folders with two versions of each image. Classes may have the same names, so the files decide.
-const VERSIONS: [[&str; 2]; 12] = [
+const VERSIONS: [[&str; 2]; 15] = [
     ["A", "B"],
     ["left", "right"],
     ["clean", "noisy"],
@@ -31,6 +31,9 @@ const VERSIONS: [[&str; 2]; 12] = [
     ["rgb", "depth"],
     ["x", "y"],
     ["train_A", "train_B"],
+    ["png", "tif"],
+    ["png", "jpg"],
+    ["jpg", "tif"],
 ];
 
 /// Looks for class folders with the same file names.

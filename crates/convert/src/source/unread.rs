@@ -7,6 +7,7 @@ use std::path::Path;
 
 use packds_system::counted;
 
+use super::detect::names_in;
 use super::paths::lossy;
 use super::warning::{Tally, Warning};
 use crate::error::ConvertError;
@@ -197,6 +198,18 @@ impl UnreadFiles {
         let hint = Unread::named(name).map_or("", |row| row.hint);
         Some(ConvertError::unsupported(folder, "", reason, hint))
     }
+}
+
+/// The warning about tables beside files of another format in a folder, such as `classes.csv` beside `train.npz`. Other files there,
+/// such as lists of class names, may belong to the format.
+pub(super) fn tables_in(folder: &Path) -> Option<Warning> {
+    const TABLES: [&str; 6] = ["csv", "tsv", "xlsx", "xls", "jsonl", "mat"];
+    let mut names = if folder.is_dir() { names_in(folder) } else { Vec::new() };
+    names.retain(|name| TABLES.contains(&extension(name.as_bytes()).as_str()) && folder.join(name).is_file());
+    names.sort_unstable();
+    let mut unread = UnreadFiles::default();
+    names.iter().for_each(|name| unread.add_other(name.as_bytes()));
+    unread.into_warnings().next()
 }
 
 /// Whether a file is a note about the dataset, such as a README, or a hidden file.
