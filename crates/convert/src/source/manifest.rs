@@ -101,7 +101,10 @@ impl<'a> Manifest<'a> {
         }
         let metadata = known_metadata(&Root::open(&file.path, options)?.path)?;
         let mut rows = Rows::open(file, form)?;
-        let pixels = Pixels::find(&rows.columns, options).or_else(|| Pixels::without_header(&rows.columns));
+        let mut pixels = Pixels::find(&rows.columns, options).or_else(|| Pixels::without_header(&rows.columns));
+        if pixels.is_none() {
+            pixels = Pixels::in_first_row(file, form, options)?;
+        }
         if let Some(pixels) = &pixels {
             pixels.check(&rows)?;
         }

@@ -10,7 +10,7 @@ use packds_system::to_u64;
 
 use super::ListOptions;
 use super::roles::IMAGE_PATH_NAMES;
-use super::rows::{Cell, Rows};
+use super::rows::{Cell, RowFile, RowForm, Rows};
 use super::spool::Spool;
 use super::store::{ArrayType, Store};
 use crate::error::ConvertError;
@@ -41,6 +41,28 @@ impl Pixels {
         }
         let found = Self::in_columns(names, has_paths);
         found.or_else(|| names.iter().position(is_cell).filter(|_| !has_paths).map(Self::Cell))
+    }
+
+    /// The column with the name of image paths that holds pixels instead, as in Kaggle's facial keypoints. The first row decides.
+    pub(super) fn in_first_row(
+        file: &RowFile,
+        form: RowForm,
+        options: &ListOptions,
+    ) -> Result<Option<Self>, ConvertError> {
+        let mut rows = Rows::open(file, form)?;
+        if !rows.advance()? {
+            return Ok(None);
+        }
+        let has_name = |column: &usize| {
+            let name = &rows.columns[*column];
+            let is_wanted = options.image_key.as_ref().is_none_or(|key| key == name);
+            is_wanted && IMAGE_PATH_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
+        };
+        let has_pixels = |column: &usize| {
+            let words = text_in(&rows, *column).unwrap_or_default().split_ascii_whitespace();
+            words.clone().count() >= MIN_PIXELS && words.clone().all(|word| word.parse::<u8>().is_ok())
+        };
+        Ok((0..rows.columns.len()).filter(has_name).find(has_pixels).map(Self::Cell))
     }
 
     fn in_columns(names: &[String], has_paths: bool) -> Option<Self> {

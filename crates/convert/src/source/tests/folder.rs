@@ -571,3 +571,13 @@ fn named_folders_are_found_inside_single_outer_folders_and_in_their_splits() {
     let splits = list_splits(in_splits.root(), &options("raw")).unwrap();
     assert_eq!(splits.iter().map(|(_, listing)| paths(listing)).collect::<Vec<_>>(), [["3.jpg"], ["1.jpg"]]);
 }
+
+#[test]
+fn a_folder_with_the_name_of_the_folder_around_it_is_no_class() {
+    let tree = Tree::new(&["cars_train/cars_train/1.jpg", "cars_test/cars_test/2.jpg"]);
+    let splits = list_splits(tree.root(), &ListOptions::default()).unwrap();
+    for (split, listing) in splits {
+        assert!(!listing.has_labels() && listing.classes().is_empty(), "{split}");
+        assert!(listing.warnings().contains(&Warning::Wrapper { folder: split.into_bytes() }));
+    }
+}

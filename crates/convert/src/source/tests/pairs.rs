@@ -471,3 +471,34 @@ fn everything_beside_images_and_masks_is_counted() {
             .any(|warning| matches!(warning, Warning::FilesBesidePairs { first, .. } if first.starts_with(b"labels")))
     );
 }
+
+#[test]
+fn files_beside_folders_of_images_and_masks_are_told() {
+    let files =
+        ["a/images/1.png", "a/images/2.png", "a/masks/1.png", "a/masks/2.png", "b/images/3.png", "b/masks/3.png"];
+    let tree = Tree::new(&[&files[..], &["a.xlsx", "b/notes.txt"]].concat());
+    let listing = tree.list().unwrap();
+    assert_eq!(classes(&listing), ["a", "b"]);
+    let told: Vec<String> = listing.warnings().iter().map(ToString::to_string).collect();
+    assert_eq!(told, ["ignored 2 other files: 1 .txt ('b/notes.txt'), 1 .xlsx ('a.xlsx')"]);
+}
+
+#[test]
+fn the_same_images_and_masks_in_two_formats_are_no_classes() {
+    let names: Vec<String> = ["PNG", "TIF"]
+        .iter()
+        .flat_map(|folder| {
+            let of = |kind: &str, n| format!("{folder}/{kind}/{n}.{}", folder.to_lowercase());
+            (1..5).flat_map(|n| [of("Original", n), of("Ground Truth", n)]).collect::<Vec<_>>()
+        })
+        .collect();
+    let tree = Tree::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let error = tree.list().unwrap_err();
+    assert!(
+        error.to_string().ends_with(
+            "'PNG' and 'TIF' have 4 files with the same names, so they look like two versions of each image"
+        ),
+        "{error}"
+    );
+    assert_eq!(list(tree.root(), &folders(Some("PNG"), None)).unwrap().len(), 4);
+}

@@ -654,3 +654,47 @@ fn names_in_another_case_or_unicode_form_are_found() {
     let fault = listing.fault(0).unwrap().to_string();
     assert!(fault.contains("both 'images/IMG_1.jpg' and 'images/img_1.jpg' have this name"), "{fault}");
 }
+
+#[test]
+fn a_column_of_image_names_may_hold_pixels() {
+    let pixels = |n: u8| (0..16).map(|pixel| (pixel * n).to_string()).collect::<Vec<_>>().join(" ");
+    let text = format!("left_eye_x,Image\n66.0,{}\n65.5,{}\n", pixels(1), pixels(2));
+    let listing = listed(&[], "training.csv", text.as_bytes()).unwrap();
+    assert_eq!(listing.len(), 2);
+    assert!(listing.warnings().contains(&Warning::PixelColumns { height: 4, width: 4 }), "{:?}", listing.warnings());
+    // A name is not pixels, whatever numbers it has.
+    let listing = listed(&["1 2 3.jpg"], "m.csv", b"Image,label\n1 2 3.jpg,0\n").unwrap();
+    assert_eq!(paths(&listing), ["1 2 3.jpg"]);
+}
+
+#[test]
+fn the_table_beside_a_single_folder_of_images_is_read() {
+    let tree = Tree::new(&["pictures/1.jpg", "pictures/2.jpg"]);
+    tree.write("full.csv", b"filename,label\n1.jpg,0\n2.jpg,1\n");
+    let listing = tree.list().unwrap();
+    assert_eq!(
+        (paths(&listing), labels(&listing)),
+        (vec!["pictures/1.jpg".into(), "pictures/2.jpg".into()], vec![0, 1])
+    );
+    // The folders are classes here.
+    let tree = Tree::new(&["a/1.jpg", "b/2.jpg"]);
+    tree.write("full.csv", b"filename,label\n1.jpg,1\n2.jpg,0\n");
+    assert_eq!(labels(&tree.list().unwrap()), [0, 1]);
+}
+
+#[test]
+fn tables_beside_arrays_are_told() {
+    let tree = Tree::new(&["classes.csv", "labels.txt", "README.csv"]);
+    tree.write("x.npy", &npy("|u1", "2, 4, 4, 3", &[0; 96]));
+    let groups = vec![("csv".to_owned(), 1, b"classes.csv".to_vec())];
+    assert!(tree.list().unwrap().warnings().contains(&Warning::OtherFiles { groups }));
+}
+
+/// A `.npy` file.
+fn npy(dtype: &str, shape: &str, body: &[u8]) -> Vec<u8> {
+    let header = format!("{{'descr': '{dtype}', 'fortran_order': False, 'shape': ({shape}), }}");
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend(u16::try_from(header.len()).unwrap().to_le_bytes());
+    bytes.extend(header.bytes().chain(body.iter().copied()));
+    bytes
+}
