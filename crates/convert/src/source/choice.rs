@@ -23,6 +23,7 @@ pub(super) fn only(root: &Path, folders: &[&[u8]], files: SampleFiles) -> Result
     match choices((root, files), folders)?.as_slice() {
         [] => Ok(None),
         [pair] if are_splits(folders, pair) => Ok(Some(pair.clone())),
+        [pair] if has_masks_of_some_classes((root, files), folders, pair)? => Ok(None),
         choices @ [best, ..] => Err(several(root, best, choices)),
     }
 }
@@ -39,6 +40,22 @@ pub(super) fn refuse(root: &Path, folders: &[&[u8]], files: SampleFiles) -> Resu
 fn are_splits(folders: &[&[u8]], pair: &Pair) -> bool {
     let others = folders.iter().filter(|name| ![&pair.images[..], &pair.masks[..]].contains(name));
     pair.masks.starts_with(&pair.images) && others.into_iter().all(|name| is_split_folder(name))
+}
+
+/// Whether there are only splits beside the mask folder, and it lacks some class folders of the images, as in MVTec AD, which has masks
+/// of defects only. The splits are then read without masks.
+fn has_masks_of_some_classes(
+    (root, files): (&Path, SampleFiles),
+    folders: &[&[u8]],
+    pair: &Pair,
+) -> Result<bool, ConvertError> {
+    let others: Vec<&&[u8]> = folders.iter().filter(|name| **name != pair.masks).collect();
+    if others.len() < 2 || !others.iter().all(|name| is_split_folder(name)) {
+        return Ok(false);
+    }
+    let classes = Directory::scan(root, &pair.images, files)?.subdirectories;
+    let masks = Directory::scan(root, &pair.masks, files)?.subdirectories;
+    Ok(!masks.is_empty() && !classes.iter().all(|class| masks.contains(class)))
 }
 
 /// All pairs of an image folder and a mask folder, the most likely first.

@@ -276,6 +276,7 @@ pub(super) fn list_opened(
     }
     if !has_only_classes && listing.masks.is_none() {
         nested::refuse_masks(&listing)?;
+        nested::refuse_splits(&listing)?;
     }
     if !has_only_classes && (listing.masks.is_none() || is_each) {
         let twins = twins::find(&listing)?;

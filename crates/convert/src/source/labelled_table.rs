@@ -141,12 +141,18 @@ fn note_others(folder: &Path, tables: &[&Path], listings: &mut [&mut Listing]) -
     Ok(others)
 }
 
+/// Whether a folder's labels come from folders that are certainly classes.
+fn has_sure_labels(listing: &Listing) -> bool {
+    let are_nested = || listing.warnings.iter().any(|warning| matches!(warning, Warning::NestedClasses { .. }));
+    listing.has_labels() && !listing.has_one_folder() && !are_nested()
+}
+
 /// The table that the folder's listing or error names.
 fn table_of(folder: &Path, found: &Result<Listing, ConvertError>) -> Option<PathBuf> {
     match found {
         Err(ConvertError::OnlySplits { path, manifest, .. }) => Some(path.join(manifest.as_ref()?)),
         Err(ConvertError::Parts { table, .. }) => Some(table.clone()),
-        Ok(listing) if (!listing.has_labels() || listing.has_one_folder()) && !listing.has_masks() => {
+        Ok(listing) if !listing.has_masks() && !has_sure_labels(listing) => {
             let unread = |warning: &Warning| match warning {
                 Warning::ManifestUnread { file } => Some(file.clone()),
                 _ => None,

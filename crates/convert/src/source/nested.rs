@@ -12,6 +12,7 @@ use super::layout::{Pair, is_mask_folder};
 use super::listing::Listing;
 use super::mistaken::{as_classes, like_masks};
 use super::paths::{PathTable, as_path, lossy, stem};
+use super::split::is_split_folder;
 use super::walk::Found;
 use super::warning::{Tally, Warning};
 use crate::error::ConvertError;
@@ -122,6 +123,29 @@ pub(super) fn refuse_masks(listing: &Listing) -> Result<(), ConvertError> {
     let hint =
         format!("convert each folder of images and masks alone, such as '{}'; {}", alone.display(), as_classes());
     Err(ConvertError::contradictory(listing.root(), "", like_masks(first), hint))
+}
+
+/// Refuses classes that all contain splits: `bottle/train` and `bottle/test` beside `cable/train` and `cable/test`.
+pub(super) fn refuse_splits(listing: &Listing) -> Result<(), ConvertError> {
+    let (mut all, mut with_splits, mut first) = (BTreeSet::new(), BTreeSet::new(), None);
+    for idx in 0..listing.paths.len() {
+        let mut parts = listing.paths.directory(idx).split(|byte| *byte == b'/');
+        let class = parts.next().unwrap_or_default();
+        all.insert(class);
+        if let Some(split) = parts.next().filter(|name| is_split_folder(name)) {
+            with_splits.insert(class);
+            first = first.or_else(|| Some([class, b"/", split].concat()));
+        }
+    }
+    let Some(first) = first.filter(|_| all.len() > 1 && with_splits == all) else { return Ok(()) };
+    let alone = listing.root().join(as_path(first.split(|byte| *byte == b'/').next().unwrap_or_default()));
+    let reason = format!(
+        "each of its {} folders contains splits, such as '{}', so they are not read as classes",
+        all.len(),
+        lossy(&first)
+    );
+    let hint = format!("convert each folder alone, such as '{}'; {}", alone.display(), as_classes());
+    Err(ConvertError::contradictory(listing.root(), "", reason, hint))
 }
 
 /// The folder of images beside a folder of masks.

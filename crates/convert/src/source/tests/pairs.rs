@@ -502,3 +502,30 @@ fn the_same_images_and_masks_in_two_formats_are_no_classes() {
     );
     assert_eq!(list(tree.root(), &folders(Some("PNG"), None)).unwrap().len(), 4);
 }
+
+#[test]
+fn splits_beside_masks_of_some_classes_are_read_without_masks() {
+    let tree = Tree::new(&[
+        "bottle/train/good/1.png",
+        "bottle/test/good/1.png",
+        "bottle/test/broken/1.png",
+        "bottle/ground_truth/broken/1_mask.png",
+    ]);
+    let splits = list_splits(tree.root(), &ListOptions::default()).unwrap();
+    let found: Vec<_> = splits.iter().map(|(split, listing)| (split.as_str(), paths(listing))).collect();
+    let test = vec!["broken/1.png".to_owned(), "good/1.png".to_owned()];
+    assert_eq!(found, [("test", test), ("train", vec!["good/1.png".to_owned()])]);
+    let told = Warning::FoldersBesideSplits { count: 1, first: b"ground_truth".to_vec() };
+    assert!(splits.iter().all(|(_, listing)| listing.warnings().contains(&told)));
+}
+
+#[test]
+fn folders_that_each_contain_splits_are_refused() {
+    let tree = Tree::new(&["bottle/train/good/1.png", "bottle/test/bad/2.png", "cable/train/good/3.png"]);
+    let error = tree.list().unwrap_err();
+    let expected = "each of its 2 folders contains splits, such as 'bottle/test', so they are not read as classes";
+    assert!(error.to_string().ends_with(expected), "{error}");
+    assert!(error.hint().unwrap().contains(&tree.path("bottle").display().to_string()));
+    // One class alone has such a folder.
+    assert_eq!(Tree::new(&["a/test/1.png", "b/2.png"]).list().unwrap().len(), 2);
+}

@@ -698,3 +698,12 @@ fn npy(dtype: &str, shape: &str, body: &[u8]) -> Vec<u8> {
     bytes.extend(header.bytes().chain(body.iter().copied()));
     bytes
 }
+
+#[test]
+fn the_table_beside_folders_of_folders_is_read() {
+    let tree = Tree::new(&["train/0/1/01a.jpg", "train/2/3/23b.jpg"]);
+    tree.write("train.csv", b"id,landmark_id\n01a,7\n23b,9\n");
+    let listing = tree.list().unwrap();
+    assert_eq!(paths(&listing), ["train/0/1/01a.jpg", "train/2/3/23b.jpg"]);
+    assert_eq!(labels(&listing), [7, 9]);
+}
