@@ -35,7 +35,9 @@ pub(super) fn instead(folder: &Path, found: &Result<Listing, ConvertError>, opti
         || (is_named && has_columns(&listing))
         || listing.has_labels()
         || listing.has_label_lists();
-    if !is_meant || !listing.faults.is_empty() {
+    let has_labels = |listing: &Listing| listing.has_labels() && !listing.has_one_folder();
+    let loses_labels = found.as_ref().is_ok_and(has_labels) && !listing.has_labels();
+    if !is_meant || loses_labels || !listing.faults.is_empty() {
         return None;
     }
     let others = note_others(folder, &[&table], &mut [&mut listing]).ok()?;

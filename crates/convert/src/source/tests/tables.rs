@@ -702,8 +702,11 @@ fn npy(dtype: &str, shape: &str, body: &[u8]) -> Vec<u8> {
 #[test]
 fn the_table_beside_folders_of_folders_is_read() {
     let tree = Tree::new(&["train/0/1/01a.jpg", "train/2/3/23b.jpg", "train/2/4/24c.jpg"]);
-    tree.write("train.csv", b"id,landmark_id\n01a,7\n23b,9\n24c,7\n");
+    tree.write("train.csv", b"id,label\n01a,7\n23b,9\n24c,7\n");
     let listing = tree.list().unwrap();
     assert_eq!(paths(&listing), ["train/0/1/01a.jpg", "train/2/3/23b.jpg", "train/2/4/24c.jpg"]);
     assert_eq!(labels(&listing), [7, 9, 7]);
+    // Without labels in the table, the folders have them.
+    tree.write("train.csv", b"id,score\n01a,0.5\n23b,1.5\n24c,2.5\n");
+    assert_eq!(labels(&tree.list().unwrap()), [0, 1, 1]);
 }
