@@ -281,7 +281,7 @@ fn a_folder_of_images_and_masks_has_the_pairs_of_its_manifest() {
     let options = ["--keep-order", "--resize", "none"];
     let result = run(&options, &fixture("images/masks"), &by_folder);
     assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
-    assert!(stderr(&result).contains("'manifest.csv' was not read"), "{}", stderr(&result));
+    assert!(stderr(&result).contains("'manifest.csv', 'manifest.jsonl' were not read"), "{}", stderr(&result));
     convert(&options, &fixture("images/masks/manifest.jsonl"), &by_manifest);
     let (folder, manifest) = (open(&by_folder), open(&by_manifest));
     for name in ["image", "mask"] {

@@ -16,6 +16,7 @@ mod lmdb;
 mod one_per_file;
 mod people;
 mod pictures;
+mod published;
 mod records;
 mod table;
 mod tensors;

@@ -122,8 +122,8 @@ pub enum ConvertError {
         splits: Vec<String>,
         /// The other folders in it, sorted.
         others: Vec<String>,
-        /// A manifest next to the splits.
-        manifest: Option<String>,
+        /// The tables next to the splits. The likeliest is first.
+        tables: Vec<String>,
     },
     /// The folders are parts of one dataset, and the labels are probably in a table.
     #[error("{path}: '{first}' and '{last}' look like parts of one dataset, not like classes")]
@@ -437,7 +437,11 @@ impl ConvertError {
 
     /// Whether the source has splits, and no manifest or other data that could be meant instead.
     pub(crate) fn has_only_splits(&self) -> bool {
-        matches!(self, Self::OnlySplits { manifest: None, .. } | Self::SeveralSplits { and: "", .. })
+        match self {
+            Self::OnlySplits { tables, .. } => tables.is_empty(),
+            Self::SeveralSplits { and, .. } => and.is_empty(),
+            _ => false,
+        }
     }
 
     fn hint_of_splits(&self) -> Option<String> {
@@ -453,8 +457,12 @@ impl ConvertError {
                 table.display(),
                 FROM.with("image-folder")
             ),
-            Self::OnlySplits { manifest: Some(manifest), .. } => {
-                format!("pass '{manifest}' if it has the labels; otherwise {one} reads one split")
+            Self::OnlySplits { tables, .. } if !tables.is_empty() => {
+                let tables = match tables.as_slice() {
+                    [table] => format!("pass '{table}' if it has the labels"),
+                    tables => format!("if one of {} has the labels, pass it", quoted(tables)),
+                };
+                format!("{tables}; otherwise {one} reads one split")
             }
             Self::OnlySplits { .. } | Self::SeveralSplits { .. } => {
                 format!(

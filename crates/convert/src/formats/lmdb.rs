@@ -2,14 +2,15 @@
 
 use super::{Entry, Input, Output, Target};
 use crate::sink::{Holds, LmdbSink};
-use crate::source::{Shards, lmdb};
+use crate::source::lmdb;
 
 pub(crate) static ENTRY: Entry = Entry {
     sample: "key",
     trusts_names: true,
     is_sink: true,
     markers: &["data.mdb"],
-    input: Some(Input::Samples { parts: |source, _| Ok(vec![Shards::one(source)]), read: lmdb::read, whole: None }),
+    is_published: |folder, _| lmdb::is_in_splits(folder),
+    input: Some(Input::Samples { parts: |source, _| Ok(lmdb::parts(source)), read: lmdb::read, whole: None }),
     output: Some(Output::new::<LmdbSink>(Holds::FilesFirst, Target::Folder)),
     ..Entry::new(&["lmdb", "mdb"], "image files, .npy or Caffe Datum by key")
 };

@@ -3,6 +3,7 @@
 //!
 //! Not unpacked: files that a format reads itself, such as `.npz`, and tar files of samples, which `webdataset` reads.
 
+use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,19 +14,22 @@ use tempfile::TempDir;
 use super::ListOptions;
 use super::candidate::{is_image_name, is_system_folder};
 use super::compressed::{self, without_extension};
-use super::detect::{Head, detect, format_of_start, head_of};
+use super::detect::{Head, detect, format_of_start, head_of, names_in};
 use super::listing::Listing;
 use super::paths::lossy;
+use super::roles::is_label_name;
 use super::rows::RowForm;
 use super::spool::SpoolFolder;
 use super::store::OpenFile;
 use super::tar::{Link, TarReader};
 use super::unpacker::Unpacker;
+use super::unread::is_note;
 use super::warning::Warning;
 use super::webdataset;
 use super::zip_dir::{pieces, zip_entries};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
+use crate::metadata::METADATA_FILE;
 
 /// Maximum nesting of archives.
 const MAX_DEPTH: usize = 4;
@@ -109,7 +113,7 @@ impl Opened {
     /// The options for the source. If the archive holds only a manifest, the manifest's files are looked up next to the archive.
     pub(super) fn options(&self, options: &ListOptions) -> ListOptions {
         let beside = self.unpacked.archive.parent().unwrap_or(Path::new("")).to_owned();
-        let is_alone = self.source.parent().is_some_and(|folder| visible_in(folder).len() == 1);
+        let is_alone = self.source.parent().is_some_and(|folder| only_in(folder).is_some());
         let is_manifest = self.source.is_file() && RowForm::of_source(&self.source).is_some();
         let beside = if beside == Path::new("") { PathBuf::from(".") } else { beside };
         let root = options.root.clone().or((is_alone && is_manifest).then_some(beside));
@@ -203,8 +207,8 @@ fn is_read_in_place(head: &Head<'_>, form: Form, options: &ListOptions) -> Resul
 /// folder.
 fn only_source(folder: &Path) -> PathBuf {
     let mut inner = folder.to_owned();
-    while let [only] = visible_in(&inner).as_slice() {
-        inner.push(only);
+    while let Some(only) = only_in(&inner) {
+        inner.push(&only);
         match inner.is_dir() {
             false if is_image_name(only.as_encoded_bytes()) => break,
             true if matches!(detect(&inner), Ok(DataFormat::ImageFolder)) => {}
@@ -214,11 +218,38 @@ fn only_source(folder: &Path) -> PathBuf {
     folder.to_owned()
 }
 
-/// The visible names in a folder of the unpacked archive.
-fn visible_in(folder: &Path) -> Vec<std::ffi::OsString> {
+/// The archive or dataset in a folder that has nothing else than notes. None if the folder is a dataset itself, or if the caller
+/// chose how it is read.
+pub(super) fn alone_in(folder: &Path, options: &ListOptions) -> Option<PathBuf> {
+    let is_chosen = options.from.is_some() || options.images.is_some() || options.masks.is_some();
+    if is_chosen || !folder.is_dir() || only_in(folder).is_none() {
+        return None;
+    }
+    let inner = only_source(folder);
+    let is_meant = match detect(folder) {
+        Ok(DataFormat::ImageFolder) if inner.is_dir() => {
+            matches!(detect(&inner), Ok(DataFormat::Zarr | DataFormat::Lmdb) | Err(_))
+        }
+        Ok(DataFormat::ImageFolder) => {
+            let head = head_of(&inner).unwrap_or_default();
+            Form::of(&Head::new(&inner, &head)).is_some() && RowForm::of_source(&inner).is_none()
+        }
+        // Without labels for all files, the folder may be a class.
+        Ok(DataFormat::Npy) => {
+            let is_labels = |name: &String| name.strip_suffix(".npy").is_some_and(is_label_name);
+            names_in(&inner).iter().any(is_labels)
+        }
+        _ => false,
+    };
+    (inner != folder && is_meant).then_some(inner)
+}
+
+/// The only visible name in a folder, apart from notes such as a README.
+fn only_in(folder: &Path) -> Option<OsString> {
     let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
-    let is_hidden = |name: &[u8]| name.starts_with(b".") || is_system_folder(name);
-    names.filter(|name| !is_hidden(name.as_encoded_bytes())).collect()
+    let is_other = |name: &[u8]| is_system_folder(name) || (is_note(name) && name != METADATA_FILE.as_bytes());
+    let mut names = names.filter(|name| !is_other(name.as_encoded_bytes()));
+    names.next().filter(|_| names.next().is_none())
 }
 
 fn unzip(path: &Path, unpacker: &mut Unpacker<'_>) -> Result<(), ConvertError> {

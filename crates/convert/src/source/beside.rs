@@ -30,8 +30,9 @@ pub(super) struct Pair {
 
 /// Possible stems of the label file for an image file with this stem.
 pub(super) fn label_stems(stem: &str) -> Vec<String> {
-    let behind =
-        ["labels", "label"].into_iter().flat_map(|word| BETWEEN.map(|between| format!("{stem}{between}{word}")));
+    let behind = ["labels", "label", "target", "targets"]
+        .into_iter()
+        .flat_map(|word| BETWEEN.map(|between| format!("{stem}{between}{word}")));
     let mut stems: Vec<String> = behind.collect();
     for (image, label) in WORDS {
         stems.extend(exchanged(stem, image, label));
@@ -108,6 +109,7 @@ mod tests {
             ("X", "y"),
             ("photos", "photos.labels"),
             ("photos", "photos-labels"),
+            ("olivetti_faces", "olivetti_faces_target"),
         ] {
             let stems = label_stems(images);
             assert!(stems.iter().any(|stem| stem == labels), "{stems:?}");

@@ -59,7 +59,8 @@ impl CellForm {
             Cell::Text(text) => Some(text),
             Cell::Json(value) => value.as_str(),
         };
-        self.files.observe(text, |text| is_image_name(text.as_bytes()));
+        // The images of addresses are not here.
+        self.files.observe(text, |text| is_image_name(text.as_bytes()) && !text.contains("://"));
         self.boxes.observe(text, are_boxes);
         // -1 means that there is no mask.
         if text != Some("-1") {

@@ -33,6 +33,8 @@ pub(super) struct CsvRows {
 pub(super) const MAX_ROW_BYTES: u64 = 64 << 20;
 /// Number of bytes to read at the start of a file to detect its delimiter and line endings.
 const START_BYTES: u64 = 1 << 16;
+/// Minimum number of digits of a file name that is a number, in a list without a header.
+const LONG_NUMBER: usize = 5;
 /// Maximum number of columns of a row.
 const MAX_COLUMNS: usize = 1 << 20;
 
@@ -107,6 +109,9 @@ impl CsvRows {
                 rows.warnings.push(Warning::NoHeader { first: cells.join(" ").chars().take(MAX_SHOWN).collect() });
             }
             let is_text = |cell: &String| CellKind::of_text(cell) == CellKind::Text;
+            // The names of files may be long numbers, as in `1025794 707-320`. Class ids are short.
+            let is_number = |cell: &String| cell.len() >= LONG_NUMBER && cell.bytes().all(|byte| byte.is_ascii_digit());
+            let path = path.or_else(|| cells.first().filter(|cell| has_spaces && is_number(cell)).map(|_| 0));
             let path = path.or_else(|| cells.iter().position(is_text));
             rows.n_columns = cells.len();
             rows.is_read = true;

@@ -7,7 +7,7 @@ use super::{
     ListOptions,
     candidate::SampleFiles,
     captions, class_names,
-    detect::{data_set_in, of_set},
+    detect::{data_set_in, head_of, of_set},
     directory::{Directory, Identity},
     json_files,
     layout::{Layout, MAX_DEPTH, Pair, inside},
@@ -38,22 +38,23 @@ pub(super) struct Opened {
     pub(super) hidden: Tally,
     /// Warnings about unread files and folders beside the data, such as files of labels or class names.
     pub(super) beside: Vec<Warning>,
-    /// A table, a list of labels or a file of another format, beside the images or in a folder above.
-    pub(super) manifest: Option<Vec<u8>>,
+    /// Tables, lists of labels or a file of another format, beside the images or in a folder above. The likeliest is first.
+    pub(super) manifests: Vec<Vec<u8>>,
 }
 
 impl Opened {
     /// Opens a folder, or its subfolder if the folder is only a wrapper.
     pub(super) fn at(root: &Path, options: &ListOptions, files: SampleFiles) -> Result<Self, ConvertError> {
-        let (mut root, mut wrapper, mut manifest, mut beside_it) = (root.to_owned(), None, None, 0);
+        let (mut root, mut wrapper, mut manifests, mut beside_it) = (root.to_owned(), None, Vec::new(), 0);
         let (mut hidden, mut beside) = (Tally::default(), Vec::new());
         if let Some(inner) = only_with(&root, options, files)? {
             root = inner;
         }
         loop {
             let mut top = Directory::scan(&root, b"", files)?;
-            manifest =
-                manifest.or_else(|| manifest_in(&top)).or_else(|| labels_in(&top)).or_else(|| data_file_in(&top));
+            if manifests.is_empty() {
+                manifests = manifests_beside(&root, &top);
+            }
             beside.extend(foreign_labels_in(&top));
             beside.extend(class_names::among(&top));
             let layout = match (options, &wrapper) {
@@ -71,7 +72,7 @@ impl Opened {
                 Layout::Wrapper(folder) => Some(&[folder]),
                 _ => None,
             };
-            if let (Some(read), None, None) = (read, &options.images, &manifest) {
+            if let (Some(read), None, true) = (read, &options.images, manifests.is_empty()) {
                 beside.extend(lists::find((&root, files), &top, read)?);
             }
             if layout == Layout::Classes
@@ -82,7 +83,7 @@ impl Opened {
                 beside.push(Warning::CopyOfClasses { folder: copy });
             }
             let Layout::Wrapper(folder) = layout else {
-                return Ok(Self { root, files, top, layout, wrapper, beside_it, hidden, beside, manifest });
+                return Ok(Self { root, files, top, layout, wrapper, beside_it, hidden, beside, manifests });
             };
             beside_it += count(top.n_others());
             if options.images.is_none() {
@@ -99,19 +100,52 @@ fn has_boxes(table: &[u8]) -> bool {
     table.windows(4).any(|word| word == b"bbox")
 }
 
-/// The preferred manifest among a folder's files: training manifests first, tables of boxes and sample submissions last.
-pub(super) fn manifest_in(top: &Directory) -> Option<Vec<u8>> {
+/// The tables among a folder's files: training manifests first, tables of boxes last. Sample submissions count only if there is
+/// nothing else.
+pub(super) fn manifests_in(top: &Directory) -> Vec<Vec<u8>> {
     let rank = |name: &&[u8]| {
         let lower = name.to_ascii_lowercase();
-        (is_submission(name), has_boxes(&lower), !lower.starts_with(b"train"), name.to_vec())
+        (has_boxes(&lower), !lower.starts_with(b"train"), name.to_vec())
     };
     let is_table = |name: &&[u8]| RowForm::from_path(as_path(name)).is_some() && !mask_colors::is_table(name);
-    top.names().filter(is_table).min_by_key(rank).map(<[u8]>::to_vec)
+    let (examples, mut tables): (Vec<&[u8]>, Vec<&[u8]>) =
+        top.names().filter(is_table).partition(|name| is_submission(name));
+    if tables.is_empty() {
+        tables = examples;
+    }
+    tables.sort_by_key(rank);
+    tables.into_iter().map(<[u8]>::to_vec).collect()
 }
 
-/// A text or JSON file whose name suggests labels.
-fn labels_in(top: &Directory) -> Option<Vec<u8>> {
-    top.names().filter(|name| is_list(name, &[".txt", ".json"])).min().map(<[u8]>::to_vec)
+/// The files of a folder that may be meant instead of its images.
+fn manifests_beside(root: &Path, top: &Directory) -> Vec<Vec<u8>> {
+    let found = [manifests_in(top), labels_in(top), rows_in(root, top)].into_iter().find(|found| !found.is_empty());
+    found.unwrap_or_else(|| data_file_in(top).into_iter().collect())
+}
+
+/// The text or JSON files whose names suggest labels.
+fn labels_in(top: &Directory) -> Vec<Vec<u8>> {
+    let mut lists: Vec<Vec<u8>> =
+        top.names().filter(|name| is_list(name, &[".txt", ".json"])).map(<[u8]>::to_vec).collect();
+    lists.sort_unstable();
+    lists
+}
+
+/// The JSON files that begin like a list with an object for each image. Many such files belong to one image each.
+fn rows_in(root: &Path, top: &Directory) -> Vec<Vec<u8>> {
+    const FEW_FILES: usize = 4;
+    let mut files: Vec<&[u8]> = top.names().filter(|name| name.ends_with(b".json")).collect();
+    let is_of_rows = |name: &&[u8]| {
+        let head = head_of(&root.join(as_path(name))).unwrap_or_default();
+        let head = lossy(&head);
+        let has = |key: &str| head.contains(&format!("\"{key}\""));
+        head.trim_start().starts_with('[') && ["image", "file_name", "filename", "image_path"].into_iter().any(has)
+    };
+    if files.len() > FEW_FILES {
+        return Vec::new();
+    }
+    files.sort_unstable();
+    files.into_iter().filter(is_of_rows).map(<[u8]>::to_vec).collect()
 }
 
 /// The warning about a file of labels that cannot be read.
@@ -147,7 +181,8 @@ pub(super) fn only_with(
 
 /// Whether a file's name has one of these endings and contains a word for labels.
 pub(super) fn is_list(name: &[u8], ends: &[&str]) -> bool {
-    const WORDS: [&str; 12] = [
+    const WORDS: [&str; 13] = [
+        "gt",
         "train",
         "val",
         "test",
@@ -184,7 +219,7 @@ fn only_archives(root: &Path, top: &Directory) -> Option<ConvertError> {
     archives.sort_by_key(|name| (!name.starts_with("train"), name.clone()));
     let first = root.join(archives.first()?);
     let reason = format!("no images in this folder, but the archives {}", quoted(&archives));
-    let hint = match manifest_in(top).filter(|table| !is_submission(table)) {
+    let hint = match manifests_in(top).into_iter().find(|table| !is_submission(table)) {
         Some(table) => format!("unpack the archives, and pass '{}' with the images beside it", lossy(&table)),
         None => format!("pass one of them, such as {}", first.display()),
     };
@@ -235,9 +270,11 @@ pub(super) fn list_opened(
     all_classes: Option<&[Vec<u8>]>,
     options: &ListOptions,
 ) -> Result<Listing, ConvertError> {
-    let Opened { root, files, mut top, layout, wrapper, beside_it, hidden, beside: told, manifest } = opened;
+    let Opened { root, files, mut top, layout, wrapper, beside_it, hidden, beside: told, mut manifests } = opened;
     let has_only_classes = has_only_classes(&root, options)?;
-    let mut manifest = manifest.filter(|_| !has_only_classes);
+    if has_only_classes {
+        manifests.clear();
+    }
     let mut pair_of = None;
     let is_each = matches!(layout, Layout::PairsInEach(_));
     let mut listing = match layout {
@@ -252,7 +289,7 @@ pub(super) fn list_opened(
             pairs::list_each((&root, files), &top, &pair, all_classes.unwrap_or(&top.subdirectories))?
         }
         _ => {
-            if let Some(table) = manifest.as_deref().filter(|file| RowForm::from_path(as_path(file)).is_some()) {
+            if let Some(table) = manifests.first().filter(|file| RowForm::from_path(as_path(file)).is_some()) {
                 mistaken::refuse_parts(&root, &top.subdirectories, table)?;
             }
             let parts = if has_only_classes { None } else { mistaken::numbered_parts(&top) };
@@ -261,7 +298,7 @@ pub(super) fn list_opened(
                 None => listing,
                 Some(parts) => {
                     // Files beside numbered parts are not reported as labels.
-                    manifest = None;
+                    manifests.clear();
                     as_one(listing, parts)
                 }
             }
@@ -285,9 +322,9 @@ pub(super) fn list_opened(
     if !has_only_classes {
         let parts = nested::find_parts(&listing);
         listing.warnings.extend(parts);
-        add_beside(&mut listing, manifest.is_some(), told)?;
+        add_beside(&mut listing, !manifests.is_empty(), told)?;
     }
-    listing.warnings.extend(manifest.map(|file| Warning::ManifestUnread { file }));
+    listing.warnings.extend(Warning::manifests_unread(manifests));
     listing.ignored += beside_it;
     listing.warnings.extend(hidden.warning(|count, first| Warning::HiddenFolders { count, first }));
     let unasked = wrapper.filter(|_| options.images.is_none());
@@ -406,7 +443,7 @@ fn list_scanned(
     }
 
     let archives = only_archives(root, &top);
-    let table = manifest_in(&top);
+    let tables = manifests_in(&top);
     let mut found = Found { ignored: below.ignored, oddities: below.oddities, ..Found::default() };
     found.add_directory(b"", 0, top);
     if found.paths.len() == 0 {
@@ -414,10 +451,12 @@ fn list_scanned(
             return Err(error);
         }
         let holds = data_set_in(root);
-        if let (Some(table), None) = (table, &holds) {
-            let table = lossy(&table);
-            let (reason, hint) =
-                (format!("no images in this folder, but the table '{table}'"), "pass the table as the source");
+        if let ([_, others @ ..], None) = (tables.as_slice(), &holds) {
+            let noun = if others.is_empty() { "the table" } else { "the tables" };
+            let names: Vec<String> = tables.iter().map(|table| lossy(table)).collect();
+            let reason = format!("no images in this folder, but {noun} {}", quoted(&names));
+            let hint =
+                if others.is_empty() { "pass the table as the source" } else { "pass one of them as the source" };
             return Err(ConvertError::unsupported(root, "", reason, hint));
         }
         return Err(ConvertError::EmptySource { path: root.to_owned(), ignored: found.ignored, holds });

@@ -125,15 +125,17 @@ impl JoinedScan {
         Some((tally.separator, example, !tally.are_numbers()))
     }
 
-    /// A cell whose parts all occur in other cells. It may be a list, but this alone does not prove it.
+    /// A cell with a bar or a semicolon, or whose parts all occur in other cells. It may be a list, but this alone does not prove it.
     pub(super) fn doubtful(&self) -> Option<&str> {
         let is_doubtful = |cell: &&String| {
             let mut tallies =
                 self.tallies.iter().filter(|tally| !tally.is_out && tally.separator != Separator::Brackets);
             tallies.any(|tally| {
                 let parts = tally.separator.parts(cell);
+                let is_mark = tally.separator == Separator::Mark;
                 // Two class names of two words each may have a word in common.
-                let comes_back = |seen: &Seen| seen.alone || (parts.len() >= MIN_WORDS && seen.n_joined > 1);
+                let is_enough = parts.len() >= MIN_WORDS || tally.come_back();
+                let comes_back = |seen: &Seen| is_mark || seen.alone || (is_enough && seen.n_joined > 1);
                 parts.len() > 1 && parts.iter().all(|part| tally.labels.get(*part).is_some_and(comes_back))
             })
         };
@@ -170,10 +172,15 @@ impl LabelTally {
         self.labels.keys().all(|label| matches!(CellKind::of_text(label), CellKind::Integer(0..)))
     }
 
-    /// Whether the cells are lists: nearly all labels occur in other cells too.
-    fn are_lists(&self, n_cells: usize) -> bool {
+    /// Whether nearly all labels occur in other cells too.
+    fn come_back(&self) -> bool {
         let known = self.labels.values().filter(|seen| seen.alone || seen.n_joined > 1).count();
-        let come_back = 10 * known >= 9 * self.labels.len();
+        10 * known >= 9 * self.labels.len()
+    }
+
+    /// Whether the cells are lists.
+    fn are_lists(&self, n_cells: usize) -> bool {
+        let come_back = self.come_back();
         let some_alone = self.labels.values().any(|seen| seen.alone);
         let are_few = self.labels.len() <= n_cells;
         let proof = match self.separator {
@@ -219,6 +226,15 @@ mod tests {
         let mut scan = JoinedScan::new();
         ["scab", "rust", "scab rust"].iter().for_each(|cell| scan.observe(cell));
         assert_eq!((scan.lists(), scan.doubtful()), (None, Some("scab rust")));
+        for (cells, doubtful) in [
+            (&["haze primary", "clear primary", "haze water", "clear water"][..], Some("haze primary")),
+            (&["Hernia|Mass", "Effusion", "Nodule"], Some("Hernia|Mass")),
+            (&["golden retriever", "labrador retriever", "cat"], None),
+        ] {
+            let mut scan = JoinedScan::new();
+            cells.iter().for_each(|cell| scan.observe(cell));
+            assert_eq!((scan.lists(), scan.doubtful()), (None, doubtful));
+        }
     }
 
     #[test]

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use packds_format::{DType, Scalar};
-use packds_system::to_usize;
+use packds_system::{to_u64, to_usize};
 
+use super::column::{ColumnValues, SourceColumn};
 use super::found::{Found, FoundLabels, LabelValues};
 use super::indicators::{is_no_chance, only_one};
-use super::listing::{Faults, SourceField};
+use super::listing::SourceField;
 use super::roles::is_column_name;
 use super::store::{ArrayType, Content};
 use super::warning::Warning;
@@ -25,6 +26,23 @@ pub(super) fn one_hot_classes(array: &ArrayType) -> Option<u64> {
         [n @ 2..=MAX_CLASSES] => Some(n),
         _ => None,
     }
+}
+
+/// A field with several numbers for each image.
+#[derive(Debug, Clone)]
+struct Vector {
+    name: String,
+    n: u64,
+    place: Place,
+}
+
+/// Where a field is.
+#[derive(Debug, Clone)]
+enum Place {
+    /// Its index in the fields.
+    Field(usize),
+    /// Its index in the columns. Its items are JSON lists.
+    Column(usize),
 }
 
 impl Found {
@@ -54,33 +72,79 @@ impl Found {
 
     /// Takes one-hot labels from the field that is named like labels, or else from the only field that can be one-hot.
     fn take_one_hot(&mut self, source: &Path, key: Option<&str>) -> Result<(), ConvertError> {
-        let n_classes = |field: &SourceField| one_hot_classes(&array_of(field)?);
-        let vectors = |named: Option<&str>| {
-            let fields = self.fields.iter().enumerate();
-            let mut fields = fields.filter(|(_, field)| named.is_none_or(|named| field.name == named));
-            fields.find_map(|(place, field)| Some((place, n_classes(field)?)))
-        };
+        let vectors = self.vectors();
         let named = self.named_like_labels();
-        let Some((place, n)) = vectors(named) else { return Ok(()) };
-        let is_only = self.fields.iter().filter(|field| n_classes(field).is_some()).count() == 1;
-        let Some(field) = self.fields.get(place).filter(|_| named.is_some() || is_only) else { return Ok(()) };
-        let wrong = |error: SampleError| ConvertError::malformed(source, &field.name, error.to_string());
-        match one_hot_ids(field, &self.faults, named.is_some()).map_err(wrong)? {
+        let chosen = match (named, vectors.as_slice()) {
+            (Some(named), vectors) => vectors.iter().find(|vector| vector.name == named),
+            (None, [only]) => Some(only),
+            _ => None,
+        };
+        let Some(Vector { name, n, place }) = chosen.cloned() else { return Ok(()) };
+        let wrong = |error: SampleError| ConvertError::malformed(source, &name, error.to_string());
+        match self.one_hot_ids(&place, n, named.is_some()).map_err(wrong)? {
             Some(ids) => {
-                let name = field.name.clone();
                 self.warnings.push(Warning::OneHotLabels { field: name, n });
-                self.take_ids(place, ids);
+                self.take_ids(&place, ids);
                 Ok(())
             }
-            None if key == Some(field.name.as_str()) => {
+            None if key == Some(name.as_str()) => {
                 let reason = format!(
                     "expected one number or class name for each image, or {n} numbers with a 1 for the class and 0 elsewhere, found other numbers"
                 );
                 let hint = format!("choose another field with {LABEL_KEY}, or omit it to pack the numbers as a field");
-                Err(ConvertError::unsupported(source, &field.name, reason, hint))
+                Err(ConvertError::unsupported(source, &name, reason, hint))
             }
             None => Ok(()),
         }
+    }
+
+    /// The fields with several numbers for each image. Lists in JSON count only if no array can be one-hot.
+    fn vectors(&self) -> Vec<Vector> {
+        let of_field = |(place, field): (usize, &SourceField)| {
+            let n = one_hot_classes(&array_of(field)?)?;
+            Some(Vector { name: field.name.clone(), n, place: Place::Field(place) })
+        };
+        let of_column = |(place, column): (usize, &SourceColumn)| {
+            let ColumnValues::Json(texts) = &column.values else { return None };
+            let n = to_u64(flags_of(texts.iter().next()?)?.len());
+            (2..=MAX_CLASSES).contains(&n).then(|| Vector { name: column.name.clone(), n, place: Place::Column(place) })
+        };
+        let arrays: Vec<Vector> = self.fields.iter().enumerate().filter_map(of_field).collect();
+        match arrays.is_empty() {
+            true => self.texts.iter().enumerate().filter_map(of_column).collect(),
+            false => arrays,
+        }
+    }
+
+    /// The position of the 1 in each row. None if a row is not one-hot, or if the field is not named like labels and has so few rows
+    /// that they may be one-hot by chance.
+    fn one_hot_ids(&self, place: &Place, n: u64, is_named: bool) -> Result<Option<Vec<i64>>, SampleError> {
+        let mut row = Vec::new();
+        let mut json = match place {
+            Place::Column(place) => self.texts.get(*place).and_then(|column| match &column.values {
+                ColumnValues::Json(texts) => Some(texts.iter()),
+                _ => None,
+            }),
+            Place::Field(_) => None,
+        };
+        let mut ids = Vec::new();
+        for idx in 0..self.images.len() {
+            let text = json.as_mut().and_then(Iterator::next);
+            if self.faults.contains_key(&idx) {
+                // The row is a filler.
+                ids.push(0);
+                continue;
+            }
+            let flags = match (place, text) {
+                (Place::Field(place), _) => array_flags(&self.fields[*place], idx, &mut row)?,
+                (Place::Column(_), text) => text.and_then(flags_of).filter(|flags| to_u64(flags.len()) == n),
+            };
+            let id = flags.and_then(|flags| only_one(flags.into_iter())).and_then(|id| i64::try_from(id).ok());
+            let Some(id) = id else { return Ok(None) };
+            ids.push(id);
+        }
+        let seen: BTreeSet<i64> = ids.iter().copied().collect();
+        Ok((is_named || is_no_chance(seen.len(), ids.len(), to_usize(n))).then_some(ids))
     }
 
     /// Takes the labels from the only field of whole numbers, if they look like class ids. Does nothing if there are strings, because a
@@ -99,14 +163,17 @@ impl Found {
             && are_class_ids(&ids)
         {
             self.warnings.push(Warning::OnlyIds { field: name.clone() });
-            self.take_ids(place, ids);
+            self.take_ids(&Place::Field(place), ids);
         }
         Ok(())
     }
 
     /// Makes the field at `place` the labels.
-    fn take_ids(&mut self, place: usize, ids: Vec<i64>) {
-        let SourceField { name, .. } = self.fields.remove(place);
+    fn take_ids(&mut self, place: &Place, ids: Vec<i64>) {
+        let name = match *place {
+            Place::Field(place) => self.fields.remove(place).name,
+            Place::Column(place) => self.texts.remove(place).name,
+        };
         self.warnings.retain(|warning| !matches!(warning, Warning::NotLabels { field, .. } if *field == name));
         let classes = std::mem::take(&mut self.classes);
         self.labels = Some(FoundLabels { name, values: LabelValues::Ids(ids), classes });
@@ -131,31 +198,26 @@ pub(super) fn is_vector(field: &SourceField) -> bool {
     array_of(field).is_some_and(|array| one_hot_classes(&array).is_some())
 }
 
-/// The position of the 1 in each row. None if a row is not one-hot, or if the field is not named like labels
-/// and has so few rows that they may be one-hot by chance.
-fn one_hot_ids(field: &SourceField, faults: &Faults, is_named: bool) -> Result<Option<Vec<i64>>, SampleError> {
+/// Which numbers of an array are 1. None unless each is 0 or 1.
+fn array_flags(field: &SourceField, idx: usize, row: &mut Vec<u8>) -> Result<Option<Vec<bool>>, SampleError> {
     let Some(array) = array_of(field) else { return Ok(None) };
-    let size = to_usize(array.dtype.size());
-    let (mut row, mut ids) = (Vec::new(), Vec::new());
-    for idx in 0..field.store.len() {
-        if faults.contains_key(&idx) {
-            // The row is a filler.
-            ids.push(0);
-            continue;
-        }
-        row.clear();
-        field.store.append(idx, u64::MAX, &mut row)?;
-        let flags = row.chunks_exact(size).map(|bytes| match Scalar::of(array.dtype, bytes)?.class_id()? {
-            id @ (0 | 1) => Some(id == 1),
-            _ => None,
-        });
-        let Some(flags) = flags.collect::<Option<Vec<bool>>>() else { return Ok(None) };
-        let Some(id) = only_one(flags.into_iter()).and_then(|id| i64::try_from(id).ok()) else { return Ok(None) };
-        ids.push(id);
+    row.clear();
+    field.store.append(idx, u64::MAX, row)?;
+    let numbers = row.chunks_exact(to_usize(array.dtype.size()));
+    Ok(numbers.map(|bytes| flag(Scalar::of(array.dtype, bytes)?)).collect())
+}
+
+/// Which numbers of a JSON list are 1. None unless each is 0 or 1.
+fn flags_of(list: &str) -> Option<Vec<bool>> {
+    let numbers: Vec<f64> = serde_json::from_str(list).ok()?;
+    numbers.into_iter().map(|number| flag(Scalar::Double(number))).collect()
+}
+
+fn flag(number: Scalar) -> Option<bool> {
+    match number.class_id()? {
+        id @ (0 | 1) => Some(id == 1),
+        _ => None,
     }
-    let seen: BTreeSet<i64> = ids.iter().copied().collect();
-    let n_classes = one_hot_classes(&array).map_or(usize::MAX, to_usize);
-    Ok((is_named || is_no_chance(seen.len(), ids.len(), n_classes)).then_some(ids))
 }
 
 /// Whether whole numbers look like class ids: they start at 0, repeat, and have few gaps.

@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use packds_system::to_u64;
+
 use super::ListOptions;
 use super::candidate::SampleFiles;
 use super::directory::Directory;
@@ -15,40 +17,119 @@ use super::paths::{as_path, lossy, stem};
 use super::root::without_dots;
 use super::rows::RowForm;
 use super::split::{split_and_rest, unite_classes};
-use super::unread::take_others;
+use super::unread::UnreadFiles;
 use super::walk::Found;
 use super::warning::{Tally, Warning};
 use crate::error::ConvertError;
+use crate::formats::Input;
 
-/// Reads the table instead of the folder, if the folder has no labels, only one class or only splits, and the table has labels for files that exist.
+/// Maximum number of tables of a folder that are tried.
+const MAX_TABLES: usize = 8;
+/// Usual names of a column of captions.
+const CAPTION_NAMES: [&str; 5] = ["caption", "captions", "comment", "text", "description"];
+
+/// Reads a table instead of the folder, if the folder has at most one class or only splits, and the table has labels for files that
+/// exist. If several tables do, the first must be named like training data.
 pub(super) fn instead(folder: &Path, found: &Result<Listing, ConvertError>, options: &ListOptions) -> Option<Listing> {
-    let given = options.from.is_some() || options.images.is_some() || options.masks.is_some();
-    let is_example = |table: &PathBuf| table.file_name().is_some_and(|name| is_submission(name.as_encoded_bytes()));
-    let table = table_of(folder, found).filter(|table| !given && !is_example(table))?;
+    if options.from.is_some() || options.images.is_some() || options.masks.is_some() {
+        return None;
+    }
     let options = ListOptions { split: None, ..options.clone() };
-    let mut listing = manifest::list(&table, RowForm::of_source(&table)?, &options).ok()?;
-    let file = table.file_name()?.as_encoded_bytes().to_vec();
-    let lower = file.to_ascii_lowercase();
-    // The names of some tables show their purpose: Hugging Face's `metadata`, Kaggle's `train`, and captions.
-    let is_named = lower.starts_with(b"train") || lower.windows(7).any(|word| word == b"caption");
-    let is_meant = lower.starts_with(b"metadata.")
-        || (is_named && has_columns(&listing))
-        || listing.has_labels()
-        || listing.has_label_lists();
+    let mut meant = tables_of(folder, found).into_iter().take(MAX_TABLES).filter_map(|table| meant(table, &options));
+    let Meant { table, mut listing, is_named } = meant.next()?;
     let has_labels = |listing: &Listing| listing.has_labels() && !listing.has_one_folder();
-    let loses_labels = found.as_ref().is_ok_and(has_labels) && !listing.has_labels();
-    if !is_meant || loses_labels || !listing.faults.is_empty() {
+    let loses_labels = found.as_ref().is_ok_and(has_labels) && !listing.has_labels() && !listing.has_label_lists();
+    if loses_labels || (!is_named && meant.next().is_some()) {
         return None;
     }
     let others = note_others(folder, &[&table], &mut [&mut listing]).ok()?;
+    let file = table.file_name()?.as_encoded_bytes().to_vec();
     listing.warnings.insert(0, Warning::TableRead { file, count: others.count, first: others.first });
     Some(listing)
 }
 
+/// A table that describes images.
+struct Meant {
+    table: PathBuf,
+    listing: Listing,
+    /// Whether its name shows its purpose: Hugging Face's `metadata`, or training data.
+    is_named: bool,
+}
+
+/// The listing of a table, if it has labels, targets or captions for files that exist.
+fn meant(table: PathBuf, options: &ListOptions) -> Option<Meant> {
+    let name = table.file_name()?.as_encoded_bytes().to_ascii_lowercase();
+    if is_submission(&name) {
+        return None;
+    }
+    let form = RowForm::of_source(&table)?;
+    let listing = manifest::list(&table, form, options).ok().filter(|listing| listing.faults.is_empty())?;
+    let split = split_and_rest(&lossy(stem(&name)));
+    let is_train = name.starts_with(b"train") || split.is_some_and(|(split, _)| split.starts_with("train"));
+    let is_captions = name.windows(7).any(|word| word == b"caption")
+        || listing.columns.iter().any(|column| CAPTION_NAMES.contains(&column.name.to_ascii_lowercase().as_str()));
+    // The second word of each line of a list may be a text that is different for each image.
+    let n_classes = listing.classes.len();
+    let has_labels =
+        listing.has_label_lists() || (listing.has_labels() && (form != RowForm::Text || n_classes < listing.len()));
+    let is_metadata = name.starts_with(b"metadata.");
+    let is_meant = is_metadata || ((is_train || is_captions) && has_columns(&listing)) || has_labels;
+    is_meant.then_some(Meant { table, listing, is_named: is_train || is_metadata })
+}
+
+/// The tables that are read instead of a folder.
+pub(super) enum Tables {
+    /// The only table of a folder without images and without other folders.
+    Only(OnlyTable),
+    /// The listings of the tables that divide the folder into splits.
+    Splits(Vec<(String, Listing)>),
+}
+
+/// The tables that are read instead of this folder, if its files show it.
+pub(super) fn of_folder(folder: &Path, input: &Input, options: &ListOptions) -> Option<Tables> {
+    if !matches!(input, Input::Folder) {
+        return None;
+    }
+    let (tables, has_only_files) = tables_in(folder, options)?;
+    match tables.as_slice() {
+        [table] if has_only_files => {
+            let table = folder.join(as_path(table));
+            Some(Tables::Only(OnlyTable { form: RowForm::of_source(&table)?, folder: folder.to_owned(), table }))
+        }
+        _ => splits(folder, &tables, has_only_files, options).map(Tables::Splits),
+    }
+}
+
+/// The only table of a folder.
+pub(super) struct OnlyTable {
+    folder: PathBuf,
+    table: PathBuf,
+    form: RowForm,
+}
+
+impl OnlyTable {
+    pub(super) fn list(&self, options: &ListOptions) -> Result<Listing, ConvertError> {
+        let mut listing = manifest::list(&self.table, self.form, options)?;
+        note_others(&self.folder, &[&self.table], &mut [&mut listing])?;
+        Ok(listing)
+    }
+
+    pub(super) fn list_splits(&self, options: &ListOptions) -> Result<Vec<(String, Listing)>, ConvertError> {
+        let mut listings = manifest::list_splits(&self.table, self.form, options)?;
+        let mut all: Vec<&mut Listing> = listings.iter_mut().map(|(_, listing)| listing).collect();
+        note_others(&self.folder, &[&self.table], &mut all)?;
+        Ok(listings)
+    }
+}
+
 /// The tables that divide a folder into splits, such as `train.csv` and `val.csv`. Each has labels or other columns for files that
 /// exist. If the folder has no images, the tables have them, and need no labels.
-pub(super) fn splits(folder: &Path, options: &ListOptions) -> Option<Vec<(String, Listing)>> {
-    let (tables, has_only_files) = tables_in(folder, options)?;
+fn splits(
+    folder: &Path,
+    tables: &[Vec<u8>],
+    has_only_files: bool,
+    options: &ListOptions,
+) -> Option<Vec<(String, Listing)>> {
     let split_of = |table: &Vec<u8>| split_and_rest(&lossy(stem(table))).map(|found| (found, table.clone()));
     let named: Vec<_> = tables.iter().filter_map(split_of).collect();
     let ((first, rest), _) = named.first()?;
@@ -71,7 +152,8 @@ pub(super) fn splits(folder: &Path, options: &ListOptions) -> Option<Vec<(String
     let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
     let mut all: Vec<&mut Listing> = listings.iter_mut().map(|(_, listing)| listing).collect();
     let others = note_others(folder, &paths, &mut all).ok()?;
-    for (listing, (_, table)) in all.into_iter().zip(&named) {
+    // Without images, the folder cannot be read in another way.
+    for (listing, (_, table)) in all.into_iter().zip(&named).filter(|_| !has_only_files) {
         let (count, first) = (others.count, others.first.clone());
         listing.warnings.insert(0, Warning::TableRead { file: table.clone(), count, first });
     }
@@ -80,13 +162,6 @@ pub(super) fn splits(folder: &Path, options: &ListOptions) -> Option<Vec<(String
 
 fn has_columns(listing: &Listing) -> bool {
     !listing.columns.is_empty() || !listing.fields.is_empty()
-}
-
-/// The only table of a folder without images and without other folders.
-pub(super) fn only(folder: &Path, options: &ListOptions) -> Option<PathBuf> {
-    let (tables, has_only_files) = tables_in(folder, options)?;
-    let [table] = tables.as_slice() else { return None };
-    has_only_files.then(|| folder.join(as_path(table)))
 }
 
 /// The tables in a folder, sorted, and whether it has nothing but files that are neither images nor archives. None if options choose
@@ -108,7 +183,11 @@ fn tables_in(folder: &Path, options: &ListOptions) -> Option<(Vec<Vec<u8>>, bool
 
 /// Counts the images of the folder that no table names, and its other files, which the first listing reports.
 fn note_others(folder: &Path, tables: &[&Path], listings: &mut [&mut Listing]) -> Result<Tally, ConvertError> {
+    let read = tables.iter().filter_map(|table| table.strip_prefix(folder).ok());
+    let read: Vec<Vec<u8>> = read.map(|table| table.as_os_str().as_encoded_bytes().to_vec()).collect();
+    let n_read = to_u64(read.len());
     let mut found = Found::default();
+    found.oddities.unread = UnreadFiles::except(read);
     // The folder itself is walked, so nothing is above it.
     found.add_class((folder, Identity::default()), b"", 0, SampleFiles::Images)?;
     let mut named: HashSet<Option<Vec<u8>>> = HashSet::new();
@@ -134,12 +213,7 @@ fn note_others(folder: &Path, tables: &[&Path], listings: &mut [&mut Listing]) -
     }
     let Some(listing) = listings.first_mut() else { return Ok(others) };
     listing.warnings.extend(found.oddities.into_warnings());
-    listing.ignored += found.ignored;
-    for table in tables.iter().filter(|table| table.parent() == Some(folder)) {
-        listing.ignored = listing.ignored.saturating_sub(1);
-        let extension = table.extension().unwrap_or_default().to_string_lossy().to_lowercase();
-        take_others(&mut listing.warnings, &extension, 1);
-    }
+    listing.ignored += found.ignored.saturating_sub(n_read);
     Ok(others)
 }
 
@@ -149,20 +223,22 @@ fn has_sure_labels(listing: &Listing) -> bool {
     listing.has_labels() && !listing.has_one_folder() && !are_nested()
 }
 
-/// The table that the folder's listing or error names.
-fn table_of(folder: &Path, found: &Result<Listing, ConvertError>) -> Option<PathBuf> {
+/// The tables that the folder's listing or error names.
+fn tables_of(folder: &Path, found: &Result<Listing, ConvertError>) -> Vec<PathBuf> {
     match found {
-        Err(ConvertError::OnlySplits { path, manifest, .. }) => Some(path.join(manifest.as_ref()?)),
-        Err(ConvertError::Parts { table, .. }) => Some(table.clone()),
+        Err(ConvertError::OnlySplits { path, tables, .. }) => tables.iter().map(|table| path.join(table)).collect(),
+        Err(ConvertError::Parts { table, .. }) => vec![table.clone()],
         Ok(listing) if !listing.has_masks() && !has_sure_labels(listing) => {
-            let unread = |warning: &Warning| match warning {
-                Warning::ManifestUnread { file } => Some(file.clone()),
+            let unread = listing.warnings.iter().filter_map(|warning| match warning {
+                Warning::ManifestUnread { file, others } => Some(std::iter::once(file).chain(others)),
                 _ => None,
+            });
+            let table = |file: &Vec<u8>| {
+                let folders = [folder, listing.root()].into_iter();
+                folders.map(|folder| folder.join(as_path(file))).find(|table| table.is_file())
             };
-            let file = listing.warnings.iter().find_map(unread)?;
-            let folders = [folder, listing.root()].into_iter();
-            folders.map(|folder| folder.join(as_path(&file))).find(|table| table.is_file())
+            unread.flatten().filter_map(table).collect()
         }
-        _ => None,
+        _ => Vec::new(),
     }
 }

@@ -207,7 +207,7 @@ fn no_folder(root: &Path, top: &Directory, named: &[&Path], missing: &Path) -> C
     let is_in = |split: &&String| is_split_folder(split.as_bytes()) && has_all(split);
     let (splits, others): (Vec<String>, Vec<String>) = folders.iter().cloned().partition(|name| is_in(&name));
     if splits.len() > 1 {
-        return ConvertError::OnlySplits { path: root.to_owned(), splits, others, manifest: None };
+        return ConvertError::OnlySplits { path: root.to_owned(), splits, others, tables: Vec::new() };
     }
     let hint = match folders.iter().find(is_in) {
         Some(split) => format!("it is in the split '{split}': add {}", SPLIT.with(split)),

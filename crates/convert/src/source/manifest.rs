@@ -18,19 +18,19 @@ use super::{
     ListOptions,
     cell_form::CellForm,
     class_names,
-    column::{ColumnValues, SourceColumn},
+    column::SourceColumn,
     column_roles::{Choices, Roles, check_mask, find_known},
     csv_rows::PATH,
     folder_labels::{class_below, common_folder, folder_of},
     foreign::Foreign,
-    found::{Names, role_of, target},
+    found::{Names, target},
     image_folder::known_metadata,
     indicators::{are_classes, class_of},
     joined::JoinedScan,
     labels::{LabelBuilder, LabelForm, LabelScan, LabelSplit, MISSING, NEGATIVE, in_known_order},
-    listing::{Fault, Faults, Images, Labels, Listing, Masks, SourceField, SourceKind},
+    listing::{Fault, Faults, Images, Labels, Listing, Masks, SourceKind},
     mask_colors,
-    narrow::{Wide, narrowed},
+    narrow::narrowed_columns,
     numerals::Numerals,
     overlooked,
     paths::FileTable,
@@ -204,6 +204,9 @@ impl<'a> Manifest<'a> {
         if let (Some(path), None) = (plan.path, &self.metadata) {
             let fields: Vec<&str> = taken.columns.iter().map(|column| column.name.as_str()).collect();
             warnings.extend(repeats::check(&self.file.path, &self.names[path], &taken.images.paths, &fields)?);
+        }
+        if let (Some(mask), None) = (plan.mask, &taken.masks) {
+            warnings.push(Warning::NoMasks { field: self.names[mask].clone() });
         }
         let mut listing = finish(&self.file.path, root, taken, self.metadata.clone(), self.options.jobs)?;
         mask_colors::find(&mut listing)?;
@@ -568,8 +571,10 @@ impl Manifest<'_> {
             |column: &usize| LABEL_COLUMN_NAMES.iter().any(|known| known.eq_ignore_ascii_case(&self.names[*column]));
         let is_like = |column: &usize| self.scans[*column].is_like_labels(self.n_rows);
         let is_tags = |column: &usize| TAG_NAMES.iter().any(|known| known.eq_ignore_ascii_case(&self.names[*column]));
-        let may_be =
-            |column: &usize| !is_other(column) && (is_like(column) || is_tags(column) || self.scans[*column].are_ids());
+        let may_be = |column: &usize| {
+            !is_other(column)
+                && (is_like(column) || is_tags(column) || has_name(column) || self.scans[*column].are_ids())
+        };
         let like: Vec<usize> = others.iter().copied().filter(may_be).collect();
         let named: Vec<usize> = like.iter().copied().filter(has_name).collect();
         match (others.as_slice(), like.as_slice(), named.as_slice()) {
@@ -671,6 +676,8 @@ fn take(rows: &mut Rows<'_>, plan: &Plan, root: &Root, pixels: Option<PixelSpool
         columns: plan.columns.iter().map(|(_, empty)| empty.clone()).collect(),
         ..Taken::default()
     };
+    // The error about the first row without a mask.
+    let mut no_mask = None;
     while rows.advance()? {
         if let Some((column, wanted)) = &plan.split
             && text_of(rows.cell(*column)) != wanted.as_str()
@@ -690,7 +697,13 @@ fn take(rows: &mut Rows<'_>, plan: &Plan, root: &Root, pixels: Option<PixelSpool
             pixels.push(rows)?;
         }
         if let (Some(masks), Some(column)) = (&mut taken.masks, plan.mask) {
-            masks.push(&root.relative(rows, column)?);
+            match (root.relative(rows, column), rows.cell(column)) {
+                // Only the training split may have masks.
+                (Err(missing), Cell::Missing) if plan.split.is_some() => {
+                    no_mask.get_or_insert(missing);
+                }
+                (mask, _) => masks.push(&mask?),
+            }
         }
         let mut fits = true;
         if let (Some(labels), Some(label)) = (&mut taken.labels, &plan.label) {
@@ -709,7 +722,13 @@ fn take(rows: &mut Rows<'_>, plan: &Plan, root: &Root, pixels: Option<PixelSpool
             return Err(changed(rows));
         }
     }
-    if taken.lines.is_empty() { Err(changed(rows)) } else { Ok(taken) }
+    match no_mask {
+        _ if taken.lines.is_empty() => return Err(changed(rows)),
+        Some(missing) if taken.masks.as_ref().is_some_and(|masks| masks.paths.len() > 0) => return Err(missing),
+        Some(_) => taken.masks = None,
+        None => {}
+    }
+    Ok(taken)
 }
 
 fn changed(rows: &Rows<'_>) -> ConvertError {
@@ -768,23 +787,4 @@ fn finish(
         warnings: renamed.warning().into_iter().collect(),
         ..Listing::of_files(SourceKind::Manifest, &root.path, images.paths, images.bytes)
     })
-}
-
-/// Separates the columns that had narrower numbers in the exported pack. They become fields.
-fn narrowed_columns(columns: Vec<SourceColumn>, metadata: Option<&Metadata>) -> (Vec<SourceColumn>, Vec<SourceField>) {
-    let (mut wide, mut fields) = (Vec::new(), Vec::new());
-    for SourceColumn { name, values } in columns {
-        let numbers = match &values {
-            ColumnValues::I64(values) => Some(Wide::Ints(values)),
-            ColumnValues::F64(values) => Some(Wide::Floats(values)),
-            ColumnValues::Text(texts) => Some(Wide::Texts(texts)),
-            _ => None,
-        };
-        let known = metadata.and_then(|metadata| metadata.field(&name));
-        match numbers.zip(known).and_then(|(numbers, known)| narrowed(numbers, known)) {
-            Some(store) => fields.push(SourceField { role: role_of(metadata, &name), name, store }),
-            None => wide.push(SourceColumn { name, values }),
-        }
-    }
-    (wide, fields)
 }

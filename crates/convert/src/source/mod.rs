@@ -140,8 +140,9 @@ pub use self::{
 
 use std::path::{Path, PathBuf};
 
-use self::archive::{Archive, Opened};
+use self::archive::Archive;
 use self::candidate::SampleFiles;
+use self::labelled_table::Tables;
 use self::spool::SpoolFolder;
 use crate::data_format::DataFormat;
 use crate::error::{ConvertError, quoted};
@@ -237,36 +238,45 @@ impl ListOptions {
 /// If the source is missing, empty, unreadable or damaged, lacks images, or has only splits and `options` chooses none. In a
 /// manifest, malformed rows and missing files are errors too.
 pub fn list(source: &Path, options: &ListOptions) -> Result<Listing, ConvertError> {
-    let mut listing = in_archives(source, options, 0, &list_one, &Opened::listing)?;
+    let mut listing = in_archives(source, options, 0, &list_one, &|listing, change| change(listing))?;
     listing.note_lossy_masks();
     Ok(listing)
 }
 
-/// Lists a source with `list`. If the source is an archive, `place` changes the paths of the samples to those in the archive.
+/// Applies a change to each listing of the result of a function that lists.
+type Each<'a, T> = &'a dyn Fn(T, &dyn Fn(Listing) -> Listing) -> T;
+
+/// Lists a source with `list`. A folder with nothing but one archive or dataset stands for it. If the source is an archive, the paths
+/// of the samples become those in the archive.
 fn in_archives<T>(
     source: &Path,
     options: &ListOptions,
     depth: usize,
     list: &dyn Fn(&Path, &ListOptions) -> Result<T, ConvertError>,
-    place: &dyn Fn(&Opened, T) -> T,
+    each: Each<'_, T>,
 ) -> Result<T, ConvertError> {
+    if let Some(inner) = archive::alone_in(source, options) {
+        let path = inner.strip_prefix(source).unwrap_or(&inner).as_os_str().as_encoded_bytes().to_vec();
+        let listed = in_archives(&inner, options, depth, list, each)?;
+        return Ok(each(listed, &|mut listing| {
+            listing.warnings.insert(0, Warning::OnlySource { path: path.clone() });
+            listing
+        }));
+    }
     let Some(archive) = Archive::find(source, options, depth)? else {
         return list(source, options).map_err(|error| explained_by_format(error, source, options));
     };
     let opened = archive.open(options)?;
-    let listed = in_archives(&opened.source, &opened.options(options), depth + 1, list, place);
-    listed.map(|listed| place(&opened, listed)).map_err(|error| opened.error(error))
+    let listed = in_archives(&opened.source, &opened.options(options), depth + 1, list, each);
+    listed.map(|listed| each(listed, &|listing| opened.listing(listing))).map_err(|error| opened.error(error))
 }
 
 fn list_one(source: &Path, options: &ListOptions) -> Result<Listing, ConvertError> {
     let (format, input) = input(source, options)?;
-    if let Input::Folder = input {
-        if let Some(table) = labelled_table::only(source, options) {
-            return manifest::list(&table, manifest_form(&table)?, options);
-        }
-        if let Some(splits) = labelled_table::splits(source, options) {
-            return chosen_split(source, splits, options.split.as_deref());
-        }
+    match labelled_table::of_folder(source, input, options) {
+        Some(Tables::Only(table)) => return table.list(options),
+        Some(Tables::Splits(splits)) => return chosen_split(source, splits, options.split.as_deref()),
+        None => {}
     }
     match (input, &options.split) {
         (Input::Folder, None) => {
@@ -318,13 +328,13 @@ fn input(source: &Path, options: &ListOptions) -> Result<(DataFormat, &'static I
 ///
 /// The errors of [`list`], and an error if the source has no splits.
 pub fn list_splits(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listing)>, ConvertError> {
-    let mut splits = in_archives(source, options, 0, &list_each, &splits_of)?;
+    let mut splits = in_archives(source, options, 0, &list_each, &each_split)?;
     splits.iter_mut().for_each(|(_, listing)| listing.note_lossy_masks());
     Ok(splits)
 }
 
-fn splits_of(opened: &Opened, splits: Vec<(String, Listing)>) -> Vec<(String, Listing)> {
-    splits.into_iter().map(|(split, listing)| (split, opened.listing(listing))).collect()
+fn each_split(splits: Vec<(String, Listing)>, change: &dyn Fn(Listing) -> Listing) -> Vec<(String, Listing)> {
+    splits.into_iter().map(|(split, listing)| (split, change(listing))).collect()
 }
 
 /// What a source contains.
@@ -356,11 +366,11 @@ impl Listed {
 ///
 /// The errors of [`list`], and an error if a source with splits also has samples outside them, or a table that may have the labels.
 pub fn list_all(source: &Path, options: &ListOptions) -> Result<Listed, ConvertError> {
-    let place = |opened: &Opened, listed| match listed {
-        Listed::One(listing) => Listed::One(Box::new(opened.listing(*listing))),
-        Listed::Splits(splits) => Listed::Splits(splits_of(opened, splits)),
+    let each = |listed, change: &dyn Fn(Listing) -> Listing| match listed {
+        Listed::One(listing) => Listed::One(Box::new(change(*listing))),
+        Listed::Splits(splits) => Listed::Splits(each_split(splits, change)),
     };
-    let mut listed = in_archives(source, options, 0, &list_one_or_each, &place)?;
+    let mut listed = in_archives(source, options, 0, &list_one_or_each, &each)?;
     match &mut listed {
         Listed::One(listing) => listing.note_lossy_masks(),
         Listed::Splits(splits) => splits.iter_mut().for_each(|(_, listing)| listing.note_lossy_masks()),
@@ -369,6 +379,10 @@ pub fn list_all(source: &Path, options: &ListOptions) -> Result<Listed, ConvertE
 }
 
 fn list_one_or_each(source: &Path, options: &ListOptions) -> Result<Listed, ConvertError> {
+    let (_, input) = input(source, options)?;
+    if let (Some(Tables::Splits(splits)), None) = (labelled_table::of_folder(source, input, options), &options.split) {
+        return Ok(Listed::Splits(splits));
+    }
     match list_one(source, options) {
         Err(error) if error.has_only_splits() => {}
         listed => return listed.map(|listing| Listed::One(Box::new(listing))),
@@ -396,14 +410,13 @@ fn explained_by_format(error: ConvertError, source: &Path, options: &ListOptions
 
 fn list_each(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listing)>, ConvertError> {
     let (format, input) = input(source, options)?;
-    if let (Input::Folder, Some(table)) = (input, labelled_table::only(source, options)) {
-        return manifest::list_splits(&table, manifest_form(&table)?, options);
+    match labelled_table::of_folder(source, input, options) {
+        Some(Tables::Only(table)) => return table.list_splits(options),
+        Some(Tables::Splits(splits)) => return Ok(splits),
+        None => {}
     }
     match input {
-        Input::Folder => match labelled_table::splits(source, options) {
-            Some(splits) => Ok(splits),
-            None => split::list_all(source, options, SampleFiles::Images),
-        },
+        Input::Folder => split::list_all(source, options, SampleFiles::Images),
         Input::Manifest => manifest::list_splits(source, manifest_form(source)?, options),
         Input::Samples { parts, read: of, whole } => {
             if let Some(whole) = whole::Format::meant(format, *whole, source, options)? {

@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use packds_format::{DType, Field, FieldKind, Scalar};
 
-use super::column::TextArena;
+use super::column::{ColumnValues, SourceColumn, TextArena};
+use super::found::role_of;
+use super::listing::SourceField;
 use super::store::{Numbers, Store};
+use crate::metadata::Metadata;
 
 /// One number per sample, in the format's wide type.
 #[derive(Debug, Clone, Copy)]
@@ -38,4 +41,26 @@ pub(super) fn narrowed(values: Wide<'_>, known: &Field) -> Option<Arc<dyn Store>
         }
     }?;
     Some(Arc::new(Numbers::new(dtype, bytes)))
+}
+
+/// Separates the columns that had narrower numbers in the exported pack. They become fields.
+pub(super) fn narrowed_columns(
+    columns: Vec<SourceColumn>,
+    metadata: Option<&Metadata>,
+) -> (Vec<SourceColumn>, Vec<SourceField>) {
+    let (mut wide, mut fields) = (Vec::new(), Vec::new());
+    for SourceColumn { name, values } in columns {
+        let numbers = match &values {
+            ColumnValues::I64(values) => Some(Wide::Ints(values)),
+            ColumnValues::F64(values) => Some(Wide::Floats(values)),
+            ColumnValues::Text(texts) => Some(Wide::Texts(texts)),
+            _ => None,
+        };
+        let known = metadata.and_then(|metadata| metadata.field(&name));
+        match numbers.zip(known).and_then(|(numbers, known)| narrowed(numbers, known)) {
+            Some(store) => fields.push(SourceField { role: role_of(metadata, &name), name, store }),
+            None => wide.push(SourceColumn { name, values }),
+        }
+    }
+    (wide, fields)
 }

@@ -3,6 +3,7 @@
 //! The caller's keys come first, then the field's role in the exported pack, then the usual names. `manifest` decides for manifests,
 //! because their columns hold paths and cells.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use packds_format::Role;
@@ -102,8 +103,9 @@ pub(super) const IMAGE_PATH_NAMES: [&str; 25] = [
 pub(super) const SPLIT_COLUMN_NAMES: [&str; 10] =
     ["split", "subset", "partition", "set", "usage", "fold", "phase", "data set", "dataset", "data_set"];
 /// Usual names of strings and measurements. They are never read as labels, even if a manifest has no other column.
-pub(super) const OTHER_NAMES: [&str; 14] = [
+pub(super) const OTHER_NAMES: [&str; 15] = [
     "caption",
+    "comment",
     "captions",
     "text",
     "description",
@@ -156,7 +158,7 @@ pub(super) fn is_path_name(name: &str) -> bool {
 /// Whether strings can be the samples' paths: all are different and stay within a folder.
 pub(super) fn are_paths<'a>(texts: impl Iterator<Item = &'a str>) -> bool {
     let is_part = |part: &str| !matches!(part, "" | "." | "..");
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     texts.into_iter().all(|path| path.split('/').all(is_part) && seen.insert(path))
 }
 
@@ -245,11 +247,37 @@ pub(super) fn find_image_field(
         return Err(no_samples(source));
     }
     let found = find_field(source, names, Part::Image, keys, metadata)?;
+    if let (None, Some(error)) = (found, pixel_columns(source, names)) {
+        return Err(error);
+    }
     found.ok_or_else(|| ConvertError::KeyMissing {
         path: source.to_owned(),
         wanted: format!("of images ({})", IMAGE_NAMES.join(", ")),
         found: names.iter().filter(|name| !keys.has(name)).cloned().collect(),
     })
+}
+
+/// The error for a table with a column for each pixel, named by numbers: the line that reshapes them.
+fn pixel_columns(source: &Path, names: &[String]) -> Option<ConvertError> {
+    const MIN_PIXELS: usize = 64;
+    // Known shapes that are not square: those of Bengali.AI.
+    const SHAPES: [(usize, [usize; 2]); 1] = [(137 * 236, [137, 236])];
+    let numbers: BTreeSet<usize> = names.iter().filter_map(|name| name.parse().ok()).collect();
+    let n = numbers.len();
+    let first = *numbers.first()?;
+    if n < MIN_PIXELS || first > 1 || numbers.last().copied() != Some(first + n - 1) {
+        return None;
+    }
+    let known = SHAPES.iter().find(|(count, _)| *count == n).map(|(_, [h, w])| format!("{h}, {w}"));
+    let side = n.isqrt();
+    let shape = known.or_else(|| (side * side == n).then(|| format!("{side}, {side}")));
+    let shape = shape.unwrap_or_else(|| "HEIGHT, WIDTH".to_owned());
+    let reason = format!("it has {n} columns '{first}' to '{}', which look like one pixel each", first + n - 1);
+    let hint = format!(
+        "join them in Python: t = pandas.read_parquet('x.parquet'); p = [str(i) for i in range({first}, {})]; numpy.savez('x.npz', images=t[p].to_numpy('uint8').reshape(-1, {shape}), **{{k: numpy.array(t[k].tolist()) for k in t.columns.drop(p)}})",
+        first + n
+    );
+    Some(ConvertError::unsupported(source, "", reason, hint))
 }
 
 /// The error for a source without samples.

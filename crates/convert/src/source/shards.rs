@@ -119,7 +119,7 @@ pub(super) fn split_folders(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The visible subfolders in name order; none if the folder cannot be listed.
-fn folders_in(folder: &Path) -> Vec<PathBuf> {
+pub(super) fn folders_in(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let is_hidden = |path: &PathBuf| {
         let name = path.file_name();

@@ -10,7 +10,7 @@ use packds_system::to_u64;
 use super::ListOptions;
 use super::candidate::SampleFiles;
 use super::directory::Directory;
-use super::image_folder::{Opened, is_submission, list_opened, manifest_in, only_with};
+use super::image_folder::{Opened, is_submission, list_opened, manifests_in, only_with};
 use super::labelled_table;
 use super::layout::Layout;
 use super::listing::{Labels, Listing, SourceKind};
@@ -65,11 +65,12 @@ pub(super) fn reject_splits(root: &Path, top: &Directory) -> Result<(), ConvertE
         return Ok(());
     }
     // Splits with class folders have labels. If a split has only one folder, the folder may just repeat the split.
-    let manifest = match manifest_in(top).filter(|table| !is_submission(table)) {
-        Some(name) if !has_classes_in_any(root, &splits)? => Some(lossy(&name)),
-        _ => None,
-    };
-    Err(ConvertError::OnlySplits { path: root.to_owned(), splits, others, manifest })
+    let mut tables = manifests_in(top);
+    if tables.iter().any(|table| is_submission(table)) || has_classes_in_any(root, &splits)? {
+        tables.clear();
+    }
+    let tables = tables.iter().map(|table| lossy(table)).collect();
+    Err(ConvertError::OnlySplits { path: root.to_owned(), splits, others, tables })
 }
 
 fn has_classes_in_any(root: &Path, splits: &[String]) -> Result<bool, ConvertError> {
@@ -110,7 +111,7 @@ pub(super) fn list_one(
     let mut opened = splits.opened(if options.masks.is_some() { &own } else { &names }, options)?;
     let classes = class_union(&opened);
     let last = opened.iter().position(|(name, _)| name == wanted).ok_or_else(missing)?;
-    let mut listing = list_split(opened.swap_remove(last).1, &classes, options)?;
+    let mut listing = list_split(&splits.root.join(wanted), opened.swap_remove(last).1, &classes, options)?;
     if listing.kind == SourceKind::Manifest {
         // Tables share their class ids with the tables of all other splits.
         let all = list_all(source, &ListOptions { split: None, ..options.clone() }, files)?;
@@ -133,7 +134,7 @@ pub(super) fn list_all(
     let opened = splits.opened(&splits.names, options)?;
     let classes = class_union(&opened);
     let listed = |(split, opened)| {
-        let mut listing = list_split(opened, &classes, options)?;
+        let mut listing = list_split(&splits.root.join(&split), opened, &classes, options)?;
         splits.warn(&mut listing, &splits.names, !classes.is_empty());
         Ok((split, listing))
     };
@@ -142,11 +143,15 @@ pub(super) fn list_all(
     Ok(listings)
 }
 
-/// Lists the folder of a split, or the table in it.
-fn list_split(opened: Opened, classes: &[Vec<u8>], options: &ListOptions) -> Result<Listing, ConvertError> {
-    let root = opened.root.clone();
+/// Lists a split, or the table in its folder.
+fn list_split(
+    folder: &Path,
+    opened: Opened,
+    classes: &[Vec<u8>],
+    options: &ListOptions,
+) -> Result<Listing, ConvertError> {
     let found = list_opened(opened, Some(classes), options);
-    labelled_table::instead(&root, &found, options).map_or(found, Ok)
+    labelled_table::instead(folder, &found, options).map_or(found, Ok)
 }
 
 /// Where the splits of a folder are.
@@ -174,8 +179,8 @@ impl Splits {
         let has_named = !named.all(|folder| source.join(folder).exists());
         let own = ListOptions { images: None, masks: None, ..options.clone() };
         let opened = Opened::at(source, if has_named { &own } else { options }, files)?;
-        let Opened { root, top, layout, mut beside, manifest, .. } = opened;
-        beside.extend(manifest.map(|file| Warning::ManifestUnread { file }));
+        let Opened { root, top, layout, mut beside, manifests, .. } = opened;
+        beside.extend(Warning::manifests_unread(manifests));
         let top = match &layout {
             Layout::Pairs(pair) => Directory::scan(&root, &pair.images, files)?,
             _ => top,
@@ -228,7 +233,7 @@ impl Splits {
                 beside_it: 0,
                 hidden: Tally::default(),
                 beside: Vec::new(),
-                manifest: None,
+                manifests: Vec::new(),
             })
         };
         names.iter().map(|name| Ok((name.clone(), open(name)?))).collect()

@@ -13,6 +13,7 @@ use packds_format::{DType, FieldKind, Scalar};
 use packds_pixels::ImageFormat;
 
 use super::ListOptions;
+use super::class_names;
 use super::column::TextArena;
 use super::found::{Found, FoundLabels, LabelValues, Names};
 use super::gather::{Gathered, Gathering, Item};
@@ -51,6 +52,8 @@ const ABOUT_IMAGE: [&str; 8] = [
 ];
 /// Features that state the size and type of raw pixels.
 const SIZES_OF_RAW: [&str; 5] = ["height", "width", "depth", "channels", "dtype"];
+/// The file of class names that TF-Slim writes beside its records.
+const SLIM_NAMES: &str = "labels.txt";
 /// Maximum number of features reported as left out. A file can have nearly as many feature names as bytes.
 const MAX_LEFT_OUT: usize = 100;
 /// Maximum number of class names from strings next to labels. With larger ids, the strings are not used as class names.
@@ -470,7 +473,10 @@ impl<'a> Records<'a> {
         let metadata = self.metadata.cloned();
         let classes = match label_names(part)? {
             Some(names) => names,
-            None if metadata.is_none() => self.classes_of_texts(),
+            None if metadata.is_none() => match self.classes_of_texts() {
+                none if none.is_empty() => self.classes_beside(part, &mut warnings)?,
+                names => names,
+            },
             None => Vec::new(),
         };
         let mut options = options.clone();
@@ -501,6 +507,28 @@ impl<'a> Records<'a> {
         };
         let found = gathering.into_found(&part.root, &options)?;
         Ok(Found { faults: self.faults, ..found })
+    }
+
+    /// The class names in a file beside the records. A file that cannot be used causes a warning.
+    fn classes_beside(&self, part: &Shards, warnings: &mut Vec<Warning>) -> Result<Vec<String>, ConvertError> {
+        let Some(first) = part.files.first().filter(|_| !self.ids.is_empty()) else { return Ok(Vec::new()) };
+        let path = first.with_file_name(SLIM_NAMES);
+        let Some(text) = text_file(&path)? else {
+            warnings.extend(class_names::beside(first)?);
+            return Ok(Vec::new());
+        };
+        let file = SLIM_NAMES.as_bytes().to_vec();
+        let n_ids = self.ids.iter().max().map_or(0, |id| id.saturating_add(1));
+        match slim_names(&text).filter(|names| i64::try_from(names.len()).is_ok_and(|n| n >= n_ids)) {
+            Some(names) => {
+                warnings.push(Warning::ClassNamesRead { file });
+                Ok(names)
+            }
+            None => {
+                warnings.push(Warning::ClassNamesUnread { file });
+                Ok(Vec::new())
+            }
+        }
     }
 
     /// The class names from the strings next to the labels. Empty if an id has several names. An id without samples is its own name.
@@ -536,6 +564,20 @@ fn label_key(options: &ListOptions) -> Option<String> {
 fn is_text(bytes: &[u8]) -> bool {
     let text = str::from_utf8(bytes);
     text.is_ok_and(|text| !text.contains(|c: char| c.is_control() && !"\n\r\t".contains(c)))
+}
+
+/// The class names in a file of TF-Slim: an id and a name in each line, such as `0:daisy`. None for other texts, and if the ids do
+/// not count from 0.
+fn slim_names(text: &str) -> Option<Vec<String>> {
+    let pairs = text.lines().filter(|line| !line.trim().is_empty()).map(|line| line.split_once(':'));
+    let pair = |(id, name): (&str, &str)| Some((id.trim().parse::<usize>().ok()?, name.trim().to_owned()));
+    let mut pairs: Vec<(usize, String)> = pairs.map(|parts| parts.and_then(pair)).collect::<Option<_>>()?;
+    pairs.sort();
+    pairs
+        .iter()
+        .enumerate()
+        .all(|(place, (id, _))| place == *id)
+        .then(|| pairs.into_iter().map(|(_, name)| name).collect())
 }
 
 /// The class names that TensorFlow Datasets stores in the source or beside its first file.

@@ -152,9 +152,16 @@ impl Unread {
 pub(super) struct UnreadFiles {
     types: BTreeMap<&'static str, Tally>,
     others: BTreeMap<String, Tally>,
+    /// Files that are read, and not counted.
+    read: Vec<Vec<u8>>,
 }
 
 impl UnreadFiles {
+    /// Counts all files except these.
+    pub(super) fn except(read: Vec<Vec<u8>>) -> Self {
+        Self { read, ..Self::default() }
+    }
+
     pub(super) fn add(&mut self, file: &[u8]) {
         match Unread::of_name(file) {
             Some(row) => self.types.entry(row.name).or_default().add(file),
@@ -164,7 +171,7 @@ impl UnreadFiles {
 
     /// Counts a file by its extension. Notes about the dataset are not counted.
     pub(super) fn add_other(&mut self, file: &[u8]) {
-        if !is_note(file) {
+        if !is_note(file) && !self.read.iter().any(|read| read == file) {
             self.others.entry(extension(file)).or_default().add(file);
         }
     }
@@ -213,7 +220,7 @@ pub(super) fn tables_in(folder: &Path) -> Option<Warning> {
 }
 
 /// Whether a file is a note about the dataset, such as a README, or a hidden file.
-fn is_note(file: &[u8]) -> bool {
+pub(super) fn is_note(file: &[u8]) -> bool {
     const NOTES: [&str; 8] =
         ["readme", "license", "licence", "copying", "citation", "changelog", "thumbs.db", "desktop.ini"];
     let lower = lossy(file).to_ascii_lowercase();
@@ -249,7 +256,7 @@ pub(super) fn join_other_files(warnings: &mut Vec<Warning>) {
     });
     let named = |file: &[u8]| {
         warnings.iter().any(|warning| match warning {
-            Warning::ManifestUnread { file: named }
+            Warning::ManifestUnread { file: named, .. }
             | Warning::LabelsUnread { file: named }
             | Warning::MaskColors { file: named, .. } => named == file,
             _ => false,

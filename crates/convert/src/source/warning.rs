@@ -120,6 +120,8 @@ pub enum Warning {
     ManifestUnread {
         /// The name of the file.
         file: Vec<u8>,
+        /// The names of other tables beside it, which may be meant instead.
+        others: Vec<Vec<u8>>,
     },
     /// `.txt` files beside the images; packed as captions.
     Captions {
@@ -135,6 +137,16 @@ pub enum Warning {
     Wrapper {
         /// The subfolder.
         folder: Vec<u8>,
+    },
+    /// The only dataset in the source was read instead of the source itself.
+    OnlySource {
+        /// Its path in the source.
+        path: Vec<u8>,
+    },
+    /// The masks of a split were left out, because no row of the split has one.
+    NoMasks {
+        /// The column.
+        field: String,
     },
     /// Dangling or circular symbolic links without an image extension.
     BrokenLinks {
@@ -539,6 +551,11 @@ pub enum Warning {
         /// The name of the file.
         file: Vec<u8>,
     },
+    /// Class names are read from a file beside the data.
+    ClassNamesRead {
+        /// The name of the file.
+        file: Vec<u8>,
+    },
     /// The last dimension of the images may count the samples.
     ImagesLast {
         /// The shape of the array.
@@ -620,6 +637,13 @@ impl Warning {
             false => "numbers that are not whole".to_owned(),
         };
         Self::NotLabels { field: field.to_owned(), found }
+    }
+
+    /// Files that may be meant instead of the folder were not read. The likeliest is first.
+    pub(super) fn manifests_unread(files: Vec<Vec<u8>>) -> Option<Self> {
+        let mut files = files.into_iter();
+        let file = files.next()?;
+        Some(Self::ManifestUnread { file, others: files.collect() })
     }
 
     /// The label field contains integers below 0.

@@ -131,11 +131,17 @@ impl fmt::Display for Warning {
                 let first = text(first);
                 write!(out, "{count} classes have no images and keep their ids (first: '{first}', id {id})")
             }
-            Self::ManifestUnread { file } => {
+            Self::ManifestUnread { file, others } if others.is_empty() => {
                 let file = text(file);
                 write!(out, "'{file}' was not read: if it has labels or other fields, pass it as the source")
             }
+            Self::ManifestUnread { file, others } => {
+                let files: Vec<String> = std::iter::once(file).chain(others).map(|file| text(file)).collect();
+                let files = quoted(&files);
+                write!(out, "{files} were not read: if one has labels or other fields, pass it as the source")
+            }
             Self::Wrapper { folder } => write!(out, "read from '{}', the only subfolder with images", text(folder)),
+            Self::OnlySource { path } => write!(out, "read from '{}', the only dataset in the folder", text(path)),
             Self::BadMetadata { reason } => write!(out, "ignored the metadata of the original pack: {reason}"),
             Self::LeftOut { field, reason } => write!(out, "left out the field '{field}': {reason}"),
             Self::NotLabels { field, found } => {
@@ -371,6 +377,9 @@ impl Warning {
             Self::MaskColumn { field } => {
                 write!(out, "masks are read from '{field}', because its cells are names of image files")
             }
+            Self::NoMasks { field } => {
+                write!(out, "packed without masks, because '{field}' is empty in every row of the split")
+            }
             Self::BoxColumns { fields } => {
                 write!(
                     out,
@@ -463,6 +472,7 @@ impl Warning {
                     ),
                 }
             }
+            Self::ClassNamesRead { file } => write!(out, "the class names are read from '{}'", text(file)),
             Self::ClassNamesUnread { file } => {
                 write!(out, "'{}' was not read: class names come only from folders and labels", text(file))
             }

@@ -103,7 +103,15 @@ fn to_index(raster: &Raster, format: ImageFormat, out: &mut [u8]) -> Result<(), 
             Ok(())
         }
         Kind::Gray16 => {
-            Err(PixelError::unsupported(format, "a 16-bit mask; masks must have 8-bit class numbers (0 to 255)"))
+            let samples = raster.samples.as_chunks::<2>().0;
+            // Numbers that fit into 8 bits, or black and white, of which white becomes 255.
+            let are_small = samples.iter().all(|[_, high]| *high == 0);
+            if !are_small && !samples.iter().all(|sample| matches!(sample, [0, 0] | [255, 255])) {
+                let reason = "a 16-bit mask; masks must have 8-bit class numbers (0 to 255)";
+                return Err(PixelError::unsupported(format, reason));
+            }
+            out.iter_mut().zip(samples).for_each(|(class, [low, _])| *class = *low);
+            Ok(())
         }
         ref other => Err(PixelError::NotSingleChannel { channels: other.sizes().0 }),
     }

@@ -9,7 +9,7 @@ mod tree;
 
 use packds_system::to_u64;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use packds_pixels::ImageFormat;
 
@@ -19,7 +19,8 @@ use super::found::{Found, FoundLabels, LabelValues, Names};
 use super::gather::{Gathered, Gathering, Item, Raw, shown};
 use super::listing::Faults;
 use super::roles::{Keys, Part, find_field, find_image_field};
-use super::shards::Shards;
+use super::shards::{Shards, folders_in};
+use super::split::split_and_rest;
 use super::store::{Content, OpenFile, PixelShape, Span, SpanFiles};
 use super::warning::{Warning, readable};
 use crate::data_format::DataFormat;
@@ -29,15 +30,46 @@ use crate::opt::{IMAGE_KEY, LEAVE_OUT};
 use datum::Datum;
 use tree::{Entry, Tree};
 
+/// The file of a database, in its folder.
+const DATA_FILE: &str = "data.mdb";
 /// First bytes of a value used to detect its type.
 const SNIFFED: u64 = 256;
 /// Maximum size of the metadata, in bytes.
 const MAX_METADATA: u64 = 1 << 28;
 
+/// The parts of a source: one for each subfolder of [`is_in_splits`], otherwise the source.
+pub(crate) fn parts(source: &Path) -> Vec<Shards> {
+    let splits = splits_of(source);
+    if splits.is_empty() {
+        return vec![Shards::one(source)];
+    }
+    splits.into_iter().map(|(split, path)| Shards { split: Some(split), ..Shards::one(&path) }).collect()
+}
+
+/// Whether a folder has a database in each of its subfolders, which are splits, such as `train_lmdb` and `val_lmdb`.
+pub(crate) fn is_in_splits(folder: &Path) -> bool {
+    !splits_of(folder).is_empty()
+}
+
+/// The splits and their folders, in the order of the names. Empty unless each subfolder is a split with a database.
+fn splits_of(folder: &Path) -> Vec<(String, PathBuf)> {
+    let of_split = |path: PathBuf| {
+        let (split, rest) = split_and_rest(path.file_name()?.to_str()?)?;
+        path.join(DATA_FILE).is_file().then_some((rest, (split, path)))
+    };
+    let Some(mut found) = folders_in(folder).into_iter().map(of_split).collect::<Option<Vec<_>>>() else {
+        return Vec::new();
+    };
+    found.sort();
+    let are_splits = found.len() > 1
+        && found.windows(2).all(|pair| matches!(pair, [(a, (one, _)), (b, (other, _))] if a == b && one != other));
+    if are_splits { found.into_iter().map(|(_, split)| split).collect() } else { Vec::new() }
+}
+
 /// Finds the samples.
 pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
     let source = part.only()?;
-    let path = if source.is_dir() { source.join("data.mdb") } else { source.to_owned() };
+    let path = if source.is_dir() { source.join(DATA_FILE) } else { source.to_owned() };
     let file = OpenFile::open(&path).map_err(ConvertError::io(&path))?;
     let tree = Tree::open(&file, &path)?;
     let mut reader = Reader::new(&file, &path, options);

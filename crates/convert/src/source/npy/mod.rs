@@ -166,8 +166,14 @@ fn read_fields(
     let text = metadata_text(folder)?;
     let packs = text.as_ref().map(|_| METADATA_KEY);
     let names = SplitNames::new(stems.clone().chain(packs), split);
-    let keys = names.keys(Keys::of(options));
+    let mut keys = names.keys(Keys::of(options));
     let plain: Vec<String> = stems.filter_map(|s| names.plain(s)).map(str::to_owned).collect();
+    let pair = only_pair(&plain);
+    if let (None, None, Some((images, labels))) = (keys.image, keys.label, pair)
+        && find_field(folder, &plain, Part::Image, keys, None)?.is_none()
+    {
+        keys = Keys { image: Some(images), label: Some(labels), ..keys };
+    }
     if keys.image.is_none() && find_field(folder, &plain, Part::Image, keys, None)?.is_none() {
         return Ok(None);
     }
@@ -197,6 +203,16 @@ fn read_fields(
     }
     set.leave_out(folder, options)?;
     set.into_found(folder, keys).map(Some)
+}
+
+/// The only two files of which one is named like the labels of the other, such as `faces` and `faces_target`.
+fn only_pair(stems: &[String]) -> Option<(&str, &str)> {
+    let pair = |images: &String| {
+        let labels = label_stems(images).into_iter().find_map(|label| stems.iter().find(|stem| **stem == label))?;
+        Some((stems.iter().find(|stem| *stem == images)?.as_str(), labels.as_str()))
+    };
+    let mut pairs = stems.iter().filter_map(pair);
+    pairs.next().filter(|_| pairs.next().is_none())
 }
 
 /// Refuses a folder in which no file is named like images, but one file has a number for each item of another. Without this

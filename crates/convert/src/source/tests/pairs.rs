@@ -226,7 +226,7 @@ fn a_folder_of_annotations_with_images_is_not_pascal_voc() {
 
 #[test]
 fn a_table_beside_splits_is_told_or_refused() {
-    let unread = Warning::ManifestUnread { file: b"noisy.csv".to_vec() };
+    let unread = Warning::ManifestUnread { file: b"noisy.csv".to_vec(), others: Vec::new() };
     let tree = Tree::new(&["train/cat/1.jpg", "train/dog/1.jpg", "val/cat/1.jpg", "val/dog/1.jpg", "noisy.csv"]);
     for (_, listing) in list_splits(tree.root(), &ListOptions::default()).unwrap() {
         assert_eq!(listing.warnings(), std::slice::from_ref(&unread));
@@ -249,7 +249,10 @@ fn doubled_splits_share_their_class_ids() {
 #[test]
 fn a_manifest_beside_the_images_is_told() {
     let tree = Tree::new(&["a.jpg", "b.jpg", "metadata.jsonl"]);
-    assert_eq!(tree.list().unwrap().warnings(), [Warning::ManifestUnread { file: b"metadata.jsonl".to_vec() }]);
+    assert_eq!(
+        tree.list().unwrap().warnings(),
+        [Warning::ManifestUnread { file: b"metadata.jsonl".to_vec(), others: Vec::new() }]
+    );
 }
 
 #[test]
