@@ -12,7 +12,7 @@ use super::compressed::{self, Compression};
 use super::foreign::Foreign;
 use super::layout::holds_class_folders;
 use super::rows::RowForm;
-use super::shards::{DATA_FOLDER, first_of_pattern, is_pattern, split_folders};
+use super::shards::{data_folder, first_of_pattern, is_pattern, split_folders};
 use super::torchvision;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
@@ -232,7 +232,7 @@ fn of_own_files(folder: &Path) -> Option<DataFormat> {
     let is_image_folder = || holds_class_folders(folder).unwrap_or(false) || is_unpacked(folder, &names);
     let found = found.or_else(|| names.iter().find_map(|name| of_set(name)).filter(|_| !is_image_folder()));
     // A repository has its data in a subfolder, beside a dataset card and scripts.
-    let found = found.or_else(|| names_in(&folder.join(DATA_FOLDER)).iter().find_map(|name| of_set(name)));
+    let found = found.or_else(|| names_in(&data_folder(folder)).iter().find_map(|name| of_set(name)));
     let in_splits = || split_folders(folder).iter().flat_map(|split| names_in(split)).find_map(|name| of_set(&name));
     found.or_else(in_splits).or_else(|| of_sample_files(folder))
 }

@@ -17,7 +17,7 @@ use super::paths::{as_path, lossy, stem};
 use super::root::without_dots;
 use super::rows::RowForm;
 use super::split::{split_and_rest, unite_classes};
-use super::unread::UnreadFiles;
+use super::unread::{Unread, UnreadFiles};
 use super::walk::Found;
 use super::warning::{Tally, Warning};
 use crate::error::ConvertError;
@@ -164,7 +164,7 @@ fn has_columns(listing: &Listing) -> bool {
     !listing.columns.is_empty() || !listing.fields.is_empty()
 }
 
-/// The tables in a folder, sorted, and whether it has nothing but files that are neither images nor archives. None if options choose
+/// The tables in a folder, sorted, and whether it has nothing but files that contain no images. None if options choose
 /// how it is read.
 fn tables_in(folder: &Path, options: &ListOptions) -> Option<(Vec<Vec<u8>>, bool)> {
     if options.from.is_some() || options.images.is_some() || options.masks.is_some() {
@@ -175,9 +175,12 @@ fn tables_in(folder: &Path, options: &ListOptions) -> Option<(Vec<Vec<u8>>, bool
     let tables = top.names().filter(is_delimited).filter(|name| !is_submission(name) && !is_table(name));
     let mut tables: Vec<Vec<u8>> = tables.map(<[u8]>::to_vec).collect();
     tables.sort_unstable();
-    // The images may be in archives.
-    let has_archives = top.names().any(|name| is_archive(&lossy(name).to_ascii_lowercase()));
-    let has_only_files = top.subdirectories.is_empty() && top.sample_names().next().is_none() && !has_archives;
+    // The images may be in archives, or in arrays that are not read.
+    let has_images = |name: &[u8]| {
+        is_archive(&lossy(name).to_ascii_lowercase()) || Unread::of_name(name).is_some_and(Unread::is_array)
+    };
+    let has_others = top.names().any(has_images);
+    let has_only_files = top.subdirectories.is_empty() && top.sample_names().next().is_none() && !has_others;
     Some((tables, has_only_files))
 }
 

@@ -10,7 +10,9 @@ use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 
 /// The subfolder in which Hugging Face repositories often keep their files.
-pub(super) const DATA_FOLDER: &str = "data";
+const DATA_FOLDER: &str = "data";
+/// The subfolder in which torchvision's first datasets keep their tensors.
+const TENSOR_FOLDER: &str = "processed";
 /// Maximum number of files of a pattern.
 const MAX_FILES: usize = 1 << 20;
 
@@ -32,10 +34,10 @@ impl Shards {
         Self { root: path.to_owned(), files: vec![path.to_owned()], split: None }
     }
 
-    /// The files of `format` by extension in the folder `path`. If there are none, those in its [`DATA_FOLDER`] or its
+    /// The files of `format` by extension in the folder `path`. If there are none, those in its [`data_folder`] or its
     /// [`split_folders`]. If `path` is a pattern, all files of the pattern.
     pub(crate) fn find(path: &Path, format: DataFormat) -> Result<Self, ConvertError> {
-        let data = path.join(DATA_FOLDER);
+        let data = data_folder(path);
         let files = if path.is_dir() {
             match files_in(path, format)? {
                 none if none.is_empty() && data.is_dir() => files_in(&data, format)?,
@@ -98,6 +100,14 @@ impl Shards {
         }
         parts.sort_by(|a, b| a.split.cmp(&b.split));
         parts
+    }
+}
+
+/// The subfolder with the files of a dataset, which may not exist.
+pub(super) fn data_folder(folder: &Path) -> PathBuf {
+    match folders_in(folder).as_slice() {
+        [only] if only.file_name().is_some_and(|name| name == TENSOR_FOLDER) => only.clone(),
+        _ => folder.join(DATA_FOLDER),
     }
 }
 

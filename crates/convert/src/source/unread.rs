@@ -30,7 +30,7 @@ const fn row(name: &'static str, extensions: &'static [&'static str], hint: &'st
 /// bytes.
 const PICTURES: [&str; 6] = ["HEIC", "AVIF", "JPEG XL", "JPEG 2000", "OpenEXR", "PAM"];
 
-const TYPES: [Unread; 26] = [
+const TYPES: [Unread; 27] = [
     row(
         "DICOM",
         &["dcm", "dicom"],
@@ -106,6 +106,11 @@ const TYPES: [Unread; 26] = [
         &["raw", "bin", "dat"],
         "save them with their shape in Python: numpy.save(\"x.npy\", numpy.fromfile(\"x.raw\", numpy.uint8).reshape(height, width))",
     ),
+    row(
+        "pickle",
+        &["p", "pkl", "pickle"],
+        "packds never runs pickles; if you trust the file, write its arrays in Python: d = pickle.load(open(\"x.p\", \"rb\")); numpy.savez(\"x.npz\", images=d[\"features\"], labels=d[\"labels\"])",
+    ),
     row("video", &["mp4", "avi", "mov", "mkv", "webm", "m4v"], "write its frames with 'ffmpeg -i x.mp4 x_%06d.png'"),
     row(
         "whole slide",
@@ -139,6 +144,11 @@ impl Unread {
     /// The type indicated by the first bytes of a file.
     pub(super) fn of_bytes(bytes: &[u8]) -> Option<&'static Self> {
         packds_pixels::other_format(bytes).and_then(Self::named)
+    }
+
+    /// Whether files of this type may contain arrays of images.
+    pub(super) fn is_array(&self) -> bool {
+        ["MATLAB", "pickle", "raw numbers"].contains(&self.name)
     }
 
     /// Whether files of this type contain only an image.
