@@ -228,7 +228,21 @@ pub(super) fn alone_in(folder: &Path, options: &ListOptions) -> Option<PathBuf> 
     let inner = only_source(folder);
     let is_meant = match detect(folder) {
         Ok(DataFormat::ImageFolder) if inner.is_dir() => {
-            matches!(detect(&inner), Ok(DataFormat::Zarr | DataFormat::Lmdb) | Err(_))
+            let is_set = |format| {
+                matches!(
+                    format,
+                    DataFormat::Zarr
+                        | DataFormat::Lmdb
+                        | DataFormat::TfRecord
+                        | DataFormat::Parquet
+                        | DataFormat::Arrow
+                )
+            };
+            detect(&inner).is_ok_and(is_set) || detect(&inner).is_err()
+        }
+        // The archive may contain a folder of files rather than samples.
+        Ok(DataFormat::WebDataset) => {
+            inner.is_file() && Archive::find(&inner, options, 0).is_ok_and(|found| found.is_some())
         }
         Ok(DataFormat::ImageFolder) => {
             let head = head_of(&inner).unwrap_or_default();

@@ -14,6 +14,7 @@ use super::numbers::read_ids;
 use super::shards::Shards;
 use super::store::OpenFile;
 use super::there::{first_there, is_there_as_file, text_file};
+use super::warning::Warning;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use packds_format::DType;
@@ -119,6 +120,9 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
         true => (batches.coarse, batches.labels, "fine_label"),
         false => (batches.labels, batches.coarse, COARSE),
     };
+    let other_names = if is_100 { class_names(first, true, !is_coarse)? } else { Vec::new() };
+    let lost =
+        (!other_names.is_empty()).then(|| Warning::NamesLeftOut { field: other_name.to_owned(), names: other_names });
     let texts = is_100.then(|| SourceColumn { name: other_name.to_owned(), values: ColumnValues::I64(other) });
     let mut unique: Vec<&[u8]> = batches.names.iter().map(Vec::as_slice).collect();
     unique.sort_unstable();
@@ -134,6 +138,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
             classes: class_names(first, is_100, is_coarse)?,
         }),
         texts: texts.into_iter().collect(),
+        warnings: lost.into_iter().collect(),
         ..Found::new(
             DataFormat::Cifar,
             images,

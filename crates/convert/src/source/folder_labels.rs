@@ -2,9 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use packds_system::to_u64;
+
 /// The folder part of a path.
 pub(super) fn folder_of(path: &str) -> &str {
     path.trim_start_matches('/').rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+/// Whether so many folders can be the classes of so many images: each has two on average.
+pub(super) fn are_class_folders(n_folders: usize, n_images: u64) -> bool {
+    n_folders > 1 && 2 * to_u64(n_folders) <= n_images
 }
 
 /// The part of a folder's path below `above`.

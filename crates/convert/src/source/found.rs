@@ -13,6 +13,7 @@ use super::listing::{Faults, Images, LabelLists, Labels, Listing, Masks, SourceF
 use super::masks::Numbers;
 use super::overlooked::{flat_pixels, images_last, note_overlooked_labels};
 use super::paths::{FileTable, PathTable};
+use super::repeats::boxes_in;
 use super::roles::{is_label_name, no_samples};
 use super::store::{Content, Store};
 use super::values::CellKind;
@@ -162,6 +163,9 @@ impl Found {
             None => take_label_sets(&mut listing, source)?,
         }
         note_overlooked_labels(&mut listing);
+        // Packs that packds exported tell their fields themselves.
+        let boxes = if listing.metadata.is_none() { boxes_in(&listing.columns, &listing.fields) } else { None };
+        listing.warnings.extend(boxes);
         let forms = [images_last(&listing), flat_pixels(&listing)];
         listing.warnings.extend(forms.into_iter().flatten());
         rename_taken(&mut listing);

@@ -137,15 +137,19 @@ fn splits(
         return None;
     }
     let options = ListOptions { split: None, ..options.clone() };
-    let mut listings = Vec::new();
+    let (mut listings, mut are_meant) = (Vec::new(), false);
     for ((split, _), table) in &named {
         let path = folder.join(as_path(table));
         let listing = manifest::list(&path, RowForm::of_source(&path)?, &options).ok()?;
-        let is_meant = has_only_files || listing.has_labels() || listing.has_label_lists() || has_columns(&listing);
-        if !is_meant || !listing.faults.is_empty() {
+        // The table of the test split may have nothing but the names of its images.
+        are_meant |= has_only_files || listing.has_labels() || listing.has_label_lists() || has_columns(&listing);
+        if !listing.faults.is_empty() {
             return None;
         }
         listings.push((split.clone(), listing));
+    }
+    if !are_meant {
+        return None;
     }
     unite_classes(&mut listings);
     let paths: Vec<PathBuf> = named.iter().map(|(_, table)| folder.join(as_path(table))).collect();

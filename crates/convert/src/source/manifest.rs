@@ -21,7 +21,7 @@ use super::{
     column::SourceColumn,
     column_roles::{Choices, Roles, check_mask, find_known},
     csv_rows::PATH,
-    folder_labels::{class_below, common_folder, folder_of},
+    folder_labels::{are_class_folders, class_below, common_folder, folder_of},
     foreign::Foreign,
     found::{Names, target},
     image_folder::known_metadata,
@@ -540,11 +540,12 @@ impl Manifest<'_> {
     /// Labels from the folders in a list of paths only, as in an image folder. None if the folders are splits.
     fn folder_label(&self, path: usize, warnings: &mut Vec<Warning>) -> Option<PlannedLabel> {
         let folders = self.scans[path].folders.as_ref()?;
-        let is_split = |folder: &String| folder.split('/').any(|part| is_split_folder(part.as_bytes()));
-        if folders.len() < 2 || 2 * to_u64(folders.len()) > self.n_rows || folders.iter().any(is_split) {
+        let below = common_folder(folders);
+        let is_split =
+            |folder: &String| class_below(folder, &below).split('/').any(|part| is_split_folder(part.as_bytes()));
+        if !are_class_folders(folders.len(), self.n_rows) || folders.iter().any(is_split) {
             return None;
         }
-        let below = common_folder(folders);
         let first = class_below(folders.first()?, &below).to_owned();
         warnings.push(Warning::FolderLabels { first });
         Some(PlannedLabel {

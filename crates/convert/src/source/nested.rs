@@ -8,6 +8,7 @@ use packds_system::to_u64;
 
 use super::candidate::SampleFiles;
 use super::directory::Directory;
+use super::folder_labels::are_class_folders;
 use super::layout::{Pair, is_mask_folder};
 use super::listing::Listing;
 use super::mistaken::{as_classes, like_masks};
@@ -34,7 +35,8 @@ pub(super) fn find(root: &Path, found: &Found) -> Option<Warning> {
     }
     let mut tally = Tally::default();
     inner.iter().filter(|(class, _)| !direct.contains(*class)).for_each(|(_, directory)| tally.add(directory));
-    let list = list_command(root, &found.paths);
+    let folders = found.paths.n_directories();
+    let list = list_command(root, &found.paths).filter(|_| are_class_folders(folders, to_u64(found.paths.len())));
     let has_several = direct.len() + inner.keys().filter(|class| !direct.contains(*class)).count() > 1;
     tally.warning(|count, first| Warning::NestedClasses { count, first, list }).filter(|_| has_several)
 }

@@ -7,7 +7,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
 use packds_system::to_u64;
+use serde_json::Value;
 
+use super::column::{ColumnValues, SourceColumn};
+use super::listing::SourceField;
 use super::paths::PathTable;
 use super::warning::Warning;
 use crate::error::{ConvertError, quoted};
@@ -58,6 +61,23 @@ pub(super) fn check(
         "make lists of the boxes of each image (in Python: pandas.read_csv('x.csv').groupby('{column}').agg(list).reset_index().to_json('x.jsonl', orient='records', lines=True)), or leave these columns out ({LEAVE_OUT}) to pack each row as an image"
     );
     Err(ConvertError::contradictory(source, "", reason, hint))
+}
+
+/// The warning about columns that look like boxes, or whose JSON objects have boxes.
+pub(super) fn boxes_in(columns: &[SourceColumn], fields: &[SourceField]) -> Option<Warning> {
+    let names = columns.iter().map(|column| column.name.as_str()).chain(fields.iter().map(|field| field.name.as_str()));
+    let mut found = box_columns(&names.collect::<Vec<_>>());
+    for column in columns {
+        let ColumnValues::Json(texts) = &column.values else { continue };
+        let first = texts.iter().find(|text| *text != "null").and_then(|text| serde_json::from_str(text).ok());
+        let object = match &first {
+            Some(Value::Array(items)) => items.first().and_then(Value::as_object),
+            value => value.as_ref().and_then(Value::as_object),
+        };
+        let keys: Vec<&str> = object.into_iter().flat_map(|object| object.keys().map(String::as_str)).collect();
+        found.extend(box_columns(&keys).into_iter().map(|key| format!("{}.{key}", column.name)));
+    }
+    (!found.is_empty()).then_some(Warning::BoxColumns { fields: found })
 }
 
 /// The first repeated path, and the number of different paths. None if all are different.

@@ -61,7 +61,8 @@ pub(super) fn reject_splits(root: &Path, top: &Directory) -> Result<(), ConvertE
             has_classes(one)? || (beside.contains(&true) && has_images(one)?)
         }
     };
-    if !are_splits {
+    // Without images, the types of the files say more than the splits.
+    if !are_splits || !have_images(root, &splits)? {
         return Ok(());
     }
     // Splits with class folders have labels. If a split has only one folder, the folder may just repeat the split.
@@ -71,6 +72,17 @@ pub(super) fn reject_splits(root: &Path, top: &Directory) -> Result<(), ConvertE
     }
     let tables = tables.iter().map(|table| lossy(table)).collect();
     Err(ConvertError::OnlySplits { path: root.to_owned(), splits, others, tables })
+}
+
+/// Whether a split has an image or a folder.
+fn have_images(root: &Path, splits: &[String]) -> Result<bool, ConvertError> {
+    for split in splits {
+        let directory = Directory::scan(root, split.as_bytes(), SampleFiles::Images);
+        if directory.is_ok_and(|split| split.sample_names().next().is_some() || !split.subdirectories.is_empty()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn has_classes_in_any(root: &Path, splits: &[String]) -> Result<bool, ConvertError> {

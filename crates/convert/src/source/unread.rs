@@ -89,7 +89,7 @@ const TYPES: [Unread; 27] = [
     row(
         "MATLAB",
         &["mat"],
-        "convert in Python, with the names and axes in the file: m = scipy.io.loadmat(\"x.mat\"); images = numpy.moveaxis(m[\"X\"], -1, 0); numpy.savez(\"x.npz\", images=images, labels=m[\"y\"].ravel())",
+        "convert in Python, with the names and axes in the file: m = scipy.io.loadmat(\"x.mat\"); images = numpy.moveaxis(m[\"X\"], -1, 0); numpy.savez(\"x.npz\", images=images, labels=m[\"y\"].ravel()); if scipy refuses the file, it has version 7.3 and opens with h5py.File(\"x.mat\"), with its axes reversed",
     ),
     row(
         "MATLAB 7.3",

@@ -389,6 +389,13 @@ pub enum Warning {
         /// The first repeated image.
         first: Vec<u8>,
     },
+    /// Class names of a field other than the labels. A pack has class names only for its labels.
+    NamesLeftOut {
+        /// The field.
+        field: String,
+        /// The names, in the order of their ids.
+        names: Vec<String>,
+    },
     /// Columns that look like boxes; packed as fields.
     BoxColumns {
         /// The columns.

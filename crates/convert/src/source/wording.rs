@@ -249,6 +249,9 @@ impl Warning {
             Self::NestedClasses { list: Some(list), .. } => {
                 format!("; to read them as classes, convert a list of the images, as written by: {list}")
             }
+            Self::NestedClasses { list: None, .. } => {
+                "; for other labels, convert a table with the columns 'path' and 'label'".to_owned()
+            }
             Self::TablesOfTars { .. } => format!("; to read the Parquet files instead, add {}", FROM.with("parquet")),
             Self::NumberedParts { .. } => format!("; {}", as_classes()),
             _ => String::new(),
@@ -301,9 +304,13 @@ impl Warning {
                 write!(out, "read the images in '{file}'")?;
                 if *count > 0 {
                     let others = counted(*count, "other image");
-                    write!(out, ", and ignored {others} of the folder{}", first_of(*count, first))?;
+                    write!(
+                        out,
+                        ", and ignored {others} of the folder{}: to pack them too, pass their folder as another source",
+                        first_of(*count, first)
+                    )?;
                 }
-                write!(out, "; to read the folder instead, add {folder}")
+                write!(out, "; to read the folder without the table, add {folder}")
             }
             Self::OnlySplit { split } => write!(out, "read the split '{split}', the only one"),
             Self::SameStems { count, one, other } => write!(
@@ -380,12 +387,19 @@ impl Warning {
             Self::NoMasks { field } => {
                 write!(out, "packed without masks, because '{field}' is empty in every row of the split")
             }
+            Self::NamesLeftOut { field, names } => write!(
+                out,
+                "left out the class names of '{field}', because a pack has names only for its labels: {}",
+                quoted(names)
+            ),
             Self::BoxColumns { fields } => {
-                write!(
-                    out,
-                    "{} look like boxes, and are packed as fields: resizing and cropping do not change them",
-                    quoted(fields)
-                )
+                let (fields, is_one) = (quoted(fields), fields.len() == 1);
+                let what = if is_one {
+                    "looks like boxes, and is packed as a field"
+                } else {
+                    "look like boxes, and are packed as fields"
+                };
+                write!(out, "{fields} {what}: resizing and cropping do not change boxes")
             }
             _ => self.fmt_of_labels(out),
         }

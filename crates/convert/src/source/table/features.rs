@@ -50,9 +50,34 @@ impl Features {
         names.filter_map(|name| name.as_str().map(str::to_owned)).collect()
     }
 
+    /// The class names of all columns and of the values inside them, such as those of `objects.category`.
+    pub(super) fn all_class_names(&self) -> Vec<(String, Vec<String>)> {
+        let mut found = Vec::new();
+        self.features.iter().for_each(|(column, feature)| add_class_names(column, feature, &mut found));
+        found
+    }
+
     /// Whether a column contains fixed-shape arrays.
     pub(super) fn is_array(&self, column: &str) -> bool {
         matches!(self.type_of(column), "Array2D" | "Array3D" | "Array4D" | "Array5D")
+    }
+}
+
+/// Adds the class names of a feature and of the features inside it.
+fn add_class_names(path: &str, feature: &Value, found: &mut Vec<(String, Vec<String>)>) {
+    if feature.get("_type").and_then(Value::as_str) == Some("ClassLabel") {
+        let names = feature.get("names").and_then(Value::as_array).into_iter().flatten();
+        found.push((path.to_owned(), names.filter_map(|name| name.as_str().map(str::to_owned)).collect()));
+        return;
+    }
+    // A list has its items' type in `feature`, or is itself a list of one type.
+    match feature {
+        Value::Object(features) => features.iter().for_each(|(name, inner)| match name.as_str() {
+            "feature" => add_class_names(path, inner, found),
+            name => add_class_names(&format!("{path}.{name}"), inner, found),
+        }),
+        Value::Array(features) => features.iter().for_each(|inner| add_class_names(path, inner, found)),
+        _ => {}
     }
 }
 

@@ -149,6 +149,10 @@ impl TablePlan {
         }
         let label = columns.iter().find(|column| column.part == Use::Part(Part::Label));
         let classes = label.map_or_else(Vec::new, |column| features.class_names(&column.name));
+        let is_kept = |path: &str| columns.iter().any(|column| path.split('.').next() == Some(&column.name));
+        let is_lost = |path: &str| is_kept(path) && label.is_none_or(|label| label.name != path);
+        let lost = features.all_class_names().into_iter().filter(|(path, names)| is_lost(path) && !names.is_empty());
+        warnings.extend(lost.map(|(field, names)| Warning::NamesLeftOut { field, names }));
         Ok(Self { columns, metadata, classes, warnings, types })
     }
 
