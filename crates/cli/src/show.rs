@@ -18,7 +18,7 @@ use packds_report::sheet::Layout;
 use serde_json::json;
 
 use crate::args::PackPath;
-use crate::choice::Choice;
+use crate::choice::{Choice, nothing_chosen};
 use crate::class_words::{Names, WordsFile};
 use crate::escape::escape_path;
 use crate::human::counted;
@@ -95,8 +95,7 @@ fn draw(args: &ShowArgs, pack: &Pack, target: &Target<'_>, console: &mut Console
     let names = args.words.apply(pack)?;
     let n_cells = u32::try_from(samples.len()).unwrap_or(u32::MAX);
     if n_cells == 0 {
-        let what = if pack.n_samples() == 0 { "the pack is empty" } else { "no sample meets these options" };
-        return Err(Failure::not_run(what).at(&args.pack.pack));
+        return Err(nothing_chosen(pack));
     }
     let name = args.pack.pack.file_name().unwrap_or_default();
     let title = format!("{}: {}, {n_cells} shown", escape_path(Path::new(name)), counted(pack.n_samples(), "sample"));

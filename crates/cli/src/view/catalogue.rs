@@ -35,9 +35,11 @@ impl<E: std::error::Error> From<E> for Refused {
 
 type Query = BTreeMap<String, String>;
 
-/// A pack, with the labels and columns of all its samples.
+/// The samples to show, with their labels and columns.
 pub(super) struct Catalogue<'a> {
     pack: &'a Pack,
+    /// In file order.
+    samples: Vec<u64>,
     labels: Labels<'a>,
     columns: Vec<Column<'a>>,
 }
@@ -56,7 +58,7 @@ impl Column<'_> {
 }
 
 impl<'a> Catalogue<'a> {
-    pub(super) fn open(pack: &'a Pack) -> Result<Self, Failure> {
+    pub(super) fn open(pack: &'a Pack, samples: Vec<u64>) -> Result<Self, Failure> {
         let mut columns = Vec::new();
         for (number, field) in pack.schema().columns() {
             // Checksums and class ids are not quantities.
@@ -67,13 +69,14 @@ impl<'a> Catalogue<'a> {
                 columns.push(Column { name: &field.name, dtype: field.dtype, view });
             }
         }
-        Ok(Self { pack, labels: Labels::open(pack)?, columns })
+        Ok(Self { pack, samples, labels: Labels::open(pack)?, columns })
     }
 
-    /// The pack: its name, classes, fields with pictures, columns with histograms, and the document of `packds info`.
+    /// The pack: its name, classes, fields with pictures, columns with histograms, and the document of `packds info`. Counts
+    /// and histograms are those of the samples to show.
     pub(super) fn pack(&self) -> Result<Value, Refused> {
         let columns = self.columns.iter().map(|column| {
-            let (min, max, bins) = histogram(self.pack.n_samples(), column);
+            let (min, max, bins) = histogram(&self.samples, column);
             json!({ "name": column.name, "min": min, "max": max, "bins": bins })
         });
         let pictures =
@@ -81,7 +84,7 @@ impl<'a> Catalogue<'a> {
         let names = self.labels.names().iter();
         Ok(json!({
             "name": escape_path(self.pack.file_path().file_name().unwrap_or_default().as_ref()),
-            "n_samples": self.pack.n_samples(),
+            "n_samples": self.samples.len(),
             "classes": names.map(|name| escape(name)).zip(self.class_counts()).collect::<Vec<_>>(),
             "has_paths": has_paths(self.pack),
             "columns": columns.collect::<Vec<_>>(),
@@ -137,8 +140,8 @@ impl<'a> Catalogue<'a> {
 
     fn class_counts(&self) -> Vec<u64> {
         let mut counts = vec![0; self.labels.names().len()];
-        for sample in 0..self.pack.n_samples() {
-            for id in classes_of(&self.labels.of(sample)) {
+        for sample in &self.samples {
+            for id in classes_of(&self.labels.of(*sample)) {
                 if let Some(count) = counts.get_mut(to_usize(id)) {
                     *count += 1;
                 }
@@ -167,7 +170,7 @@ impl<'a> Catalogue<'a> {
             });
             has_class && has_text && is_in_range
         };
-        Ok((0..self.pack.n_samples()).filter(matches).collect())
+        Ok(self.samples.iter().copied().filter(matches).collect())
     }
 
     fn range(&self, query: &Query) -> Result<Option<(&Column<'a>, f64, f64)>, Refused> {
@@ -247,8 +250,8 @@ fn number(query: &Query, key: &str) -> Result<Option<u64>, Refused> {
 }
 
 /// The range of a column, and the number of samples in each bar of its histogram.
-fn histogram(n_samples: u64, column: &Column<'_>) -> (f64, f64, Vec<u64>) {
-    let numbers = || (0..n_samples).filter_map(|sample| column.number(sample));
+fn histogram(samples: &[u64], column: &Column<'_>) -> (f64, f64, Vec<u64>) {
+    let numbers = || samples.iter().filter_map(|sample| column.number(*sample));
     let min = numbers().fold(f64::INFINITY, f64::min);
     let max = numbers().fold(f64::NEG_INFINITY, f64::max);
     let mut bins = vec![0; usize::from(N_BINS)];
