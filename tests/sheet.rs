@@ -85,6 +85,9 @@ fn words_of_a_file_replace_class_names() {
     let rows = folder.packds(&["head", "out.pack", "--names", "names.txt"]).ok();
     let classes: Vec<&str> = rows.lines().skip(1).map(|row| row[15..].split("  ").next().unwrap()).collect();
     assert_eq!(classes, ["Katze, Hauskatze", "dog", "Otaria"], "{rows}");
+    let mut from_stdin = folder.command(&["head", "out.pack", "--names", "-"]);
+    let ran = from_stdin.stdin(fs::File::open(folder.path("names.txt")).unwrap()).output().unwrap();
+    assert_eq!(String::from_utf8(ran.stdout).unwrap(), rows);
     // Samples are still chosen by the pack's names.
     assert_eq!(folder.packds(&["head", "out.pack", "--names", "names.txt", "--class", "cat"]).ok().lines().count(), 2);
     fs::write(folder.path("names.json"), r#"{"n01440764": "tench"}"#).unwrap();

@@ -68,7 +68,11 @@ pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit 
     interrupt::refuse_large_files();
     let _words = FrontEnd::Command.enter();
     let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
-    let parsed = args::command().try_get_matches_from(&args).and_then(|matches| Cli::from_arg_matches(&matches));
+    let mut parser = args::command();
+    let parsed = parser.try_get_matches_from_mut(&args).and_then(|matches| {
+        args::refuse_streams(&parser, &matches)?;
+        Cli::from_arg_matches(&matches)
+    });
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => return usage(&error, args::color(&args)),
