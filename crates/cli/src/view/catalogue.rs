@@ -12,7 +12,6 @@ use crate::escape::{escape, escape_path, lossy};
 use crate::human::counted;
 use crate::info::info_document;
 use crate::label::{Label, Labels};
-use crate::labels::has_paths;
 use crate::show::{field_picture, is_viewable};
 
 /// Number of bars in a histogram.
@@ -86,7 +85,7 @@ impl<'a> Catalogue<'a> {
             "name": escape_path(self.pack.file_path().file_name().unwrap_or_default().as_ref()),
             "n_samples": self.samples.len(),
             "classes": names.map(|name| escape(name)).zip(self.class_counts()).collect::<Vec<_>>(),
-            "has_paths": has_paths(self.pack),
+            "has_paths": self.pack.has_paths(),
             "columns": columns.collect::<Vec<_>>(),
             "pictures": pictures.collect::<Vec<_>>(),
             "info": info_document(self.pack)?,
@@ -187,7 +186,7 @@ impl<'a> Catalogue<'a> {
     /// The samples whose path in lower case contains this text, in ascending order.
     fn paths_with(&self, text: &str) -> Result<Vec<u64>, Refused> {
         let mut found = Vec::new();
-        if has_paths(self.pack) {
+        if self.pack.has_paths() {
             self.pack.for_each_path(|sample, path| {
                 if lossy(path).to_lowercase().contains(text) {
                     found.push(sample);
@@ -216,7 +215,7 @@ impl<'a> Catalogue<'a> {
             Ok(item) if to_u64(item.len()) <= 16 * field.dtype.size() && field.shape.len() <= 1 => {
                 Scalar::each(field.dtype, &item).map(|n| n.to_string()).collect::<Vec<_>>().join(", ")
             }
-            Ok(item) => format!("{} bytes", item.len()),
+            Ok(item) => counted(item.len(), "byte"),
         };
         json!({ "name": field.name, "value": value })
     }
@@ -227,7 +226,7 @@ impl<'a> Catalogue<'a> {
         let size =
             shape.map_or_else(String::new, |(height, width, channels)| format!("{width} x {height} x {channels}, "));
         let coding = self.pack.coding(&field.name, sample).ok().flatten().unwrap_or(Coding::Raw);
-        format!("{size}{coding:?}, {bytes} bytes")
+        format!("{size}{coding:?}, {}", counted(bytes, "byte"))
     }
 }
 
