@@ -13,7 +13,7 @@ use crate::support::{Folder, SamplePack, fixture};
 /// Runs `show` with these arguments at 48 pixels. Returns the sheet.
 fn show(folder: &Folder, args: &[&str]) -> Image {
     let ran = folder.packds(&[&["show", "out.pack", "-o", "sheet.png", "--force", "--size", "48"], args].concat());
-    assert_eq!(ran.ok(), "");
+    ran.ok();
     let png = fs::read(folder.path("sheet.png")).unwrap();
     Decoder::new(DecodeOptions::default()).decode(&png).unwrap()
 }
@@ -73,6 +73,18 @@ fn a_substituted_sample_is_marked() {
     assert!(count(&show(&folder, &["--samples", "1"]), mark) > 50);
     let document = folder.packds(&["show", "out.pack", "-o", "x.png", "--json"]).json();
     assert_eq!([&document["substituted"], &document["bad_samples"]], [&json!([1]), &json!([])]);
+}
+
+#[test]
+fn the_sheet_is_described_in_three_lines() {
+    let folder = Folder::new();
+    SamplePack { n_samples: 1, ..SamplePack::default() }.write(&folder, "out.pack");
+    let said = folder.packds(&["show", "out.pack", "-o", "one.jpg"]).ok();
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines[0].starts_with("one.jpg: 1 sample, "), "{said}");
+    assert!(lines[1].starts_with("image    JPEG of ") && lines[1].ends_with(" pixels"), "{said}");
+    assert!(lines[2].starts_with("time     ") && lines.len() == 3, "{said}");
+    assert_eq!(folder.packds(&["show", "out.pack", "-o", "two.png", "-q"]).ok(), "");
 }
 
 #[test]

@@ -13,7 +13,9 @@ use serde_json::json;
 
 use crate::args::PackPath;
 use crate::choice::{Choice, nothing_chosen};
+use crate::interrupt;
 use crate::opened::with_pack;
+use crate::terminal_line::TerminalLine;
 use crate::{Console, Exit, Failure};
 use catalogue::Catalogue;
 use server::Server;
@@ -54,6 +56,8 @@ fn view(args: &ViewArgs, pack: &Pack, console: &mut Console) -> Result<Exit, Fai
     }
     let catalogue = Catalogue::open(pack, samples.unwrap_or_else(|| (0..pack.n_samples()).collect()))?;
     let server = Server::bind(args.port)?;
+    // Catch Ctrl-C before a user can read the address.
+    let _catching = interrupt::catch();
     let url = server.url();
     console.result(|| json!({ "url": url }), |console| Ok(writeln!(console.out, "{url}")?))?;
     console.out.flush()?;
@@ -63,7 +67,14 @@ fn view(args: &ViewArgs, pack: &Pack, console: &mut Console) -> Result<Exit, Fai
     if !args.no_browser && console.out_is_terminal {
         open_browser(&url);
     }
-    Ok(server.serve(&catalogue))
+    let exit = server.serve(&catalogue);
+    if console.err_is_terminal {
+        // Remove the terminal's `^C`.
+        let mut line = TerminalLine::default();
+        line.draw("");
+        line.clear();
+    }
+    Ok(exit)
 }
 
 /// Asks the desktop to show the page. Without a desktop, nothing happens; the address has already been printed.
