@@ -399,7 +399,9 @@ fn dry_run_tells_the_plan_and_writes_nothing() {
     assert!(plan["forms"].as_array().unwrap().iter().all(|f| f["images_per_s"].as_f64().unwrap() > 0.0));
     assert!(names_in(dir.path()).is_empty());
     let text = stdout(&run(&["--dry-run"], &folder(), &out));
-    assert!(text.contains("raw") && text.contains("<- chosen"), "{text}");
+    let rows: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("mode ")).take(4).collect();
+    assert!(rows[1].starts_with("raw ") && rows[1].ends_with(" chosen"), "{text}");
+    assert!(rows[1].starts_with("raw ") && rows.iter().any(|row| row.ends_with(" chosen")), "{text}");
     assert!(text.contains("read as  image folder, one sample per file; the first image is cat/a.jpg"), "{text}");
 }
 

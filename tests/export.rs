@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use packds_convert::ExportOptions;
 use packds_format::{DType, Field, FieldKind, Pack, Role};
 use serde_json::{Value, json};
 
@@ -391,6 +392,34 @@ fn an_export_that_is_killed_or_stopped_leaves_nothing_under_the_name_and_the_nex
         let path = folder.path(target);
         let _ = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
     }
+}
+
+#[test]
+fn chosen_samples_are_exported_to_every_format() {
+    let folder = Folder::new();
+    let source = fixture("images/same_size");
+    let codec = ["convert", source.to_str().unwrap(), "in.pack", "--keep-order", "--codec", "zstd", "--chunk", "8"];
+    folder.packds(&codec).ok();
+    let all = Pack::open(fs::read(folder.path("in.pack")).unwrap()).unwrap();
+    let (images, labels, classes) = content(&all);
+    let chosen = [1, 2, 9, 17];
+    let expected = (chosen.map(|i| images[i].clone()).to_vec(), chosen.map(|i| labels[i]).to_vec(), classes);
+    for (name, target, args) in SINKS {
+        let args = [args, &["--samples", "9,17,1-2,1", "--where", "sample < 18", "--json"]].concat();
+        let report = export(&folder, target, &args).json();
+        assert_eq!(report["n_samples"], json!(4), "{name}");
+        assert!(report["lost"].to_string().contains("statistics and class counts"), "{name}: {report}");
+        folder.packds(&["convert", target, "back.pack", "--keep-order", "--force", "-q"]);
+        let after = Pack::open(fs::read(folder.path("back.pack")).unwrap()).unwrap();
+        assert!(content(&after) == expected, "{name}");
+        let _ = fs::remove_dir_all(folder.path(target));
+        let _ = fs::remove_file(folder.path(target));
+    }
+    let none = export(&folder, "out.npy", &["--where", "sample > 1000"]);
+    assert_eq!((none.code, none.stderr.as_str()), (2, "packds: error: in.pack: no sample meets these options\n"));
+    let options = ExportOptions { samples: Some(vec![0, 20]), ..ExportOptions::default() };
+    let beyond = packds_convert::export(&all, &folder.path("out.npy"), &options, &()).unwrap_err();
+    assert_eq!(beyond.to_string(), "no sample 20: the pack has 20 samples");
 }
 
 #[test]

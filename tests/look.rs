@@ -314,7 +314,7 @@ fn a_contact_sheet_shows_the_samples_asked_for() {
     SamplePack::default().write(&folder, "out.pack");
     let args = ["show", "out.pack", "--samples", "3,5-8", "--columns", "3", "--size", "48"];
     let ran = folder.packds(&[&args[..], &["-o", "sheet.png"]].concat());
-    assert_eq!(ran.ok(), "");
+    ran.ok();
     let png = fs::read(folder.path("sheet.png")).unwrap();
     let sheet = decode(&png);
     // 3 cells of 48 with gaps of 12 and margins of 16; a title of two lines in a header of 62, 2 rows of 48 + 3 + 2 * 14.
@@ -570,4 +570,16 @@ fn a_large_pack_is_opened_in_milliseconds() {
         println!("{args:?}: median {:?}, worst {:?}", times[5], times[10]);
         assert!(args[0] != "info" || times[5].as_millis() < 20);
     }
+}
+
+#[test]
+fn a_usage_error_is_a_json_document_too() {
+    let folder = Folder::new();
+    for args in [&["info", "--json"][..], &["--json", "head", "a.pack", "--no-such"], &["verify", "-", "--json"]] {
+        let ran = folder.packds(args);
+        assert_eq!(ran.code, 2);
+        let message = ran.json()["error"]["message"].as_str().unwrap().to_owned();
+        assert!(ran.stderr.starts_with(&format!("packds: error: {message}")), "{ran:?}");
+    }
+    assert_eq!(folder.packds(&["info"]).stdout, "");
 }

@@ -13,7 +13,7 @@ use crate::support::{Folder, SamplePack, fixture};
 /// Runs `show` with these arguments at 48 pixels. Returns the sheet.
 fn show(folder: &Folder, args: &[&str]) -> Image {
     let ran = folder.packds(&[&["show", "out.pack", "-o", "sheet.png", "--force", "--size", "48"], args].concat());
-    assert_eq!(ran.ok(), "");
+    ran.ok();
     let png = fs::read(folder.path("sheet.png")).unwrap();
     Decoder::new(DecodeOptions::default()).decode(&png).unwrap()
 }
@@ -76,6 +76,18 @@ fn a_substituted_sample_is_marked() {
 }
 
 #[test]
+fn the_sheet_is_described_in_three_lines() {
+    let folder = Folder::new();
+    SamplePack { n_samples: 1, ..SamplePack::default() }.write(&folder, "out.pack");
+    let said = folder.packds(&["show", "out.pack", "-o", "one.jpg"]).ok();
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines[0].starts_with("one.jpg: 1 sample, "), "{said}");
+    assert!(lines[1].starts_with("image    JPEG of ") && lines[1].ends_with(" pixels"), "{said}");
+    assert!(lines[2].starts_with("time     ") && lines.len() == 3, "{said}");
+    assert_eq!(folder.packds(&["show", "out.pack", "-o", "two.png", "-q"]).ok(), "");
+}
+
+#[test]
 fn words_of_a_file_replace_class_names() {
     let folder = Folder::new();
     SamplePack { n_samples: 3, ..SamplePack::default() }.write(&folder, "out.pack");
@@ -85,6 +97,9 @@ fn words_of_a_file_replace_class_names() {
     let rows = folder.packds(&["head", "out.pack", "--names", "names.txt"]).ok();
     let classes: Vec<&str> = rows.lines().skip(1).map(|row| row[15..].split("  ").next().unwrap()).collect();
     assert_eq!(classes, ["Katze, Hauskatze", "dog", "Otaria"], "{rows}");
+    let mut from_stdin = folder.command(&["head", "out.pack", "--names", "-"]);
+    let ran = from_stdin.stdin(fs::File::open(folder.path("names.txt")).unwrap()).output().unwrap();
+    assert_eq!(String::from_utf8(ran.stdout).unwrap(), rows);
     // Samples are still chosen by the pack's names.
     assert_eq!(folder.packds(&["head", "out.pack", "--names", "names.txt", "--class", "cat"]).ok().lines().count(), 2);
     fs::write(folder.path("names.json"), r#"{"n01440764": "tench"}"#).unwrap();

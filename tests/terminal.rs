@@ -233,7 +233,10 @@ fn benchmarks_end_on_a_terminal() {
         formats.extend(quick);
         run(dir.path(), columns, &formats).check(0, &["writing npy"]);
         let load = ["bench", "load", "a.pack", "--batch", "16", "--seconds", "0.2"];
-        run(dir.path(), columns, &load).check(0, &[]);
+        run(dir.path(), columns, &load).check(0, &["slice 1"]);
+        run(dir.path(), columns, &["doctor", "a.pack", "--seconds", "0.5"]).check(0, &["loading from the source"]);
+        let tune = ["bench", "tune", "a.pack", "--quick", "--threads", "1", "--prefetch", "1,2", "--batch", "16"];
+        run(dir.path(), columns, &tune).check(0, &["configuration 2 of 2"]);
     }
 }
 
@@ -344,7 +347,11 @@ fn every_command_with_a_bar_leaves_a_clean_line_when_it_is_interrupted() {
     // Images that are slow to draw, to compress and to encode.
     let dir = folder_with_pack(150, 400);
     many_links(&dir.path().join("many"), 20_000);
-    let cases: [(&[&str], &str, &str); 6] = [
+    let cases: [(&[&str], &str, &str); 10] = [
+        (&["verify", "a.pack", "a.pack", "a.pack"], "verifying", "interrupted"),
+        (&["bench", "load", "a.pack", "--batch", "16", "--seconds", "9"], "slice 1", "interrupted"),
+        (&["bench", "tune", "a.pack", "--batch", "16"], "configuration 2", "interrupted"),
+        (&["doctor", "a.pack", "--batch", "16"], "loading from", "interrupted"),
         (&["convert", "many", "b.pack", "--dry-run"], "planning", "interrupted"),
         (&["convert", "many", "b.pack"], "planning", "interrupted; nothing was written"),
         (&["export", "a.pack", "b.h5", "--codec", "gzip:9"], "exporting", "interrupted; nothing was written"),
@@ -368,7 +375,8 @@ fn every_command_with_a_bar_leaves_a_clean_line_when_it_is_interrupted() {
             }
             seen.check(130, &[shown]);
             let said = seen.screen.trim_end().replace('\n', "");
-            assert!(said.starts_with(&format!("packds: {last}")), "{args:?}: {}", seen.screen);
+            // `verify` prints a line for each pack that it has finished.
+            assert!(said.contains(&format!("packds: {last}")), "{args:?}: {}", seen.screen);
             assert!(!dir.path().join("b.pack").exists() && !dir.path().join("b.h5").exists());
         }
     }

@@ -22,8 +22,12 @@ struct View {
 
 impl View {
     fn start(pack: &str) -> Self {
+        Self::of(&[pack])
+    }
+
+    fn of(args: &[&str]) -> Self {
         let mut command = Command::new(binary());
-        command.args(["view", pack, "--no-browser"]).process_group(0).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.args(["view", "--no-browser"]).args(args).process_group(0).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let mut url = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
@@ -99,6 +103,19 @@ fn the_page_lists_searches_and_draws_samples() {
     assert_eq!(view.json("samples?column=source_width&min=1e9")["total"], 0);
     let (status, png) = view.get("picture?sample=0&field=image&side=32");
     assert_eq!((status, &png[..4]), (200, &b"\x89PNG"[..]));
+    assert_eq!(view.stop("-INT"), Some(130));
+}
+
+#[test]
+fn only_the_chosen_samples_are_shown_and_counted() {
+    let (_dir, pack) = pack(&["--keep-order"]);
+    let view = View::of(&[&pack, "--where", "sample in (1, 4, 7)"]);
+    assert_eq!(numbers(&view.json("samples?limit=500")), [1, 4, 7]);
+    let about = view.json("pack");
+    let counts = about["classes"].as_array().unwrap().iter().map(|class| class[1].as_u64().unwrap());
+    assert_eq!((about["n_samples"].as_u64(), counts.sum::<u64>()), (Some(3), 3));
+    let bins = about["columns"][0]["bins"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap());
+    assert_eq!(bins.sum::<u64>(), 3);
     assert_eq!(view.stop("-INT"), Some(130));
 }
 

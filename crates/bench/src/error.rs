@@ -1,5 +1,6 @@
 //! Errors of benchmarks.
 
+use packds_system::counted;
 use std::path::PathBuf;
 
 /// Why a benchmark could not run, or what it found wrong.
@@ -53,7 +54,7 @@ pub enum BenchError {
         found: String,
     },
     /// The pack is smaller than one batch.
-    #[error("--batch {batch}: a pack of {n_samples} samples has no whole batch of this size")]
+    #[error("--batch {batch}: a pack of {} has no whole batch of this size", counted(*n_samples, "sample"))]
     BatchTooLarge {
         /// The requested batch size.
         batch: u32,

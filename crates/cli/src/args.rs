@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, ColorChoice, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{Arg, ArgMatches, Args, ColorChoice, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
 use packds_format::constants::{MAJOR, MINOR};
 use packds_reader::plan::Order;
 use packds_system::Named;
@@ -77,7 +78,7 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct PackPath {
     /// The pack
-    #[arg(value_name = "PACK", value_hint = clap::ValueHint::FilePath)]
+    #[arg(value_name = "PACK", value_hint = ValueHint::FilePath)]
     pub(crate) pack: PathBuf,
 }
 
@@ -85,7 +86,7 @@ pub(crate) struct PackPath {
 #[derive(Debug, Args)]
 pub(crate) struct PackPaths {
     /// One pack or several
-    #[arg(value_name = "PACK", required = true, value_hint = clap::ValueHint::FilePath)]
+    #[arg(value_name = "PACK", required = true, value_hint = ValueHint::FilePath)]
     pub(crate) packs: Vec<PathBuf>,
 }
 
@@ -104,6 +105,26 @@ pub(crate) fn named<T: Named + Send + Sync>() -> impl TypedValueParser<Value = T
         if name.contains('_') { name.replace('_', "-").leak() } else { name }
     });
     PossibleValuesParser::new(names).try_map(|name| name.parse::<T>())
+}
+
+/// Options for which `-` means stdin or stdout: their subcommands and ids.
+const STREAMS: [(&str, &str); 3] = [("show", "output"), ("show", "names"), ("head", "names")];
+
+/// Rejects `-` as a path where stdin and stdout cannot be used, instead of reading or writing a file of this name.
+pub(crate) fn refuse_streams(command: &clap::Command, matches: &ArgMatches) -> Result<(), clap::Error> {
+    let is_path =
+        |arg: &Arg| matches!(arg.get_value_hint(), ValueHint::AnyPath | ValueHint::FilePath | ValueHint::DirPath);
+    for arg in command.get_arguments().filter(|arg| is_path(arg)) {
+        let id = arg.get_id().as_str();
+        let mut values = matches.get_raw(id).into_iter().flatten();
+        if values.any(|value| value == "-") && !STREAMS.contains(&(command.get_name(), id)) {
+            let message =
+                format!("'-' for '{arg}': stdin and stdout cannot be used here; pass ./- for a file named -\n");
+            return Err(clap::Error::raw(ErrorKind::ValueValidation, message));
+        }
+    }
+    let chosen = matches.subcommand().and_then(|(name, matches)| command.find_subcommand(name).zip(Some(matches)));
+    chosen.map_or(Ok(()), |(command, matches)| refuse_streams(command, matches))
 }
 
 pub(crate) fn ordered(order: Order, window: Option<u32>) -> Result<Order, Failure> {
@@ -164,6 +185,31 @@ mod tests {
         "KEY",
         "CONDITION",
     ];
+
+    #[test]
+    fn a_dash_is_refused_where_it_is_neither_stdin_nor_stdout() {
+        let refused = |line: &str| {
+            let mut command = super::command();
+            let matches = command.try_get_matches_from_mut(line.split(' ')).unwrap();
+            super::refuse_streams(&command, &matches).err().map(|error| error.to_string())
+        };
+        for line in
+            ["info a.pack -", "convert - a.pack", "export a.pack -", "extract a.pack -", "bench load -", "man --out -"]
+        {
+            let message = refused(&format!("packds {line}")).unwrap();
+            assert!(
+                message.contains(": stdin and stdout cannot be used here; pass ./- for a file named -"),
+                "{message}"
+            );
+        }
+        assert_eq!(
+            refused("packds convert a b --dry-run --sheet -").unwrap(),
+            "error: '-' for '--sheet <FILE>': stdin and stdout cannot be used here; pass ./- for a file named -\n"
+        );
+        for line in ["packds show a -o -", "packds head a --names -", "packds info ./-"] {
+            assert_eq!(refused(line), None);
+        }
+    }
 
     #[test]
     fn the_values_of_every_option_can_be_completed() {

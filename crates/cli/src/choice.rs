@@ -54,6 +54,12 @@ impl Choice {
     }
 }
 
+/// The error if the options choose no sample.
+pub(crate) fn nothing_chosen(pack: &Pack) -> Failure {
+    let what = if pack.n_samples() == 0 { "the pack is empty" } else { "no sample meets these options" };
+    Failure::not_run(what).at(pack.file_path())
+}
+
 /// The samples that are in both sets, in the order of `chosen`.
 fn both(chosen: Option<Vec<u64>>, found: impl Iterator<Item = u64>) -> Vec<u64> {
     let Some(mut chosen) = chosen else { return found.collect() };

@@ -1,13 +1,17 @@
 //! Words to show instead of class names. For example, `n01440764` is shown as "tench".
 
 use std::collections::HashMap;
+use std::fmt;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use packds_format::Classes;
 use packds_reader::Pack;
 use packds_system::read_regular;
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::Value;
 
 use crate::Failure;
 use crate::escape::{escape, escape_path, first_few};
@@ -16,7 +20,7 @@ use crate::label::Labels;
 /// The option that names a file of words.
 #[derive(Debug, Default, Args)]
 pub(crate) struct WordsFile {
-    /// File of words to show instead of class names, such as LOC_synset_mapping.txt
+    /// File of words to show instead of class names, such as LOC_synset_mapping.txt; - is stdin
     ///
     /// Each line of a text file has a class name, a space or a tab, and the words. A .csv file has two columns. A .json file
     /// has an object: {"n01440764": "tench"} or {"0": ["n01440764", "tench"]}. Names without words are shown as they are.
@@ -71,7 +75,8 @@ fn check(words: &Words, classes: &[Classes], pack: &Path) -> Result<(), Failure>
 }
 
 fn read(file: &Path) -> Result<Words, Failure> {
-    let bytes = read_regular(file).map_err(|error| Failure::not_run(format!("cannot read: {error}")).at(file))?;
+    let read = if file.as_os_str() == "-" { read_stdin() } else { read_regular(file) };
+    let bytes = read.map_err(|error| Failure::not_run(format!("cannot read: {error}")).at(file))?;
     let wrong = |message: String| Failure::not_run(message).at(file);
     let text = str::from_utf8(&bytes).map_err(|error| {
         wrong(format!("expected UTF-8 text, found an invalid byte at position {}", error.valid_up_to()))
@@ -94,6 +99,12 @@ fn read(file: &Path) -> Result<Words, Failure> {
         }
     }
     Ok(words)
+}
+
+fn read_stdin() -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    io::stdin().read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// A name, its words, and their place in the file.
@@ -132,9 +143,9 @@ fn csv_rows(text: &str) -> Result<Vec<Entry>, String> {
 }
 
 fn json_entries(text: &str) -> Result<Vec<Entry>, String> {
-    let object: Map<String, Value> = serde_json::from_str(text)
+    let object: Pairs = serde_json::from_str(text)
         .map_err(|error| format!("expected a JSON object of class names and words: {error}"))?;
-    let entries = object.iter().map(|(key, value)| {
+    let entries = object.0.iter().map(|(key, value)| {
         let place = format!("entry `{}`", escape(key));
         match value {
             Value::String(words) => entry(place, key, words),
@@ -146,6 +157,31 @@ fn json_entries(text: &str) -> Result<Vec<Entry>, String> {
         }
     });
     entries.collect()
+}
+
+/// All entries of a JSON object, even if several have the same key.
+struct Pairs(Vec<(String, Value)>);
+
+impl<'de> Deserialize<'de> for Pairs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+        impl<'de> Visitor<'de> for Entries {
+            type Value = Pairs;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+        deserializer.deserialize_map(Entries)
+    }
 }
 
 #[cfg(test)]
@@ -179,6 +215,11 @@ mod tests {
             ("a.txt", "cat Katze\ndog\n", "line 2: expected a class name and words, found only one of them"),
             ("a.txt", "cat Katze\ncat Kater\n", "line 2: `cat` has two meanings: `Katze` and `Kater`"),
             ("a.csv", "cat,Katze\ndog,Hund,chien\n", "line 2: expected 2 columns, a class name and words, found 3"),
+            (
+                "a.json",
+                r#"{"cat": "Katze", "cat": "Kater"}"#,
+                "entry `cat`: `cat` has two meanings: `Katze` and `Kater`",
+            ),
             ("a.json", "[1]", "expected a JSON object of class names and words: invalid type"),
             ("a.json", r#"{"cat": 1}"#, "entry `cat`: expected words, or a list of a class name and words"),
             ("a.json", r#"{"0": ["cat"]}"#, "entry `0`: expected a list of two strings, a class name and words"),

@@ -383,16 +383,16 @@ fn show_forecast(
     for note in &forecast.notes {
         writeln!(console.out, "note     {note}")?;
     }
-    writeln!(console.out, "{:8} {:>12} {:>8} {:>8} {:>22}", "mode", "size", "chunk", "chunks", "images/s, one thread")?;
+    writeln!(console.out, "{:8} {:>10} {:>6} {:>7} {:>10}", "mode", "size", "chunk", "chunks", "images/s")?;
     for form in &forecast.forms {
-        let chosen = if form.mode == forecast.chosen.mode { "  <- chosen" } else { "" };
+        let chosen = if form.mode == forecast.chosen.mode { " chosen" } else { "" };
         let size = human_bytes(form.bytes);
         let (mode, chunk, n_chunks, rate) = (form.mode, form.chunk_samples, form.n_chunks, form.images_per_s);
-        writeln!(console.out, "{mode:8} {size:>12} {chunk:>8} {n_chunks:>8} {rate:>22.0}{chosen}")?;
+        writeln!(console.out, "{mode:8} {size:>10} {chunk:>6} {n_chunks:>7} {rate:>10.0}{chosen}")?;
     }
     writeln!(
         console.out,
-        "rates    measured on this machine, from memory: raw is copied or decompressed, encoded is decoded and resized"
+        "rates    of one thread on this machine, from memory: raw is copied or decompressed, encoded is decoded and resized"
     )?;
     Ok(())
 }

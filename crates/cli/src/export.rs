@@ -6,6 +6,7 @@ use clap::{Args, ValueHint};
 use packds_convert::{ConvertError, ExportOptions, ExportReport, check_apart, export, target_format};
 
 use crate::args::PackPath;
+use crate::choice::{Choice, nothing_chosen};
 use crate::console::Detail;
 use crate::declared::Given;
 use crate::escape::{escape, escape_path};
@@ -20,6 +21,7 @@ Examples:
   packds export train.pack train.zarr --chunk 256 --codec zstd
   packds export train.pack shards --to webdataset --shard 10000
   packds export train.pack train.parquet --images pixels
+  packds export train.pack cats.h5 --class cat
   packds export train.pack images --to image-folder";
 
 /// Convert a pack to another format: HDF5, Zarr, Parquet, WebDataset and more
@@ -36,15 +38,21 @@ pub(crate) struct ExportArgs {
     #[arg(value_name = "DST", value_hint = ValueHint::AnyPath)]
     target: PathBuf,
     #[command(flatten)]
+    choice: Choice,
+    #[command(flatten)]
     given: Given<ExportOptions>,
 }
 
 pub(crate) fn run(args: &ExportArgs, console: &mut Console) -> Result<Exit, Failure> {
-    let options = args.given.options()?;
+    let mut options = args.given.options()?;
     // Report errors in the target before opening the pack.
     target_format(&args.target, &options)?;
     check_apart(&args.pack.pack, &args.target)?;
     with_pack(&args.pack.pack, |pack| {
+        options.samples = args.choice.in_file_order(pack)?;
+        if options.samples.as_ref().is_some_and(Vec::is_empty) {
+            return Err(nothing_chosen(pack));
+        }
         let shown = Shown::new(console);
         let report = shown.stoppable("exporting", "", || export(pack, &args.target, &options, &shown));
         let report = report.map_err(|error| match error {

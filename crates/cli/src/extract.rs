@@ -21,7 +21,6 @@ use crate::console::Detail;
 use crate::escape::escape_path;
 use crate::human::{counted, human_bytes, time_line};
 use crate::label::{Label, Labels};
-use crate::labels::has_paths;
 use crate::opened::with_pack;
 use crate::progress::Shown;
 use crate::samples::{bad_samples, note_bad};
@@ -169,7 +168,7 @@ impl<'a> Extraction<'a> {
             labels,
             folders,
             infixes: names.into_iter().enumerate().map(infix).collect(),
-            has_paths: has_paths(pack),
+            has_paths: pack.has_paths(),
             digits: pack.n_samples().saturating_sub(1).to_string().len(),
             stop: AtomicBool::new(false),
         })

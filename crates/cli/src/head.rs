@@ -15,7 +15,6 @@ use crate::class_words::WordsFile;
 use crate::escape::{escape, escape_path, lossy};
 use crate::human::human_bytes;
 use crate::label::{Label, Labels};
-use crate::labels::has_paths;
 use crate::opened::with_pack;
 use crate::samples::{bad_samples, note_bad};
 use crate::show::{is_viewable, pixel_shape};
@@ -85,7 +84,7 @@ fn list(args: &HeadArgs, pack: &Pack, console: &mut Console) -> Result<Exit, Fai
 
 fn table(pack: &Pack, labels: &Labels, names: &[&str], rows: &[Row]) -> Table {
     // A column is left out if no sample has it.
-    let has = [true, !labels.is_none(), !labels.names().is_empty(), has_paths(pack)];
+    let has = [true, !labels.is_none(), !labels.names().is_empty(), pack.has_paths()];
     let titles = ["sample", "label", "class", "path"].map(str::to_owned);
     let kept = |cells: [String; 4]| cells.into_iter().zip(has).filter_map(|(cell, has)| has.then_some(cell));
     let mut table = Table::new(kept(titles).chain(names.iter().map(|name| escape(name))).collect());

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use packds_format::{FormatError, SectionTag};
+use packds_format::FormatError;
 use packds_reader::Pack;
 use serde_json::json;
 
@@ -69,11 +69,6 @@ impl Chosen<'_> {
     }
 }
 
-/// Whether the pack stores the paths of its samples.
-pub(crate) fn has_paths(pack: &Pack) -> bool {
-    pack.sections().iter().any(|s| s.tag == SectionTag::PATHS)
-}
-
 fn text(chosen: &Chosen<'_>, labels: &Labels, out: &mut dyn Write) -> Result<(), Failure> {
     let mut line = String::new();
     let mut write = |sample: u64, path: &str| {
@@ -88,7 +83,7 @@ fn text(chosen: &Chosen<'_>, labels: &Labels, out: &mut dyn Write) -> Result<(),
         line.push('\n');
         out.write_all(line.as_bytes())
     };
-    if !has_paths(chosen.pack) {
+    if !chosen.pack.has_paths() {
         return Ok(chosen.iter().try_for_each(|sample| write(sample, ""))?);
     }
     for_each_path(chosen, |sample, path| write(sample, &escape_bytes(path)))
@@ -113,7 +108,7 @@ fn document(chosen: &Chosen<'_>, labels: &Labels, out: &mut dyn Write) -> Result
     let classes = (!labels.names().is_empty()).then(|| labels.names());
     serde_json::to_writer(&mut *out, &classes).map_err(io::Error::from)?;
     out.write_all(b",\"paths\":")?;
-    if has_paths(pack) {
+    if pack.has_paths() {
         comma = "[";
         for_each_path(chosen, |_, path| {
             out.write_all(comma.as_bytes())?;

@@ -46,7 +46,7 @@ mod view;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal, Write};
 
-use clap::{ColorChoice, FromArgMatches};
+use clap::FromArgMatches;
 
 use args::{Cli, Command};
 use console::Console;
@@ -56,6 +56,7 @@ pub use exit::Exit;
 use failure::Failure;
 pub use info::info_document;
 use packds_system::FrontEnd;
+use serde_json::json;
 pub use show::sample_picture;
 pub use verify::verify_document;
 
@@ -68,10 +69,14 @@ pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit 
     interrupt::refuse_large_files();
     let _words = FrontEnd::Command.enter();
     let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
-    let parsed = args::command().try_get_matches_from(&args).and_then(|matches| Cli::from_arg_matches(&matches));
+    let mut parser = args::command();
+    let parsed = parser.try_get_matches_from_mut(&args).and_then(|matches| {
+        args::refuse_streams(&parser, &matches)?;
+        Cli::from_arg_matches(&matches)
+    });
     let cli = match parsed {
         Ok(cli) => cli,
-        Err(error) => return usage(&error, args::color(&args)),
+        Err(error) => return usage(&error, &args),
     };
     let err_is_terminal = err.is_terminal() && !console::is_dumb();
     let is_colored = console::is_colored(cli.color, &err);
@@ -105,7 +110,8 @@ fn dispatch(command: &Command, console: &mut Console) -> Result<Exit, Failure> {
 }
 
 /// Prints help and versions to stdout, and usage errors to stderr in the same form as other errors.
-fn usage(error: &clap::Error, color: ColorChoice) -> Exit {
+fn usage(error: &clap::Error, args: &[OsString]) -> Exit {
+    let color = args::color(args);
     let text = |is_colored| match error.render() {
         text if is_colored => text.ansi().to_string(),
         text => text.to_string(),
@@ -116,7 +122,15 @@ fn usage(error: &clap::Error, color: ColorChoice) -> Exit {
         return Exit::Done;
     }
     let mut err = io::stderr();
-    let program = if error.render().to_string().starts_with("error:") { "packds: " } else { "" };
+    let plain = error.render().to_string();
+    let message = plain.strip_prefix("error: ");
+    if let Some(message) = message.filter(|_| args.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--json")) {
+        let message = message.split("\n\n").next().unwrap_or_default().trim_end();
+        let document = json!({ "error": { "path": null, "message": message, "hint": null } });
+        // If stdout fails, stderr below still gets the message.
+        let _ = writeln!(io::stdout(), "{document}");
+    }
+    let program = if message.is_some() { "packds: " } else { "" };
     // If stderr is closed, the message is lost.
     let _ = write!(err, "{program}{}", text(console::is_colored(color, &err)));
     Exit::NotRun

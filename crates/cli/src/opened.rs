@@ -8,6 +8,7 @@ use crate::console::Console;
 use crate::escape::escape_path;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::interrupt;
 
 /// Opens a pack and runs `work` on it. If the file is truncated in the meantime, lost pages read as zeros. In that case
 /// the truncation is returned as the error.
@@ -44,6 +45,10 @@ pub(crate) fn each_pack(
             Err(failure) => failure.report(console),
             Ok(exit) => exit,
         });
+        // The signal may arrive at the end of a pack, when nobody looks any more.
+        if i + 1 < paths.len() && interrupt::caught().is_some() {
+            return Err(Failure::interrupted("interrupted"));
+        }
     }
     if console.json {
         console.out.write_all(b"]\n")?;

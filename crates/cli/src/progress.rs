@@ -110,6 +110,16 @@ impl Shown {
         self.during(what, work)
     }
 
+    /// Shows the next step of a measurement: on a terminal in the place of the last one, elsewhere in a line of its own.
+    /// If the user stops the command, the process ends.
+    pub(crate) fn step(&self, what: &str) {
+        if let Place::Lines(last) = &mut *lock(&self.shared.place) {
+            *last = Instant::now();
+            note(what);
+        }
+        self.shared.begin(what, Amount::Unknown);
+    }
+
     pub(crate) fn reading(&self, source: &Path) {
         lock(&self.shared.now).source = escape_path(source);
     }
@@ -235,7 +245,11 @@ impl Observer for Shown {
     fn progress(&self, progress: Progress) {
         let amount = match progress.phase {
             Phase::Sync => Amount::Unknown,
-            _ => Amount::Of { done: progress.samples, total: progress.total, thing: "image", bytes: progress.bytes_in },
+            phase => {
+                // The source of an export has samples, which may not be images.
+                let thing = if phase == Phase::Export { "sample" } else { "image" };
+                Amount::Of { done: progress.samples, total: progress.total, thing, bytes: progress.bytes_in }
+            }
         };
         let before = lock(&self.shared.now).phase.replace(progress.phase);
         if before == Some(progress.phase) {

@@ -7,6 +7,7 @@ mod terminal;
 
 use packds_system::{to_u64, to_usize};
 use std::path::Path;
+use std::time::Instant;
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
@@ -18,10 +19,11 @@ use packds_report::sheet::Layout;
 use serde_json::json;
 
 use crate::args::PackPath;
-use crate::choice::Choice;
+use crate::choice::{Choice, nothing_chosen};
 use crate::class_words::{Names, WordsFile};
+use crate::console::Detail;
 use crate::escape::escape_path;
-use crate::human::counted;
+use crate::human::{counted, human_bytes, time_line};
 use crate::opened::with_pack;
 use crate::output::{check_new, write_file};
 use crate::progress::Shown;
@@ -95,11 +97,11 @@ fn draw(args: &ShowArgs, pack: &Pack, target: &Target<'_>, console: &mut Console
     let names = args.words.apply(pack)?;
     let n_cells = u32::try_from(samples.len()).unwrap_or(u32::MAX);
     if n_cells == 0 {
-        let what = if pack.n_samples() == 0 { "the pack is empty" } else { "no sample meets these options" };
-        return Err(Failure::not_run(what).at(&args.pack.pack));
+        return Err(nothing_chosen(pack));
     }
     let name = args.pack.pack.file_name().unwrap_or_default();
     let title = format!("{}: {}, {n_cells} shown", escape_path(Path::new(name)), counted(pack.n_samples(), "sample"));
+    let started = Instant::now();
     let shown = Shown::new(console);
     let (canvas, drawn) = sheet(pack, &panels, names, &samples, (args.size, args.columns), (&title, &shown))?;
     let (width, height) = (canvas.width, canvas.height);
@@ -117,6 +119,14 @@ fn draw(args: &ShowArgs, pack: &Pack, target: &Target<'_>, console: &mut Console
             "bad_samples": bad_samples(&drawn.bad),
             "substituted": drawn.substituted,
         }))?;
+    } else if let Target::File(file) = target
+        && console.detail > Detail::Quiet
+    {
+        let (path, cells, bytes) =
+            (escape_path(file.path()), counted(n_cells, "sample"), human_bytes(to_u64(bytes_out)));
+        writeln!(console.out, "{path}: {cells}, {bytes}")?;
+        writeln!(console.out, "image    {} of {width}x{height} pixels", if file.is_jpeg() { "JPEG" } else { "PNG" })?;
+        writeln!(console.out, "time     {}", time_line(started.elapsed().as_secs_f64(), n_cells.into(), "samples"))?;
     }
     Ok(if drawn.bad.is_empty() { Exit::Done } else { Exit::BadData })
 }

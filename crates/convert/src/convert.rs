@@ -363,7 +363,8 @@ fn report(
         listing.path_into(first, &mut path);
         let first = String::from_utf8_lossy(&path);
         warnings.push(format!(
-            "{n} images have several frames or pages, of which only the first is packed (first such image: '{first}'): save each frame as a file if you need all"
+            "of {} with several frames or pages, only the first is packed (first such image: '{first}'): save each frame as a file if you need all",
+            counted(n, "image")
         ));
     }
     let mut notes = plan.notes.clone();

@@ -1,6 +1,6 @@
 //! Exports a pack's samples, in file order, to another format.
 
-use packds_system::{BadValue, to_u64, to_usize};
+use packds_system::{BadValue, counted, to_u64, to_usize};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -130,41 +130,51 @@ pub fn export<D: AsRef<[u8]> + Sync>(
     let exported = Exported::of(pack, format, kind.holds, options.images);
     let exported = exported.map_err(ConvertError::of_pack)?;
     let described = exported.fields.iter().map(|f| f.field.clone()).collect();
-    let metadata = Metadata::of_pack(pack, described).map_err(ConvertError::BadPack)?;
+    let mut metadata = Metadata::of_pack(pack, described).map_err(ConvertError::BadPack)?;
+    let mut lost = exported.lost.clone();
+    let n_samples = match &options.samples {
+        None => pack.n_samples(),
+        Some(samples) => {
+            check_samples(pack, samples)?;
+            if metadata.drop_totals() {
+                lost.push("statistics and class counts, because they are those of all samples".to_owned());
+            }
+            to_u64(samples.len())
+        }
+    };
     let is_folder = sink::is_folder(format, target, options);
     let output = Output::create_kind(target, options.force, is_folder)?;
     let started = Instant::now();
-    let paths = all_paths(pack, &exported).map_err(ConvertError::of_pack)?;
+    let paths = paths_of(pack, &exported, options.samples.as_deref()).map_err(ConvertError::of_pack)?;
     let batch_samples = options.chunk_samples.unwrap_or(pack.header().chunk_samples);
     let start = SinkStart {
         path: output.working(),
         target,
         exported: &exported,
-        n_samples: pack.n_samples(),
+        n_samples,
         #[cfg(feature = "zarr")]
         batch_samples,
         paths: &paths,
         metadata: &metadata,
         options,
     };
-    let reader = BatchReader { pack, exported: &exported, paths: &paths };
+    let reader = BatchReader { pack, exported: &exported, samples: options.samples.as_deref(), paths: &paths };
     let run = Run {
-        n_samples: pack.n_samples(),
+        n_samples,
         read: &|first, n| reader.read(first, n),
         observer,
         jobs: ConvertOptions { jobs: options.jobs, ..ConvertOptions::default() }.n_jobs(),
         batch_samples,
     };
-    let mut lost = exported.lost.clone();
     lost.extend((kind.write)(&start, &run)?);
     let export = started.elapsed();
     let started = Instant::now();
     let bytes_out = output.bytes()?;
-    name(output, pack.n_samples(), observer)?;
+    name(output, n_samples, observer)?;
     Ok(ExportReport {
         output: target.to_owned(),
         format,
-        n_samples: pack.n_samples(),
+        n_samples,
         fields: exported.fields.iter().map(|f| f.field.name.clone()).collect(),
         bytes_out,
         lost,
@@ -189,7 +199,26 @@ pub fn target_format(target: &Path, options: &ExportOptions) -> Result<DataForma
     if format.is_sink() { Ok(format) } else { Err(wrong(format!("packs cannot be exported to {format}"))) }
 }
 
-fn all_paths<D: AsRef<[u8]>>(pack: &Pack<D>, exported: &Exported) -> Result<Vec<Vec<u8>>, ConvertError> {
+fn check_samples<D: AsRef<[u8]>>(pack: &Pack<D>, samples: &[u64]) -> Result<(), ConvertError> {
+    let n_samples = pack.n_samples();
+    if samples.is_empty() {
+        return Err(ConvertError::options("no samples are chosen", "there is nothing to export"));
+    }
+    match samples.iter().find(|sample| **sample >= n_samples) {
+        None => Ok(()),
+        Some(sample) => {
+            let samples = counted(n_samples, "sample");
+            Err(ConvertError::options(format!("no sample {sample}: the pack has {samples}"), "the first sample is 0"))
+        }
+    }
+}
+
+/// The paths of the exported samples. Empty if the pack has none.
+fn paths_of<D: AsRef<[u8]>>(
+    pack: &Pack<D>,
+    exported: &Exported,
+    samples: Option<&[u64]>,
+) -> Result<Vec<Vec<u8>>, ConvertError> {
     let mut paths = Vec::new();
     if exported.has_paths {
         pack.for_each_path(|_, path| {
@@ -197,7 +226,10 @@ fn all_paths<D: AsRef<[u8]>>(pack: &Pack<D>, exported: &Exported) -> Result<Vec<
             Ok::<_, ConvertError>(())
         })?;
     }
-    Ok(paths)
+    Ok(match samples {
+        Some(samples) => samples.iter().filter_map(|sample| paths.get(to_usize(*sample)).cloned()).collect(),
+        None => paths,
+    })
 }
 
 /// A running export. It reads batches on all threads and passes them to a sink in order.

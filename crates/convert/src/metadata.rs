@@ -60,6 +60,14 @@ impl Metadata {
         })
     }
 
+    /// Removes what describes all samples of the pack. Returns whether there was any.
+    pub(crate) fn drop_totals(&mut self) -> bool {
+        let had_stats = std::mem::take(&mut self.stats) != Stats::default();
+        let counts = self.classes.iter_mut().map(|classes| std::mem::take(&mut classes.counts));
+        // Every class loses its counts, so this must visit all.
+        counts.fold(had_stats, |had, counts| had || !counts.is_empty())
+    }
+
     /// The metadata as JSON on a single line.
     pub(crate) fn to_text(&self) -> String {
         // Cannot fail: every map key is a string.

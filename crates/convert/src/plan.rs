@@ -8,7 +8,7 @@ use packds_format::{
 };
 use packds_pixels::ops::Emit;
 use packds_pixels::{Crop, FloatType, Geometry, Layout, PixelError, Resize};
-use packds_system::{to_u64, to_usize};
+use packds_system::{counted, to_u64, to_usize};
 
 use crate::ConvertError;
 use crate::opt::{CROP, DTYPE, GRAY, LAYOUT, LEAVE_OUT, MODE, NORMALIZE, QUALITY, RESIZE, SIZE};
@@ -312,8 +312,7 @@ impl Plan {
             numbers.mask_columns = Some(fields.describe("mask"));
         }
         fields.column("sample_crc32c", DType::U32, Role::SampleCrc32c);
-        fields.check_names(&numbers.extra)?;
-        fields.check_names(&numbers.source_fields)?;
+        fields.check_names(&[numbers.extra.as_slice(), &numbers.source_fields].concat())?;
         self.fields = numbers;
         self.pack.schema = Schema::new(fields.list)?;
         Ok(())
@@ -425,7 +424,7 @@ impl Plan {
                 Layout::Chw => format!("{} {channels}x{height}x{width}", options.dtype),
             },
             ImageForm::Array(array) => format!("{} arrays {:?}", array.dtype, array.shape),
-            ImageForm::Variable => format!("u8 pixels, variable size, {channels} channels"),
+            ImageForm::Variable => format!("u8 pixels, variable size, {}", counted(channels, "channel")),
             ImageForm::Encoded { quality } => files(quality),
             ImageForm::Mixed { raw_fraction, quality } => {
                 format!("mixed: {:.0} % u8 pixels, the rest {}", raw_fraction * 100.0, files(quality))
@@ -502,18 +501,16 @@ impl Fields {
         }
     }
 
-    /// Rejects columns of the source that have the same name as another field. `extra` contains their indices.
-    fn check_names(&self, extra: &[usize]) -> Result<(), ConvertError> {
-        for field in extra.iter().filter_map(|number| self.list.get(*number)) {
-            if self.list.iter().filter(|f| f.name == field.name).count() > 1 {
-                let name = &field.name;
-                return Err(ConvertError::options(
-                    format!("field `{name}` of the source has a name that packs reserve"),
-                    format!("rename it, or exclude it with {LEAVE_OUT}"),
-                ));
-            }
-        }
-        Ok(())
+    /// Rejects fields of the source that have the same name as another field. `others` contains their indices.
+    fn check_names(&self, others: &[usize]) -> Result<(), ConvertError> {
+        let named = |name: &str| self.list.iter().filter(|field| field.name == name).count();
+        let others: Vec<&str> = others.iter().filter_map(|n| self.list.get(*n)).map(|f| f.name.as_str()).collect();
+        let Some(name) = others.iter().find(|name| named(name) > 1) else { return Ok(()) };
+        let (reason, rename, exclude) = match others.iter().filter(|other| *other == name).count() {
+            1 => (format!("field `{name}` of the source has a name that packs reserve"), "it", "it"),
+            n => (format!("{n} fields of the source have the name `{name}`"), "all but one", "them"),
+        };
+        Err(ConvertError::options(reason, format!("rename {rename}, or exclude {exclude} with {LEAVE_OUT}")))
     }
 }
 
@@ -634,5 +631,32 @@ impl Order {
                 (position < permutation.len()).then(|| to_usize(permutation.at(position)))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_fields_of_one_name_are_told_from_a_reserved_name() {
+        let mut fields = Fields::default();
+        fields.column("source_id", DType::U64, Role::SourceId);
+        for name in ["age", "source_id", "age"] {
+            fields.add(Field::column(name, DType::I64, &[]));
+        }
+        let refused = |others: &[usize]| {
+            let error = fields.check_names(others).unwrap_err();
+            format!("{error}; {}", error.hint().unwrap())
+        };
+        assert_eq!(
+            refused(&[1, 3]),
+            "2 fields of the source have the name `age`; rename all but one, or exclude them with leave_out"
+        );
+        assert_eq!(
+            refused(&[2]),
+            "field `source_id` of the source has a name that packs reserve; rename it, or exclude it with leave_out"
+        );
+        assert!(Fields::default().check_names(&[]).is_ok());
     }
 }

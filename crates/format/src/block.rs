@@ -4,7 +4,7 @@ use crate::checksum::{self, Crc32c, crc32c};
 use crate::filter::ItemShape;
 use crate::le::{self, len_u64};
 use crate::{Coding, Field, FieldKind, FormatError, Role, Schema, Store};
-use packds_system::{to_u64, to_usize};
+use packds_system::{counted, to_u64, to_usize};
 
 /// One body field of an encoded block.
 #[derive(Debug)]
@@ -231,7 +231,10 @@ impl BlockBuilder {
         };
         let (expected, found) = (self.column_bytes.get(column).copied().unwrap_or(0), value.len());
         if expected != found {
-            return Err(FormatError::WrongUse(format!("column {field}: expected {expected} bytes, found {found}")));
+            return Err(FormatError::WrongUse(format!(
+                "column {field}: expected {}, found {found}",
+                counted(expected, "byte")
+            )));
         }
         if let Some(bytes) = self.block.columns.get_mut(column) {
             let start = bytes.len().saturating_sub(expected);

@@ -1,6 +1,6 @@
 //! Chunks: the chunk table and the layout of a chunk. See docs/reference/format.md, "Body".
 
-use packds_system::{to_u64, to_usize};
+use packds_system::{counted, to_u64, to_usize};
 use std::ops::Range;
 
 use crate::geometry::{Geometry, check_chunk_bytes};
@@ -414,7 +414,7 @@ impl<'a> ChunkView<'a> {
         if let Some(item) = field.item_bytes() {
             let expected = item.saturating_mul(u64::from(samples));
             if decoded != expected {
-                return Err(bad(format!("expected {expected} bytes, but the block table says {decoded}")));
+                return Err(bad(format!("expected {}, but the block table says {decoded}", counted(expected, "byte"))));
             }
         }
         FormatError::check_limit("bytes of a block", self.limits.chunk_bytes, decoded)?;

@@ -1,6 +1,7 @@
 //! Errors: what is wrong with a pack and where, what was expected and what was found.
 
 use crate::footer::SectionTag;
+use packds_system::counted;
 
 /// Why a pack could not be written, opened or read.
 ///
@@ -135,7 +136,7 @@ pub enum FormatError {
         found: String,
     },
     /// A part extends beyond the bytes that must contain it.
-    #[error("{what}: bytes {offset}..{end} are outside the {len} bytes available", end = offset.saturating_add(*size))]
+    #[error("{what}: bytes {offset}..{end} are outside the {} available", counted(*len, "byte"), end = offset.saturating_add(*size))]
     OutOfBounds {
         /// The part.
         what: &'static str,

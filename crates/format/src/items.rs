@@ -168,9 +168,9 @@ impl<D: AsRef<[u8]>> Pack<D> {
         Ok(())
     }
 
-    /// Calls `each` with the decoded items of a field for these samples, and the sample numbers, in order. The field
-    /// may be in the body or a column. In compressed chunks, only the necessary blocks are decompressed. Chunks and
-    /// columns are verified on first use.
+    /// Calls `each` with the decoded items of a field for these samples, and the sample numbers, in the order given;
+    /// ascending order is fastest. The field may be in the body or a column. In compressed chunks, only the necessary
+    /// blocks are decompressed. Chunks and columns are verified on first use.
     ///
     /// # Errors
     /// [`FormatError::OutOfRange`], [`FormatError::ChunkChecksum`], [`FormatError::ChecksumMismatch`], an error for
@@ -178,27 +178,22 @@ impl<D: AsRef<[u8]>> Pack<D> {
     pub fn for_each_item_in<E: From<FormatError>>(
         &self,
         field: usize,
-        samples: std::ops::Range<u64>,
+        samples: impl IntoIterator<Item = u64>,
         mut each: impl FnMut(u64, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        if samples.end > self.n_samples() || samples.start > samples.end {
-            let index = samples.start.max(samples.end);
-            return Err(FormatError::OutOfRange { what: "sample", index, len: self.n_samples() }.into());
-        }
-        let position = self.schema().body().position(|(number, _)| number == field);
-        let Some(position) = position else {
-            return samples.into_iter().try_for_each(|sample| each(sample, &self.item(field, sample)?));
+        let mut samples = samples.into_iter();
+        let Some(position) = self.schema().body().position(|(number, _)| number == field) else {
+            return samples.try_for_each(|sample| each(sample, &self.item(field, sample)?));
         };
-        let mut sample = samples.start;
-        while sample < samples.end {
-            let (chunk, first) = self.geometry().locate(sample);
-            let mut items = ChunkItems::new(self, chunk, self.chunk_bytes(chunk)?)?;
-            for index in first..self.geometry().samples_in(chunk) {
-                if sample == samples.end {
-                    break;
-                }
+        let mut open: Option<(u64, ChunkItems<'_, D>)> = None;
+        for sample in samples {
+            self.check_sample_id(sample)?;
+            let (chunk, index) = self.geometry().locate(sample);
+            if open.as_ref().is_none_or(|(number, _)| *number != chunk) {
+                open = Some((chunk, ChunkItems::new(self, chunk, self.chunk_bytes(chunk)?)?));
+            }
+            if let Some((_, items)) = &mut open {
                 each(sample, items.item(position, index)?)?;
-                sample += 1;
             }
         }
         Ok(())

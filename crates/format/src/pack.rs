@@ -1,6 +1,6 @@
 //! Reads a pack. Only this module turns untrusted bytes into a [`Pack`].
 
-use packds_system::to_u64;
+use packds_system::{counted, to_u64};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -67,8 +67,9 @@ impl<D: AsRef<[u8]>> Pack<D> {
         let sections = footer::parse(file, &trailer)?;
         let schema_entry = find(&sections, SectionTag::SCHEMA)?;
         if (schema_entry.len, schema_entry.crc32c) != (header.schema_len, header.schema_crc32c) {
-            let expected = format!("{} bytes with CRC32C {:#010x}", header.schema_len, header.schema_crc32c);
-            let found = format!("{} bytes with CRC32C {:#010x}", schema_entry.len, schema_entry.crc32c);
+            let copy = |len, crc: u32| format!("{} with CRC32C {crc:#010x}", counted(len, "byte"));
+            let expected = copy(header.schema_len, header.schema_crc32c);
+            let found = copy(schema_entry.len, schema_entry.crc32c);
             return Err(FormatError::bad_value("schema in the footer", schema_entry.offset, expected, found));
         }
         let schema = Schema::from_json(json_section(file, schema_entry, "schema", &limits)?)?;
@@ -375,6 +376,12 @@ impl<D: AsRef<[u8]>> Pack<D> {
         let Ok(entry) = find(&self.sections, tag) else { return Ok(None) };
         let bytes = json_section(self.bytes_unchecked(), entry, what, &self.limits)?;
         serde_json::from_slice(bytes).map(Some).map_err(FormatError::json(what))
+    }
+
+    /// Whether the pack stores the paths of its samples.
+    #[must_use]
+    pub fn has_paths(&self) -> bool {
+        find(&self.sections, SectionTag::PATHS).is_ok()
     }
 
     /// One sample's source path. `None` if the pack has no paths. Decompresses a group of 4096 paths. The first use

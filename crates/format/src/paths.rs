@@ -2,7 +2,7 @@
 
 use crate::le::{self, len_u64};
 use crate::{FormatError, codec};
-use packds_system::to_usize;
+use packds_system::{counted, to_usize};
 
 /// Paths per group, except the last.
 pub const PATH_GROUP: u64 = 4096;
@@ -88,7 +88,8 @@ pub(crate) fn read_group(section: &[u8], n_samples: u64, sample: u64, out: &mut 
     let counts = le::u64_at(section, 0).zip(le::u64_at(section, 8));
     let (found, found_groups) = counts.unwrap_or((0, 0));
     if counts != Some((n_samples, n_groups)) {
-        return Err(bad(format!("expected {n_samples} paths in {n_groups} groups, found {found} in {found_groups}")));
+        let (paths, groups) = (counted(n_samples, "path"), counted(n_groups, "group"));
+        return Err(bad(format!("expected {paths} in {groups}, found {found} in {found_groups}")));
     }
     let payload_at = n_groups.checked_mul(16).and_then(|n| n.checked_add(HEAD));
     let payload_at = payload_at.ok_or_else(|| bad("too many groups".to_owned()))?;
@@ -100,7 +101,7 @@ pub(crate) fn read_group(section: &[u8], n_samples: u64, sample: u64, out: &mut 
     let end = le::u64_at(table, at.saturating_add(16)).unwrap_or(len_u64(payload));
     // The frames are contiguous: there is no gap before the first one, and they do not overlap.
     if start > end || (group == 0 && start != 0) || decoded > MAX_GROUP_BYTES {
-        return Err(bad(format!("stored bytes {start}..{end} cannot decode to {decoded} bytes")));
+        return Err(bad(format!("stored bytes {start}..{end} cannot decode to {}", counted(decoded, "byte"))));
     }
     let frame = le::slice("path group", payload, start, end - start)?;
     codec::decompress(frame, decoded, out).map_err(bad)?;

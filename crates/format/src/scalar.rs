@@ -142,17 +142,24 @@ fn same<T: Copy>(scalar: Scalar, narrow: T, wide: impl Fn(T) -> f64) -> Option<T
     is_same.then_some(narrow)
 }
 
-/// The shortest decimal text that identifies the number. A bool is 0 or 1.
+/// The shortest decimal text that identifies the number. A bool is 0 or 1. Very large and very small floats have an
+/// exponent, because they would have up to 300 zeros.
 impl std::fmt::Display for Scalar {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Bool(value) => u8::from(*value).fmt(f),
             Self::Int(value) => value.fmt(f),
             Self::Unsigned(value) => value.fmt(f),
+            Self::Single(value) if needs_exponent((*value).into()) => write!(f, "{value:e}"),
+            Self::Double(value) if needs_exponent(*value) => write!(f, "{value:e}"),
             Self::Single(value) => value.fmt(f),
             Self::Double(value) => value.fmt(f),
         }
     }
+}
+
+fn needs_exponent(value: f64) -> bool {
+    value.is_finite() && value != 0.0 && !(1e-5..1e16).contains(&value.abs())
 }
 
 #[cfg(test)]
@@ -209,6 +216,14 @@ mod tests {
     fn singles_have_their_own_digits_until_they_are_widened() {
         assert_eq!(Scalar::Single(0.1).to_string(), "0.1");
         assert_eq!(Scalar::Single(0.1).widened().to_string(), "0.10000000149011612");
+    }
+
+    #[test]
+    fn very_large_and_very_small_floats_have_an_exponent() {
+        let shown = [1e300, -1e16, 1e15, 1e-5, 9e-6, 0.0, -0.0].map(|value| Scalar::Double(value).to_string());
+        assert_eq!(shown, ["1e300", "-1e16", "1000000000000000", "0.00001", "9e-6", "0", "-0"]);
+        assert_eq!(Scalar::Single(3.4e38).to_string(), "3.4e38");
+        assert_eq!(Scalar::Double(f64::INFINITY).to_string(), "inf");
     }
 
     #[test]

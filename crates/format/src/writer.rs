@@ -1,6 +1,6 @@
 //! Writes a pack in one sequential pass to any [`std::io::Write`].
 
-use packds_system::{to_u64, to_usize};
+use packds_system::{counted, to_u64, to_usize};
 use std::io::Write;
 
 use crate::assemble;
@@ -188,7 +188,10 @@ impl<W: Write> PackWriter<W> {
         let short = self.open.last().is_some_and(|b| b.n_samples < self.block_samples);
         if short || n > self.next_block_samples() || !block.is_of(&self.options.schema) {
             let room = if short { 0 } else { self.next_block_samples() };
-            return Err(FormatError::WrongUse(format!("expected a block of {room} samples of this schema, found {n}")));
+            return Err(FormatError::WrongUse(format!(
+                "expected a block of {} of this schema, found {n}",
+                counted(room, "sample")
+            )));
         }
         for (column, bytes) in self.columns.iter_mut().zip(&block.columns) {
             column.extend_from_slice(bytes);
@@ -232,7 +235,10 @@ impl<W: Write> PackWriter<W> {
     pub fn finish(mut self, parts: FooterParts) -> Result<(W, WriteSummary), FormatError> {
         if !parts.paths.is_empty() && parts.paths.len() != self.n_samples {
             let (n, found) = (self.n_samples, parts.paths.len());
-            return Err(FormatError::WrongUse(format!("expected {n} paths, one per sample, found {found}")));
+            return Err(FormatError::WrongUse(format!(
+                "expected {}, one per sample, found {found}",
+                counted(n, "path")
+            )));
         }
         if self.open_samples > 0 {
             self.write_chunk()?;

@@ -1,6 +1,7 @@
 //! The order of an image's values, and tables from bytes to floats.
 
 use crate::error::PixelError;
+use packds_system::counted;
 
 /// The order of an image's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -35,7 +36,7 @@ pub fn to_layout_into(hwc: &[u8], channels: usize, layout: Layout, out: &mut [u8
 
 pub(crate) fn check(hwc: &[u8], channels: usize, value_bytes: usize, out: &[u8]) -> Result<(), PixelError> {
     if channels == 0 || !hwc.len().is_multiple_of(channels) {
-        let found = format!("{} bytes for {channels} channels", hwc.len());
+        let found = format!("{} for {}", counted(hwc.len(), "byte"), counted(channels, "channel"));
         return Err(PixelError::argument("pixels", "whole pixels of at least 1 channel", found));
     }
     let expected = hwc.len().saturating_mul(value_bytes);

@@ -2,6 +2,7 @@
 
 use crate::area::Area;
 use crate::format::ImageFormat;
+use packds_system::counted;
 
 /// The variants show what caused the error: the file (`UnknownFormat`, `OtherFormat`, `Empty`, `Malformed`,
 /// `Truncated`), a limit (`TooManyPixels`, `OutOfMemory`), this library (`Unsupported`, `ManyChannels`), or the caller (`WrongBuffer`,
@@ -77,7 +78,7 @@ pub enum PixelError {
         channels: u8,
     },
     /// A buffer from the caller has the wrong length.
-    #[error("wrong buffer: expected {expected} bytes, found {found}")]
+    #[error("wrong buffer: expected {}, found {found}", counted(*expected, "byte"))]
     WrongBuffer {
         /// The expected length in bytes.
         expected: usize,

@@ -1,6 +1,6 @@
 //! Converts a loader's options from Python.
 
-use packds_system::{Named, to_usize};
+use packds_system::{Named, counted, to_usize};
 use std::num::NonZero;
 use std::sync::Arc;
 
@@ -128,7 +128,7 @@ impl Chosen {
             Self::Weights(weights) => {
                 let found = weights.len();
                 if u64::try_from(found) != Ok(n) {
-                    let text = format!("expected a weight for each of {n} samples, found {found}");
+                    let text = format!("expected one weight per sample, for {}, found {found}", counted(n, "sample"));
                     return Err(Failure::Option(text));
                 }
                 if weights.iter().all(|&weight| weight == 0.0) {

@@ -1,6 +1,6 @@
 //! A pack for Python.
 
-use packds_system::to_usize;
+use packds_system::{counted, to_usize};
 use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -66,8 +66,8 @@ impl Pack {
         let room = item_bytes.checked_mul(samples.len());
         let room = room.filter(|room| bytes.try_reserve_exact(*room).is_ok());
         if room.is_none() {
-            let n = samples.len();
-            let text = format!("not enough memory for {n} items of {item_bytes} bytes");
+            let (items, bytes) = (counted(samples.len(), "item"), counted(item_bytes, "byte"));
+            let text = format!("not enough memory for {items} of {bytes}");
             return Err(Failure::Option(text));
         }
         self.pack()?;

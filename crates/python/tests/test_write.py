@@ -459,7 +459,7 @@ def test_a_writers_report_has_no_option_that_writers_lack(tmp_path):
 def test_a_writer_that_was_not_closed_says_what_is_lost(tmp_path):
     writer = packds.write(tmp_path / "a.pack", {"image": "image"})
     writer.add(image=image_of(1))
-    with pytest.warns(ResourceWarning, match="a.pack was not closed: its 1 samples are lost; use `with`"):
+    with pytest.warns(ResourceWarning, match="a.pack was not closed: 1 sample lost; use `with`"):
         del writer
         gc.collect()
     assert not (tmp_path / "a.pack").exists()

@@ -2,7 +2,7 @@
 
 use packds_format::{Coding, Field, FormatError, Role};
 use packds_pixels::{Color, DecodeOptions, Decoder};
-use packds_system::{to_u64, to_usize};
+use packds_system::{counted, to_u64, to_usize};
 
 use crate::Pack;
 use crate::augment::AugmentError;
@@ -93,7 +93,7 @@ impl SizedField {
             return Err(AugmentError::Picture {
                 what: "size",
                 expected: format!("{sides:?}"),
-                found: format!("{item_bytes} bytes"),
+                found: counted(item_bytes, "byte"),
             });
         }
         Ok(Some(self.shape(sides)))

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use packds_format::FormatError;
-use packds_system::Opt;
+use packds_system::{Opt, counted};
 
 /// An option of `packds convert`, for hints.
 const CHUNK: Opt = Opt::new("chunk");
@@ -34,7 +34,7 @@ pub enum ReadError {
         source: FormatError,
     },
     /// The system could not read bytes of the file.
-    #[error("{}: cannot read {len} bytes at byte {offset}: {source}", path.display())]
+    #[error("{}: cannot read {} at byte {offset}: {source}", path.display(), counted(*len, "byte"))]
     Read {
         /// The file.
         path: PathBuf,
@@ -46,7 +46,7 @@ pub enum ReadError {
         source: io::Error,
     },
     /// The length of the file changed after it was opened.
-    #[error("{}: changed while it was read: it had {expected} bytes and now has {found}", path.display())]
+    #[error("{}: changed while it was read: it had {} and now has {found}", path.display(), counted(*expected, "byte"))]
     Changed {
         /// The file.
         path: PathBuf,

@@ -12,6 +12,7 @@ use packds_reader::plan::Order;
 use super::{augmentation, check_time, show_cache, show_machine};
 use crate::args::{named, ordered};
 use crate::human::{counted, human_bytes, parse_bytes};
+use crate::progress::Shown;
 use crate::{Console, Exit, Failure};
 
 /// Measure loading batches from a pack, and compare it with copying, decoding or reading the same data
@@ -76,7 +77,9 @@ impl LoadBenchArgs {
 
 pub(crate) fn run(args: &LoadBenchArgs, console: &mut Console) -> Result<Exit, Failure> {
     let options = args.options()?;
-    let bench = bench_load(&args.pack, &options, &mut |what| console.doing(what))?;
+    let shown = Shown::new(console);
+    let bench = bench_load(&args.pack, &options, &mut |what| shown.step(what))?;
+    drop(shown);
     console.result(|| &bench, |console| show(&bench, console.out))
 }
 

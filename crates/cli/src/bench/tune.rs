@@ -14,6 +14,7 @@ use crate::args::named;
 use crate::escape::escape_path;
 use crate::human::{counted, human_bytes};
 use crate::output::{check_new, write_plot};
+use crate::progress::Shown;
 use crate::{Console, Exit, Failure};
 
 /// Measure how long training waits, by threads, prefetch and batch size, and recommend settings
@@ -91,7 +92,9 @@ pub(crate) fn run(args: &TuneBenchArgs, console: &mut Console) -> Result<Exit, F
     if let Some(plot) = &args.plot {
         check_new(plot.path(), args.force)?;
     }
-    let bench = bench_tune(&args.pack, &options, &mut |what| console.doing(what))?;
+    let shown = Shown::new(console);
+    let bench = bench_tune(&args.pack, &options, &mut |what| shown.step(what))?;
+    drop(shown);
     if let Some(plot) = &args.plot {
         let name = args.pack.file_name().unwrap_or_default();
         let figure = tune_plot::figure(&bench, &escape_path(name.as_ref()));

@@ -23,6 +23,7 @@ use crate::bench::check_time;
 use crate::escape::escape_path;
 use crate::human::parse_bytes;
 use crate::output::{check_new, write_plot};
+use crate::progress::Shown;
 use crate::{Console, Exit, Failure};
 use training::{LoaderOptions, Training};
 
@@ -207,14 +208,15 @@ impl DoctorArgs {
         &self,
         builder: &LoaderBuilder,
         training: Option<&Training>,
-        console: &mut Console,
+        console: &Console,
     ) -> Result<Report, Failure> {
         let step = match training {
             Some(training) => Step::Measured(training.step()),
             None => Step::Modelled(self.step_ms.unwrap_or(0.0)),
         };
         let options = Options { within: Duration::from_secs_f64(self.seconds), cold: self.cold, check: self.check };
-        examine(builder, step, &options, &mut |what| console.doing(what)).map_err(failed)
+        let shown = Shown::new(console);
+        examine(builder, step, &options, &mut |what| shown.step(what)).map_err(failed)
     }
 
     fn show(&self, report: &Report, training: Option<&Training>, console: &mut Console) -> Result<Exit, Failure> {

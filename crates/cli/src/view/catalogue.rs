@@ -12,7 +12,6 @@ use crate::escape::{escape, escape_path, lossy};
 use crate::human::counted;
 use crate::info::info_document;
 use crate::label::{Label, Labels};
-use crate::labels::has_paths;
 use crate::show::{field_picture, is_viewable};
 
 /// Number of bars in a histogram.
@@ -35,9 +34,11 @@ impl<E: std::error::Error> From<E> for Refused {
 
 type Query = BTreeMap<String, String>;
 
-/// A pack, with the labels and columns of all its samples.
+/// The samples to show, with their labels and columns.
 pub(super) struct Catalogue<'a> {
     pack: &'a Pack,
+    /// In file order.
+    samples: Vec<u64>,
     labels: Labels<'a>,
     columns: Vec<Column<'a>>,
 }
@@ -56,7 +57,7 @@ impl Column<'_> {
 }
 
 impl<'a> Catalogue<'a> {
-    pub(super) fn open(pack: &'a Pack) -> Result<Self, Failure> {
+    pub(super) fn open(pack: &'a Pack, samples: Vec<u64>) -> Result<Self, Failure> {
         let mut columns = Vec::new();
         for (number, field) in pack.schema().columns() {
             // Checksums and class ids are not quantities.
@@ -67,13 +68,14 @@ impl<'a> Catalogue<'a> {
                 columns.push(Column { name: &field.name, dtype: field.dtype, view });
             }
         }
-        Ok(Self { pack, labels: Labels::open(pack)?, columns })
+        Ok(Self { pack, samples, labels: Labels::open(pack)?, columns })
     }
 
-    /// The pack: its name, classes, fields with pictures, columns with histograms, and the document of `packds info`.
+    /// The pack: its name, classes, fields with pictures, columns with histograms, and the document of `packds info`. Counts
+    /// and histograms are those of the samples to show.
     pub(super) fn pack(&self) -> Result<Value, Refused> {
         let columns = self.columns.iter().map(|column| {
-            let (min, max, bins) = histogram(self.pack.n_samples(), column);
+            let (min, max, bins) = histogram(&self.samples, column);
             json!({ "name": column.name, "min": min, "max": max, "bins": bins })
         });
         let pictures =
@@ -81,9 +83,9 @@ impl<'a> Catalogue<'a> {
         let names = self.labels.names().iter();
         Ok(json!({
             "name": escape_path(self.pack.file_path().file_name().unwrap_or_default().as_ref()),
-            "n_samples": self.pack.n_samples(),
+            "n_samples": self.samples.len(),
             "classes": names.map(|name| escape(name)).zip(self.class_counts()).collect::<Vec<_>>(),
-            "has_paths": has_paths(self.pack),
+            "has_paths": self.pack.has_paths(),
             "columns": columns.collect::<Vec<_>>(),
             "pictures": pictures.collect::<Vec<_>>(),
             "info": info_document(self.pack)?,
@@ -137,8 +139,8 @@ impl<'a> Catalogue<'a> {
 
     fn class_counts(&self) -> Vec<u64> {
         let mut counts = vec![0; self.labels.names().len()];
-        for sample in 0..self.pack.n_samples() {
-            for id in classes_of(&self.labels.of(sample)) {
+        for sample in &self.samples {
+            for id in classes_of(&self.labels.of(*sample)) {
                 if let Some(count) = counts.get_mut(to_usize(id)) {
                     *count += 1;
                 }
@@ -167,7 +169,7 @@ impl<'a> Catalogue<'a> {
             });
             has_class && has_text && is_in_range
         };
-        Ok((0..self.pack.n_samples()).filter(matches).collect())
+        Ok(self.samples.iter().copied().filter(matches).collect())
     }
 
     fn range(&self, query: &Query) -> Result<Option<(&Column<'a>, f64, f64)>, Refused> {
@@ -184,7 +186,7 @@ impl<'a> Catalogue<'a> {
     /// The samples whose path in lower case contains this text, in ascending order.
     fn paths_with(&self, text: &str) -> Result<Vec<u64>, Refused> {
         let mut found = Vec::new();
-        if has_paths(self.pack) {
+        if self.pack.has_paths() {
             self.pack.for_each_path(|sample, path| {
                 if lossy(path).to_lowercase().contains(text) {
                     found.push(sample);
@@ -213,7 +215,7 @@ impl<'a> Catalogue<'a> {
             Ok(item) if to_u64(item.len()) <= 16 * field.dtype.size() && field.shape.len() <= 1 => {
                 Scalar::each(field.dtype, &item).map(|n| n.to_string()).collect::<Vec<_>>().join(", ")
             }
-            Ok(item) => format!("{} bytes", item.len()),
+            Ok(item) => counted(item.len(), "byte"),
         };
         json!({ "name": field.name, "value": value })
     }
@@ -224,7 +226,7 @@ impl<'a> Catalogue<'a> {
         let size =
             shape.map_or_else(String::new, |(height, width, channels)| format!("{width} x {height} x {channels}, "));
         let coding = self.pack.coding(&field.name, sample).ok().flatten().unwrap_or(Coding::Raw);
-        format!("{size}{coding:?}, {bytes} bytes")
+        format!("{size}{coding:?}, {}", counted(bytes, "byte"))
     }
 }
 
@@ -247,8 +249,8 @@ fn number(query: &Query, key: &str) -> Result<Option<u64>, Refused> {
 }
 
 /// The range of a column, and the number of samples in each bar of its histogram.
-fn histogram(n_samples: u64, column: &Column<'_>) -> (f64, f64, Vec<u64>) {
-    let numbers = || (0..n_samples).filter_map(|sample| column.number(sample));
+fn histogram(samples: &[u64], column: &Column<'_>) -> (f64, f64, Vec<u64>) {
+    let numbers = || samples.iter().filter_map(|sample| column.number(*sample));
     let min = numbers().fold(f64::INFINITY, f64::min);
     let max = numbers().fold(f64::NEG_INFINITY, f64::max);
     let mut bins = vec![0; usize::from(N_BINS)];

@@ -12,7 +12,10 @@ use packds_reader::Pack;
 use serde_json::json;
 
 use crate::args::PackPath;
+use crate::choice::{Choice, nothing_chosen};
+use crate::interrupt;
 use crate::opened::with_pack;
+use crate::terminal_line::TerminalLine;
 use crate::{Console, Exit, Failure};
 use catalogue::Catalogue;
 use server::Server;
@@ -20,6 +23,7 @@ use server::Server;
 const EXAMPLES: &str = "\
 Examples:
   packds view train.pack
+  packds view train.pack --class cat
   packds view train.pack --port 8000 --no-browser";
 
 /// Show a pack in the browser: images, classes, masks, histograms, search
@@ -31,6 +35,8 @@ Examples:
 pub(crate) struct ViewArgs {
     #[command(flatten)]
     pack: PackPath,
+    #[command(flatten)]
+    choice: Choice,
     /// Port to listen on [default: any free port]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     port: u16,
@@ -44,8 +50,14 @@ pub(crate) fn run(args: &ViewArgs, console: &mut Console) -> Result<Exit, Failur
 }
 
 fn view(args: &ViewArgs, pack: &Pack, console: &mut Console) -> Result<Exit, Failure> {
-    let catalogue = Catalogue::open(pack)?;
+    let samples = args.choice.in_file_order(pack)?;
+    if samples.as_ref().is_some_and(Vec::is_empty) {
+        return Err(nothing_chosen(pack));
+    }
+    let catalogue = Catalogue::open(pack, samples.unwrap_or_else(|| (0..pack.n_samples()).collect()))?;
     let server = Server::bind(args.port)?;
+    // Catch Ctrl-C before a user can read the address.
+    let _catching = interrupt::catch();
     let url = server.url();
     console.result(|| json!({ "url": url }), |console| Ok(writeln!(console.out, "{url}")?))?;
     console.out.flush()?;
@@ -55,7 +67,14 @@ fn view(args: &ViewArgs, pack: &Pack, console: &mut Console) -> Result<Exit, Fai
     if !args.no_browser && console.out_is_terminal {
         open_browser(&url);
     }
-    Ok(server.serve(&catalogue))
+    let exit = server.serve(&catalogue);
+    if console.err_is_terminal {
+        // Remove the terminal's `^C`.
+        let mut line = TerminalLine::default();
+        line.draw("");
+        line.clear();
+    }
+    Ok(exit)
 }
 
 /// Asks the desktop to show the page. Without a desktop, nothing happens; the address has already been printed.

@@ -45,7 +45,8 @@ function showPack(pack) {
   element("info").querySelector("pre").textContent = JSON.stringify(pack.info, null, 2);
   showClasses(pack.classes);
   showColumns(pack.columns);
-  showPixels(pack.info.stats.fields || {});
+  // The pack knows the statistics of all its samples only.
+  if (pack.n_samples === pack.info.n_samples) showPixels(pack.info.stats.fields || {});
 }
 
 function showClasses(classes) {

@@ -55,9 +55,8 @@ impl Server {
         format!("http://{}/{}/", self.address, self.key)
     }
 
-    /// Answers requests until a signal stops the command.
+    /// Answers requests until a signal stops the command. The caller catches signals.
     pub(super) fn serve(&self, catalogue: &Catalogue<'_>) -> Exit {
-        let _catching = interrupt::catch();
         let open = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             loop {

@@ -2,6 +2,7 @@
 
 use packds_format::DType;
 use packds_pixels::{Color, Filter, Layout, Orientation};
+use packds_system::counted;
 
 use super::values::image_dtype;
 use super::{ConvertOptions, Mode, NormalizeBy};
@@ -141,7 +142,11 @@ impl ConvertOptions {
         let channels = self.color().channels();
         match &self.normalize {
             NormalizeBy::Values { mean, .. } if mean.len() != channels => refuse(
-                format!("{NORMALIZE} has {} values, but the images have {channels} channels", mean.len()),
+                format!(
+                    "{NORMALIZE} has {}, but the images have {}",
+                    counted(mean.len(), "value"),
+                    counted(channels, "channel")
+                ),
                 "pass one mean and one std for each channel",
             ),
             NormalizeBy::ImageNet if channels != 3 => refuse(

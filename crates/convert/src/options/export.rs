@@ -11,6 +11,8 @@ use crate::sink::ImagesAs;
 /// All options of an export. Options that do not apply to the chosen format are refused.
 #[derive(Debug, Clone, Default)]
 pub struct ExportOptions {
+    /// The samples to export, in this order. `None` means all.
+    pub samples: Option<Vec<u64>>,
     /// The format. `None` infers it from the target's name.
     pub to: Option<DataFormat>,
     /// How images are written. `None` means the format's default.

@@ -4,6 +4,7 @@ mod columns;
 mod file;
 mod image;
 
+use packds_system::counted;
 use std::time::{Duration, Instant};
 
 use packds_format::{BlockBuilder, Coding};
@@ -35,7 +36,7 @@ pub enum SampleError {
         found: u64,
     },
     /// The source is shorter than it was before, or shorter than its metadata states.
-    #[error("{path}: expected {expected} bytes at byte {offset}, found {found}")]
+    #[error("{path}: expected {} at byte {offset}, found {found}", counted(*expected, "byte"))]
     SourceShort {
         /// The file.
         path: std::path::PathBuf,
@@ -47,7 +48,7 @@ pub enum SampleError {
         found: u64,
     },
     /// The item's length does not match its type.
-    #[error("expected {expected} bytes, found {found}")]
+    #[error("expected {}, found {found}", counted(*expected, "byte"))]
     WrongLength {
         /// The length that the type requires.
         expected: u64,

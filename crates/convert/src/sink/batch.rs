@@ -1,7 +1,7 @@
 //! Consecutive samples of a pack, decoded and checked for export.
 
 use packds_format::Pack;
-use packds_system::to_u64;
+use packds_system::{to_u64, to_usize};
 
 use super::fields::{Exported, ExportedField, Form};
 use super::item_file::item_file;
@@ -37,23 +37,30 @@ impl Column {
 pub(crate) struct BatchReader<'a, D> {
     pub(crate) pack: &'a Pack<D>,
     pub(crate) exported: &'a Exported,
-    /// Paths of all samples. Empty if the pack has none.
+    /// The exported samples of the pack. `None` means all.
+    pub(crate) samples: Option<&'a [u64]>,
+    /// Paths of the exported samples. Empty if the pack has none.
     pub(crate) paths: &'a [Vec<u8>],
 }
 
 impl<D: AsRef<[u8]>> BatchReader<'_, D> {
-    /// Reads `n` samples starting at `first`. Checksums are verified.
+    /// Reads `n` of the exported samples starting at the one with index `first`. Checksums are verified.
     pub(crate) fn read(&self, first: u64, n: usize) -> Result<Batch, ConvertError> {
         let end = first.saturating_add(to_u64(n));
+        let places = to_usize(first)..to_usize(end);
+        let samples: Vec<u64> = match self.samples {
+            Some(samples) => samples.get(places.clone()).unwrap_or_default().to_vec(),
+            None => (first..end).collect(),
+        };
         let fields = self.exported.fields.iter();
-        let columns: Result<_, _> = fields.map(|field| self.column(field, first..end)).collect();
-        let paths = (first..end).filter_map(|s| self.paths.get(usize::try_from(s).ok()?));
-        Ok(Batch { first, n, columns: columns.map_err(ConvertError::of_pack)?, paths: paths.cloned().collect() })
+        let columns: Result<_, _> = fields.map(|field| self.column(field, &samples)).collect();
+        let paths = self.paths.get(places).unwrap_or_default().to_vec();
+        Ok(Batch { first, n, columns: columns.map_err(ConvertError::of_pack)?, paths })
     }
 
-    fn column(&self, field: &ExportedField, samples: std::ops::Range<u64>) -> Result<Column, ConvertError> {
+    fn column(&self, field: &ExportedField, samples: &[u64]) -> Result<Column, ConvertError> {
         let mut column = Column::default();
-        self.pack.for_each_item_in(field.number, samples, |sample, item| {
+        self.pack.for_each_item_in(field.number, samples.iter().copied(), |sample, item| {
             match field.form {
                 Form::File => {
                     let file = item_file(self.pack, &field.field, sample, item.into());

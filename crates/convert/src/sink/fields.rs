@@ -96,7 +96,7 @@ impl Exported {
             }
         }
         fields.sort_by_key(|f| f.field.role != Some(Role::Image));
-        Ok(Self { fields, has_paths: pack.path(0)?.is_some(), lost })
+        Ok(Self { fields, has_paths: pack.has_paths(), lost })
     }
 
     /// The index of the label field, if labels are written as decimal digits.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use packds_format::{DType, Role, Scalar};
 
 use super::npy_header::{npy_header, npy_header_of};
-use super::placed::{PieceEncoder, Pieces, PlacedFile, Places, Planned, bf16_notes, planned};
+use super::placed::{PieceEncoder, Pieces, PlacedFile, Places, Planned, bf16_notes, hidden_notes, planned};
 use super::renamed::Renamed;
 use super::{AsItIs, Batch, Exported, Form, Sink, SinkStart, is_folder};
 use crate::data_format::DataFormat;
@@ -46,16 +46,14 @@ impl Sink for Arrays {
             if !classes.is_empty() {
                 write_text(start, "classes", &serde_json::to_string(classes).unwrap_or_default())?;
             }
+            lost.extend(hidden_notes(start, &arrays, false));
             let names = safe_names(arrays.iter().map(|array| array.name.as_bytes()));
             for (array, name) in arrays.iter().zip(names) {
                 files.push(place(&start.path.join(format!("{name}.npy")), start, array)?);
             }
         } else {
-            lost.extend(others(
-                &arrays,
-                &["image"],
-                "pass the name of a folder (without .npy) to get a file for each field",
-            ));
+            let hint = "pass the name of a folder (without .npy) to get a file for each field";
+            lost.extend(left_out(arrays.iter().skip(1), hint));
             lost.push(
                 "class names, statistics, provenance, normalization, and the layout of pixels (bgr or planes): a single .npy file cannot store them, but a folder (a name without .npy) can"
                     .to_owned(),
@@ -83,11 +81,10 @@ impl Sink for Arrays {
     }
 }
 
-/// A note on the fields that are not in `kept` and therefore not written. `None` if there are none.
-fn others(arrays: &[Planned], kept: &[&str], hint: &str) -> Option<String> {
-    let others = arrays.iter().map(|a| a.name.as_str());
-    let others: Vec<&str> = others.filter(|name| !kept.contains(name)).collect();
-    (!others.is_empty()).then(|| format!("{}: {hint}", others.join(", ")))
+/// A note on the arrays that are not written. `None` if there are none.
+fn left_out<'a>(arrays: impl Iterator<Item = &'a Planned>, hint: &str) -> Option<String> {
+    let names: Vec<&str> = arrays.map(|array| array.name.as_str()).collect();
+    (!names.is_empty()).then(|| format!("{}: {hint}", names.join(", ")))
 }
 
 fn write_text(start: &SinkStart<'_>, name: &str, text: &str) -> Result<(), ConvertError> {
@@ -157,7 +154,13 @@ impl Sink for Samples {
         write_text(start, METADATA_KEY, &start.metadata.to_text())?;
         let arrays = planned(start);
         let hint = format!("omit {PER_SAMPLE} to get a file for each field");
-        let mut lost: Vec<String> = others(&arrays, &["image", "label", "path"], &hint).into_iter().collect();
+        let label = label_column(start.exported);
+        // The label gives the folder of a sample, and the path its name.
+        let others = arrays.iter().enumerate().skip(1).filter(|(place, array)| {
+            let is_label = label.is_some_and(|(label, _)| label == *place);
+            array.dtype.is_some() && !is_label
+        });
+        let mut lost: Vec<String> = left_out(others.map(|(_, array)| array), &hint).into_iter().collect();
         lost.extend(bf16_notes(&arrays));
         let header = match start.exported.fields.first().map(|field| &field.form) {
             Some(Form::Array(ArrayType { dtype, shape })) => npy_header(*dtype, shape),
@@ -168,7 +171,7 @@ impl Sink for Samples {
             folder: start.path.to_owned(),
             target: start.target.to_owned(),
             header,
-            label: label_column(start.exported),
+            label,
             classes: safe_names(names.iter().map(String::as_bytes)),
             taken: BTreeSet::new(),
             renamed: Renamed::default(),

@@ -9,7 +9,10 @@ use flate2::{Compress, Compression, FlushCompress, Status};
 use super::fields::held_names;
 use super::npy::header_of;
 use super::npy_header::npy_header_of;
-use super::placed::{PieceEncoder, Pieces, PlacedFile, Planned, bf16_notes, crc32, crc32_joined, is_taken, planned};
+use super::placed::{
+    CLASSES, PieceEncoder, Pieces, PlacedFile, Planned, bf16_notes, crc32, crc32_joined, hidden_notes, is_taken,
+    planned,
+};
 use super::zip_file::{Member, directory};
 use super::{Sink, SinkStart};
 use crate::error::ConvertError;
@@ -148,14 +151,15 @@ impl Sink for NpzSink {
         }
         let mut extras = Vec::new();
         let classes = start.metadata.class_names("label");
-        if !classes.is_empty() && !is_taken(&arrays, "classes") {
+        if !classes.is_empty() && !is_taken(&arrays, CLASSES) {
             let n = to_u64(classes.len());
-            extras.push(("classes".to_owned(), texts(classes, &[n])));
+            extras.push((CLASSES.to_owned(), texts(classes, &[n])));
         }
         if !is_taken(&arrays, METADATA_KEY) {
             let text = texts(&[start.metadata.to_text()], &[]);
             extras.push((METADATA_KEY.to_owned(), text));
         }
+        lost.extend(hidden_notes(start, &arrays, true));
         lost.extend(bf16_notes(&arrays));
         let mut sink = Self {
             file: PlacedFile::open(start.path, start.target)?,

@@ -13,7 +13,11 @@ use super::npz::deflate;
 use super::zip_file::Member;
 use super::{Batch, Encode, SinkStart};
 use crate::error::ConvertError;
+use crate::metadata::METADATA_KEY;
 use crate::source::PATHS;
+
+/// The name under which class names are stored in formats that store texts like fields.
+pub(super) const CLASSES: &str = "classes";
 
 /// An array to write: an exported field, or the samples' paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +68,19 @@ pub(super) fn planned(start: &SinkStart<'_>) -> Vec<Planned> {
         });
     }
     arrays
+}
+
+/// Notes on what is not written because a field has its name. `with_texts`: class names and metadata are stored like fields.
+pub(super) fn hidden_notes(start: &SinkStart<'_>, arrays: &[Planned], with_texts: bool) -> Vec<String> {
+    let has_classes = !start.metadata.class_names("label").is_empty();
+    let own = [
+        (PATHS, "the samples' paths", start.exported.has_paths),
+        (CLASSES, "class names", with_texts && has_classes),
+        (METADATA_KEY, "the pack's metadata", with_texts),
+    ];
+    let is_field = |name: &str| arrays.iter().any(|array| array.name == name && array.dtype.is_some());
+    let hidden = own.into_iter().filter(|(name, _, is_written)| *is_written && is_field(name));
+    hidden.map(|(name, what, _)| format!("{what}: another field is named `{name}`")).collect()
 }
 
 /// Notes on bf16 arrays, which NumPy cannot represent.
@@ -192,7 +209,49 @@ impl Places {
 
 #[cfg(test)]
 mod tests {
+    use packds_format::Field;
+
+    use super::super::test_pack::{fields, pack_of, to};
     use super::*;
+    use crate::export::ExportOptions;
+
+    #[test]
+    fn what_a_field_takes_the_name_of_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let of = |name: &str| Field { name: name.to_owned(), ..fields()[1].clone() };
+        let pack = pack_of(3, [fields(), [PATHS, CLASSES, METADATA_KEY].map(of).to_vec()].concat());
+        let lost = |name: &str, per_sample| {
+            let to_npy = !name.contains('.');
+            let to_format = to_npy.then(|| "npy".parse().unwrap());
+            let options = ExportOptions { to: to_format, per_sample, ..ExportOptions::default() };
+            to(&pack, &dir.path().join(name), &options).unwrap().lost
+        };
+        let paths = "the samples' paths: another field is named `path`".to_owned();
+        let texts =
+            ["class names: another field is named `classes`", "the pack's metadata: another field is named `packds`"];
+        for name in ["a.npz", "a.pt", "a.safetensors", "a"] {
+            let lost = lost(name, false);
+            assert!(lost.contains(&paths), "{name}: {lost:?}");
+            let has_texts = texts.iter().all(|text| lost.iter().any(|lost| lost == text));
+            assert_eq!(has_texts, ["a.npz", "a.pt"].contains(&name), "{name}: {lost:?}");
+        }
+        // The names of the files keep the paths.
+        let lost = lost("b", true);
+        let expected =
+            "points, angle, weight, flag, path, classes, packds: omit per_sample to get a file for each field";
+        assert!(lost.iter().any(|lost| lost == expected) && !lost.contains(&paths), "{lost:?}");
+    }
+
+    #[test]
+    fn a_label_that_is_no_class_id_is_not_kept_with_one_file_per_sample() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut fields = fields();
+        fields.retain(|field| field.name != "label");
+        fields.push(Field::column("label", DType::F32, &[]));
+        let options = ExportOptions { to: Some("npy".parse().unwrap()), per_sample: true, ..ExportOptions::default() };
+        let lost = to(&pack_of(3, fields), &dir.path().join("a"), &options).unwrap().lost;
+        assert!(lost.iter().any(|lost| lost.contains("flag, label: ")), "{lost:?}");
+    }
 
     #[test]
     fn checksums_of_pieces_join_to_that_of_the_whole() {

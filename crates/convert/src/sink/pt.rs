@@ -3,7 +3,9 @@
 use packds_format::DType;
 
 use super::pickle_writer::PickleWriter;
-use super::placed::{PieceEncoder, Pieces, PlacedFile, Places, Planned, crc32_joined, is_taken, planned};
+use super::placed::{
+    CLASSES, PieceEncoder, Pieces, PlacedFile, Places, Planned, crc32_joined, hidden_notes, is_taken, planned,
+};
 use super::zip_file::{Member, directory};
 use super::{Sink, SinkStart};
 use crate::error::ConvertError;
@@ -20,6 +22,7 @@ pub(crate) struct PtSink {
     /// Number of members that precede the array members.
     n_before: usize,
     end: u64,
+    lost: Vec<String>,
 }
 
 fn pickle(start: &SinkStart<'_>, arrays: &[Planned]) -> Vec<u8> {
@@ -31,8 +34,8 @@ fn pickle(start: &SinkStart<'_>, arrays: &[Planned]) -> Vec<u8> {
         out.tensor(dtype, &shape, &number.to_string());
     }
     let classes = start.metadata.class_names("label");
-    if !classes.is_empty() && !is_taken(arrays, "classes") {
-        out.text("classes");
+    if !classes.is_empty() && !is_taken(arrays, CLASSES) {
+        out.text(CLASSES);
         out.texts(classes);
     }
     if !is_taken(arrays, METADATA_KEY) {
@@ -64,7 +67,8 @@ impl Sink for PtSink {
             members.push(member);
         }
         members.push(small("version", b"3\n", &mut end)?);
-        Ok(Self { arrays, places: Places { file, starts }, members, n_before, end })
+        let lost = hidden_notes(start, &arrays, true);
+        Ok(Self { arrays, places: Places { file, starts }, members, n_before, end, lost })
     }
 
     fn encoder(&self) -> PieceEncoder {
@@ -79,7 +83,7 @@ impl Sink for PtSink {
         self.places.write(&ready)
     }
 
-    fn finish(self) -> Result<Vec<String>, ConvertError> {
+    fn finish(mut self) -> Result<Vec<String>, ConvertError> {
         for member in self.members.iter().skip(self.n_before) {
             self.places.file.write_at(&member.local_header(), member.header)?;
         }
@@ -87,6 +91,8 @@ impl Sink for PtSink {
         self.places.file.write_at(&end, self.end)?;
         let types = self.arrays.iter().map(|array| (&array.name, array.as_numbers().0));
         let newer = types.filter(|(_, dtype)| matches!(dtype, DType::U16 | DType::U32 | DType::U64));
-        Ok(newer.map(|(name, dtype)| format!("field `{name}` for PyTorch before 2.3, which has no {dtype}")).collect())
+        let note = |name, dtype| format!("field `{name}` for PyTorch before 2.3, which has no {dtype}");
+        self.lost.extend(newer.map(|(name, dtype)| note(name, dtype)));
+        Ok(self.lost)
     }
 }

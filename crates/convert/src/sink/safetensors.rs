@@ -3,17 +3,20 @@
 use packds_system::to_u64;
 use serde_json::{Map, Value, json};
 
-use super::placed::{PieceEncoder, Pieces, PlacedFile, Places, Planned, planned};
+use super::placed::{PieceEncoder, Pieces, PlacedFile, Places, Planned, hidden_notes, is_taken, planned};
 use super::{Sink, SinkStart};
 use crate::dtypes::safetensors_name;
 use crate::error::ConvertError;
 use crate::metadata::METADATA_KEY;
 
 const ALIGNMENT: usize = 64;
+/// The header's entry for texts.
+const TEXTS: &str = "__metadata__";
 
 pub(crate) struct SafetensorsSink {
     arrays: Vec<Planned>,
     places: Places,
+    lost: Vec<String>,
 }
 
 impl Sink for SafetensorsSink {
@@ -21,6 +24,10 @@ impl Sink for SafetensorsSink {
 
     fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let arrays = planned(start);
+        if is_taken(&arrays, TEXTS) {
+            let reason = format!("field `{TEXTS}`: safetensors uses this name for its own metadata");
+            return Err(ConvertError::options(reason, "choose another format, or write the pack without this field"));
+        }
         let mut order: Vec<&Planned> = arrays.iter().collect();
         // Put wide elements first, so that every tensor is aligned to its element size.
         order.sort_by_key(|array| std::cmp::Reverse(array.as_numbers().0.size()));
@@ -29,7 +36,7 @@ impl Sink for SafetensorsSink {
         if !classes.is_empty() {
             metadata["classes"] = json!(json!(classes).to_string());
         }
-        let mut header = Map::from_iter([("__metadata__".to_owned(), metadata)]);
+        let mut header = Map::from_iter([(TEXTS.to_owned(), metadata)]);
         let mut end = 0_u64;
         let mut offsets = Vec::new();
         for array in order {
@@ -56,7 +63,7 @@ impl Sink for SafetensorsSink {
             (begin.saturating_add(8).saturating_add(len), array.item_bytes)
         };
         let starts = arrays.iter().map(start_of).collect();
-        Ok(Self { arrays, places: Places { file, starts } })
+        Ok(Self { lost: hidden_notes(start, &arrays, false), arrays, places: Places { file, starts } })
     }
 
     fn encoder(&self) -> PieceEncoder {
@@ -68,6 +75,26 @@ impl Sink for SafetensorsSink {
     }
 
     fn finish(self) -> Result<Vec<String>, ConvertError> {
-        Ok(Vec::new())
+        Ok(self.lost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use packds_format::Field;
+
+    use super::super::test_pack::{fields, pack_of, to};
+    use super::*;
+    use crate::export::ExportOptions;
+
+    #[test]
+    fn a_field_with_the_name_of_the_headers_texts_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut fields = fields();
+        fields.push(Field { name: TEXTS.to_owned(), ..fields[1].clone() });
+        let refused = to(&pack_of(3, fields), &dir.path().join("a.safetensors"), &ExportOptions::default());
+        let message = "field `__metadata__`: safetensors uses this name for its own metadata";
+        assert_eq!(refused.unwrap_err().to_string(), message);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 }

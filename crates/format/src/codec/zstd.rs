@@ -1,6 +1,6 @@
 //! Zstandard frames, one per block.
 
-use packds_system::to_u64;
+use packds_system::{counted, to_u64};
 use std::cell::RefCell;
 
 use zstd::bulk::Decompressor;
@@ -46,7 +46,8 @@ thread_local! {
 /// This never allocates more than a frame of this length can decode to.
 pub(crate) fn decompress(frame: &[u8], expected: u64, out: &mut Vec<u8>) -> Result<(), String> {
     out.clear();
-    let found = |found: u64| format!("expected {expected} bytes, found {found}");
+    let expected_bytes = counted(expected, "byte");
+    let found = |found: u64| format!("expected {expected_bytes}, found {found}");
     // The declared size is not trusted. The real size is checked below.
     let said = zstd_safe::get_frame_content_size(frame).ok().flatten();
     if let Some(window) = window_of(frame, said).filter(|window| *window > 1 << WINDOW_LOG) {
@@ -58,11 +59,11 @@ pub(crate) fn decompress(frame: &[u8], expected: u64, out: &mut Vec<u8>) -> Resu
     // A block is exactly one frame. Without this check, data after it would go unnoticed.
     let len = zstd_safe::find_frame_compressed_size(frame).map_err(in_words)?;
     if len != frame.len() {
-        return Err(format!("{} bytes after the frame", frame.len() - len));
+        return Err(format!("{} after the frame", counted(frame.len() - len, "byte")));
     }
     let most = most_of(frame);
     if expected > most {
-        return Err(format!("expected {expected} bytes, but it decompresses to at most {most}"));
+        return Err(format!("expected {expected_bytes}, but it decompresses to at most {most}"));
     }
     let room = usize::try_from(expected).map_err(|e| e.to_string())?;
     out.try_reserve_exact(room).map_err(|e| e.to_string())?;

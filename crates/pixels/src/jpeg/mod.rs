@@ -6,7 +6,7 @@
 
 mod encode;
 
-use packds_system::to_usize;
+use packds_system::{counted, to_usize};
 use std::ffi::c_int;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -176,7 +176,7 @@ impl Session<'_> {
         self.call(|cinfo| unsafe { jpeg_start_decompress(cinfo) })?;
         let found = to_usize(self.state.cinfo.output_components.max(0).cast_unsigned());
         if found != raw.channels() {
-            let reason = format!("decoded {found} channels, expected {}", raw.channels());
+            let reason = format!("decoded {}, expected {}", counted(found, "channel"), raw.channels());
             return Err(PixelError::malformed(ImageFormat::Jpeg, reason));
         }
         Ok((self.state.cinfo.output_width, self.state.cinfo.output_height))

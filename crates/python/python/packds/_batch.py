@@ -11,6 +11,7 @@ import numpy as np
 from . import _packds
 from ._arrays import as_numpy
 from ._checks import whole
+from ._display import counted
 
 
 _GEOMETRY = np.dtype(
@@ -263,7 +264,7 @@ class Batch:
         return geometry
 
     def __repr__(self) -> str:
-        return f"<packds.Batch: epoch {self.epoch}, step {self.step}, {len(self)} samples: {', '.join(self._values)}>"
+        return f"<packds.Batch: epoch {self.epoch}, step {self.step}, {counted(len(self), 'sample')}: {', '.join(self._values)}>"
 
 
 #: The libraries in which `NamedBatch` is registered as a pytree.

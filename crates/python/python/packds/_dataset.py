@@ -427,7 +427,7 @@ class Dataset(Sealed):
         array = np.asarray(index)
         if array.dtype == bool:
             if array.shape != (n,):
-                raise IndexError(f"a mask has one value for each of {n} samples, found {array.shape}")
+                raise IndexError(f"a mask has one value per sample, for {counted(n, 'sample')}, found {array.shape}")
             return [int(one) for one in np.flatnonzero(array)]
         if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
             raise TypeError(f"samples are chosen by integers, slices or masks, found {index!r}")
@@ -527,7 +527,7 @@ def _reopened(path: str, uuid: str, file_len: int, checksums: DatasetChecksums) 
     dataset = Dataset(path, checksums=checksums)
     if (dataset._pack.uuid, dataset._pack.file_len) != (uuid, file_len):
         raise ReadError(
-            f"{path}: expected the pack {uuid} of {file_len} bytes, "
+            f"{path}: expected the pack {uuid} of {counted(file_len, 'byte')}, "
             f"found {dataset._pack.uuid} of {dataset._pack.file_len}",
             "the file was replaced after the dataset was pickled: open it again",
         )

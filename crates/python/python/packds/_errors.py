@@ -50,7 +50,7 @@ class OptionError(Error, ValueError):
 
     >>> packds.Loader("train.pack", batch_size=1000)
     Traceback (most recent call last):
-    packds.OptionError: no whole batch: 28 samples are fewer than the global batch of 1000...
+    packds.OptionError: no whole batch: expected at least the global batch of 1000 samples, found 28...
     """
 
     __module__ = "packds"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ._dataset import Dataset, Field
+from ._display import counted
 
 
 class Subset:
@@ -68,4 +69,4 @@ class Subset:
         return (self.dataset[index] for index in self.indices)
 
     def __repr__(self) -> str:
-        return f"<packds.Subset of {len(self)} of the {len(self.dataset)} samples of {self.path!r}>"
+        return f"<packds.Subset of {len(self)} of {counted(len(self.dataset), 'sample')} of {self.path!r}>"

@@ -14,6 +14,7 @@ from . import _checks, _packds
 from ._arrays import NUMPY_NAMES, dtype_name
 from ._convert import WRITER_OPTIONS, writer_options, writer_report
 from ._dataset import LABEL_NAMES, PathLike
+from ._display import counted
 from ._errors import ConvertError, Error, OptionError, warn
 from ._habits import OF_CONVERSIONS, with_habits
 from ._loader import Loader
@@ -391,7 +392,7 @@ class Writer:
 
     def __del__(self) -> None:
         if not getattr(self, "_is_over", True):
-            text = f"a writer of {self._dst} was not closed: its {len(self)} samples are lost; use `with`, or call close()"
+            text = f"a writer of {self._dst} was not closed: {counted(len(self), 'sample')} lost; use `with`, or call close()"
             warn(text, ResourceWarning, self)
 
     def __enter__(self) -> Writer:
@@ -522,7 +523,7 @@ def _named(sample: Any, names: list[str] | None) -> dict[str, Any]:
     if names is None:
         names = ["image", "label", *(f"field_{place}" for place in range(2, len(values)))][: len(values)]
     if len(names) != len(values):
-        raise ConvertError(f"expected {', '.join(names)} in each sample, found {len(values)} values")
+        raise ConvertError(f"expected {', '.join(names)} in each sample, found {counted(len(values), 'value')}")
     return dict(zip(names, values))
 
 

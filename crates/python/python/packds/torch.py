@@ -22,6 +22,7 @@ from ._batch import NamedBatch
 from ._callers import refuse_collation, refuse_preparation
 from ._checks import text, whole
 from ._dataset import Dataset, Field, PathLike, is_float_label, opened, pair_of
+from ._display import counted
 from ._errors import OptionError
 from ._habits import OF_DATALOADERS, OF_LOADERS, OF_SAMPLES, with_habits
 from ._loader import Loader
@@ -415,7 +416,7 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
             text = f"state: saved with num_workers={state['workers']}, found {workers}"
             raise OptionError(text, "resume with the same number of workers; any number of workers can begin an epoch")
         if workers > 1 and state["batch"] != batch:
-            text = f"state: saved with {state['batch']} samples in a batch over all ranks, found {batch}"
+            text = f"state: saved with {counted(state['batch'], 'sample')} in a batch over all ranks, found {batch}"
             raise OptionError(text, "with several workers, resume with the same global batch; any global batch can begin an epoch")
 
     def __getstate__(self) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 use packds_format::{DType, Field, FieldKind};
 use packds_pixels::ops::{Emit, Sampling};
 use packds_pixels::{CropResize, Filter, FloatType, Layout, Resize};
-use packds_system::to_usize;
+use packds_system::{counted, to_usize};
 
 use super::SampleKey;
 use super::augmenter::pixel_bytes;
@@ -245,7 +245,7 @@ fn fill(values: &[u8], channels: u8) -> Result<[u8; 4], AugmentError> {
         [value] => Ok([value; 4]),
         [red, green, blue] if channels == 3 => Ok([red, green, blue, 0]),
         _ => {
-            let found = format!("{} for {channels} channels", values.len());
+            let found = format!("{} for {}", values.len(), counted(channels, "channel"));
             let expected = "one number, or one for each channel";
             Err(setting("fill", "value", expected, found))
         }
@@ -257,7 +257,7 @@ fn per_channel(what: &'static str, values: &[f32], channels: u8) -> Result<Vec<f
         [value] => Ok(vec![*value; channels.into()]),
         values if values.len() == usize::from(channels) => Ok(values.to_vec()),
         values => {
-            let found = format!("{} for {channels} channels", values.len());
+            let found = format!("{} for {}", values.len(), counted(channels, "channel"));
             Err(setting("norm", what, "one number, or one for each channel", found))
         }
     }

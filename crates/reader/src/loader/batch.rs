@@ -1,6 +1,6 @@
 //! A batch that the consumer owns, with typed views of its fields. Its memory is not reused until it is dropped.
 
-use packds_system::to_u64;
+use packds_system::{counted, to_u64};
 use std::sync::Arc;
 
 use super::board::{Board, Ready};
@@ -190,7 +190,9 @@ impl Batch {
         } else {
             self.ragged(number).and_then(|ragged| ragged.item(row))
         };
-        item.ok_or_else(|| LoadError::Option(format!("the batch has {} samples: there is no row {row}", self.len())))
+        item.ok_or_else(|| {
+            LoadError::Option(format!("the batch has {}: there is no row {row}", counted(self.len(), "sample")))
+        })
     }
 
     /// The `[height, width, channels]` of one sample's image, or the `[height, width]` of its mask, if variable-size

@@ -1,5 +1,6 @@
 //! Errors of building a loader and of loading batches.
 
+use packds_system::counted;
 use std::path::PathBuf;
 
 use super::remedy::Remedy;
@@ -125,7 +126,7 @@ pub enum LoadError {
         found: u32,
     },
     /// Every sample of a batch is bad, so no sample can replace the others.
-    #[error("step {step}: all {samples} samples of the batch are bad; the first error is: {first}")]
+    #[error("step {step}: no sample of the batch of {} is good; the first error is: {first}", counted(*samples, "sample"))]
     NothingLeft {
         /// The step.
         step: u64,

@@ -1,6 +1,6 @@
 //! Why a plan cannot be made or resumed.
 
-use packds_system::Opt;
+use packds_system::{Opt, counted};
 
 const ORDER: Opt = Opt::new("order");
 const WINDOW: Opt = Opt::new("window");
@@ -44,7 +44,7 @@ pub enum PlanError {
         world: u32,
     },
     /// The global batch is too large for this batch per rank.
-    #[error("{per_rank} samples on each of {world} ranks are more than 2^32 - 1")]
+    #[error("{} on each of {} are more than 2^32 - 1", counted(*per_rank, "sample"), counted(*world, "rank"))]
     BatchTooLarge {
         /// Samples per rank.
         per_rank: u32,
@@ -53,7 +53,9 @@ pub enum PlanError {
     },
     /// All samples would be dropped with the last batch.
     #[error(
-        "no whole batch: {samples} samples are fewer than the global batch of {batch}; pad the last batch or use a smaller batch"
+        "no whole batch: expected at least the global batch of {}, found {}; pad the last batch or use a smaller batch",
+        counted(*batch, "sample"),
+        counted(*samples, "sample")
     )]
     NoBatch {
         /// Samples in the epoch.
@@ -88,7 +90,7 @@ pub enum PlanError {
         limit: f64,
     },
     /// A selection was made for a pack with a different number of samples.
-    #[error("the selection is for a pack of {expected} samples, but this pack has {found}")]
+    #[error("the selection is for a pack of {}, but this pack has {found}", counted(*expected, "sample"))]
     Selection {
         /// Number of samples that the selection was made for.
         expected: u64,

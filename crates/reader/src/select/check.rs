@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use packds_format::{ColumnView, DType, Field, FieldKind, Role, Scalar, SectionTag, Store};
+use packds_format::{ColumnView, DType, Field, FieldKind, Role, Scalar, Store};
 
 use super::ConditionError;
 use super::parse::{Comparison, Condition, Test, Value};
@@ -97,7 +97,7 @@ impl<'a> Column<'a> {
         let Some((number, field)) = fields.iter().enumerate().find(|(_, field)| field.name == name) else {
             return match name {
                 SAMPLE => Ok(Self::Sample),
-                PATH if has_paths(pack) => Ok(Self::Path),
+                PATH if pack.has_paths() => Ok(Self::Path),
                 _ => Err(ConditionError::NoColumn { name: name.to_owned(), known: known(pack) }),
             };
         };
@@ -142,15 +142,10 @@ fn known(pack: &Pack) -> Vec<String> {
     let fields = pack.schema().fields();
     let usable = fields.iter().filter(|f| f.kind.is_text() || is_number(f) || f.role == Some(Role::Labels));
     let mut names: Vec<String> = usable.map(|field| field.name.clone()).collect();
-    let paths = has_paths(pack).then_some(PATH);
+    let paths = pack.has_paths().then_some(PATH);
     let own = paths.into_iter().chain([SAMPLE]);
     names.extend(own.filter(|own| fields.iter().all(|field| field.name != *own)).map(str::to_owned));
     names
-}
-
-/// Whether the pack stores the paths of its samples.
-fn has_paths(pack: &Pack) -> bool {
-    pack.sections().iter().any(|section| section.tag == SectionTag::PATHS)
 }
 
 fn is_number(field: &Field) -> bool {

@@ -9,6 +9,7 @@ mod avx2;
 use crate::cast::{Layout, check, tables, to_layout_into, write};
 use crate::error::PixelError;
 use crate::float::FloatType;
+use packds_system::counted;
 
 /// Writes images to batches. One `Emit` serves all images.
 #[derive(Debug, Clone, PartialEq)]
@@ -163,7 +164,7 @@ fn norms(channels: usize, mean: &[f32], std: &[f32]) -> Result<Vec<(f32, f32)>, 
     Err(PixelError::argument(
         "normalization",
         "a finite mean and a deviation above 0 for each channel",
-        format!("{mean:?} and {std:?} for {channels} channels"),
+        format!("{mean:?} and {std:?} for {}", counted(channels, "channel")),
     ))
 }
 

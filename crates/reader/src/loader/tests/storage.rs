@@ -146,7 +146,7 @@ fn is_of(error: &LoadError, fault: Fault, len: u64) -> bool {
             Fault::Cut(at) => contains(&format!("it had {len} bytes and now has {at}")),
             Fault::Modified => contains("its modification time differs"),
             Fault::Untold => contains("cannot open: Input/output error"),
-            Fault::Lost(at) => contains(&format!("cannot read 1 bytes at byte {at}: ")),
+            Fault::Lost(at) => contains(&format!("cannot read 1 byte at byte {at}: ")),
             Fault::Short(_) | Fault::Cold => false,
         }
 }

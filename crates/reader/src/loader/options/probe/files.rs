@@ -1,6 +1,6 @@
 //! JPEG files that a device decodes: whether a loader has such files, and how large they may be.
 
-use packds_system::{to_u64, to_usize};
+use packds_system::{counted, to_u64, to_usize};
 use std::sync::Arc;
 
 use packds_format::Coding;
@@ -137,7 +137,11 @@ impl Probe<'_> {
         }
         if seen.files.is_empty() {
             let n = seen.n_inspected;
-            let why = format!("none of the {n} inspected images is a JPEG file with {channels} channels");
+            let why = format!(
+                "none of {} is a JPEG file with {}",
+                counted(n, "inspected image"),
+                counted(channels, "channel")
+            );
             return Err(not_decodable(&why));
         }
         let (mut limits, lacks_memory) = self.within(room, &seen);
