@@ -3,6 +3,7 @@
 
 use crate::error::DrawError;
 use crate::lettering::fit;
+use crate::palette::dark_rules;
 use crate::raster;
 
 /// PNG pixels per unit of the drawing.
@@ -122,8 +123,16 @@ impl Figure {
         self.shapes.push(Shape::Text(at, anchor, font, color, text));
     }
 
-    /// The drawing as a self-contained SVG document without scripts.
+    /// The drawing as a self-contained SVG document without scripts. Viewers in dark mode show it in dark colours.
     pub fn svg(&self) -> String {
+        let light = self.light();
+        let rules = dark_rules(&light);
+        let style = format!("</title>\n<style>@media (prefers-color-scheme: dark) {{{rules}}}</style>");
+        light.replacen("</title>", &style, 1)
+    }
+
+    /// The SVG document in light colours only.
+    fn light(&self) -> String {
         let (width, height) = (self.width, self.height);
         let title = xml(&self.title);
         let mut svg = format!(
@@ -144,7 +153,7 @@ impl Figure {
     /// # Errors
     /// `DrawError` if the drawing is too large.
     pub fn png(&self) -> Result<Vec<u8>, DrawError> {
-        raster::png(&self.svg(), SCALE)
+        raster::png(&self.light(), SCALE)
     }
 }
 
@@ -270,6 +279,7 @@ mod tests {
 <svg xmlns=\"http://www.w3.org/2000/svg\" width=\"60\" height=\"20\" viewBox=\"0 0 60 20\" role=\"img\" \
 font-family=\"sans-serif\" font-size=\"12\">
 <title>a &lt;b&gt; &amp; &quot;c&quot;</title>
+<style>@media (prefers-color-scheme: dark) {[fill=\"#ffffff\"]{fill:#181a1e}[fill=\"#0072b2\"]{fill:#4696d7}}</style>
 <path fill=\"#ffffff\" d=\"M0 0h60v20h-60z\"/>
 <path fill=\"#0072b2\" d=\"M1 2h3.2v4h-3.2z\"/>
 <path fill=\"none\" stroke=\"#d55e00\" stroke-width=\"2\" stroke-linecap=\"round\" d=\"M26 5h0\"/>

@@ -3,7 +3,6 @@
 pub use crate::figure::xml;
 
 use crate::figure::Figure;
-use crate::palette::dark_rules;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -14,10 +13,9 @@ pub fn page(title: &str, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{}</title>\n<style>\n{STYLE}@media (prefers-color-scheme: dark) {{\n{}}}\n</style>\n</head>\n<body>\n<main>\n\
+         <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
          {body}</main>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
-        xml(title),
-        dark_rules()
+        xml(title)
     )
 }
 
