@@ -157,6 +157,32 @@ impl Figure {
     }
 }
 
+#[cfg(test)]
+impl Figure {
+    /// Pairs of texts that may overlap, and texts that may leave the drawing. All fonts are counted as wide.
+    pub(crate) fn overlaps(&self) -> Vec<String> {
+        let area = |shape: &Shape| {
+            let Shape::Text((x, y), anchor, font, _, text) = shape else { return None };
+            let width = crate::lettering::text_width(text, font.size, font.bold);
+            let left = anchor.left(*x, width);
+            Some(([left, y - font.size * 0.75, left + width, y + font.size * 0.2], text.clone()))
+        };
+        let areas: Vec<([f64; 4], String)> = self.shapes.iter().filter_map(area).collect();
+        let mut found = Vec::new();
+        for (nth, ([left, top, right, bottom], text)) in areas.iter().enumerate() {
+            if *left < 0.0 || *top < 0.0 || *right > self.width.into() || *bottom > self.height.into() {
+                found.push(format!("{text} leaves the drawing"));
+            }
+            for ([l, t, r, b], other) in areas.iter().skip(nth + 1) {
+                if left < r && l < right && top < b && t < bottom {
+                    found.push(format!("{text} / {other}"));
+                }
+            }
+        }
+        found
+    }
+}
+
 impl Shape {
     fn svg(&self) -> String {
         match self {

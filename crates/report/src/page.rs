@@ -19,12 +19,22 @@ pub fn page(title: &str, body: &str) -> String {
     )
 }
 
-/// A chart with a caption.
+/// A chart with a caption. `narrow` is the chart for narrow windows, if it has another shape there.
 #[must_use]
-pub fn figure(figure: &Figure, caption: &str) -> String {
-    format!(
-        "<figure>\n<div class=\"chart\" tabindex=\"0\">\n{}</div>\n<figcaption>{}</figcaption>\n</figure>\n",
-        figure.svg(),
-        xml(caption)
-    )
+pub fn figure(wide: &Figure, narrow: Option<&Figure>, caption: &str) -> String {
+    let class = if narrow.is_some() { " class=\"shapes\"" } else { "" };
+    let mut html = format!("<figure{class}>\n<div class=\"chart\" tabindex=\"0\">\n{}</div>\n", wide.svg());
+    if let Some(narrow) = narrow {
+        html.push_str(&format!("<div class=\"chart narrow\">\n{}</div>\n", narrow.svg()));
+    }
+    if !caption.is_empty() {
+        html.push_str(&format!("<figcaption>{}</figcaption>\n", xml(caption)));
+    }
+    html + "</figure>\n"
+}
+
+/// A part of the page that is folded until a reader opens it, or prints the page. `body` is HTML.
+#[must_use]
+pub fn details(heading: &str, body: &str) -> String {
+    format!("<details>\n<summary><h2>{}</h2></summary>\n{body}</details>\n", xml(heading))
 }
