@@ -316,14 +316,15 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The order in which most formats were measured. On ties, whole chunks are preferred.
+    /// The random order in which most formats were measured, because training needs one. On ties, whole chunks are preferred.
     fn widest_order(&self, cache: &str, step: bool) -> Option<&'a str> {
         let measured = |order: &str| {
             let runs = self.report.formats.iter().filter_map(|format| self.run(&format.format, order, cache, step));
             runs.filter(|run| run.images_per_s.is_some() || run.wait_share.is_some()).count()
         };
         // On further ties `max_by_key` takes the last.
-        let order = self.orders().max_by_key(|order| (measured(order), *order == "chunk"))?;
+        let key = |order: &&str| (measured(order) > 0 && *order != "sequential", measured(order), *order == "chunk");
+        let order = self.orders().max_by_key(key)?;
         (measured(order) > 0).then_some(order)
     }
 

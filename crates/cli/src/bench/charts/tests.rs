@@ -125,6 +125,9 @@ fn the_answer_is_one_case_and_the_best_format_of_each_kind() {
     let expected = ["the npy", "the hdf5-chunked", "the zarr", "the lmdb", "the arrow", "the image-folder", "the ffcv"];
     assert_eq!(labels, [expected.as_slice(), &["the packds-zstd"]].concat());
     assert!(chart.subtitle.starts_with("Order: as stored, in the page cache; 10 images"), "{}", chart.subtitle);
+    report.runs.push(run("zarr", "per-sample", "warm", 2, 1.0));
+    let random = View::new(&report).speed().unwrap();
+    assert!(random.subtitle.starts_with("Order: every sample at random"), "{}", random.subtitle);
     assert!(chart.footnotes.contains(&"Not shown: 1 slower kind.".to_owned()), "{:?}", chart.footnotes);
 }
 
