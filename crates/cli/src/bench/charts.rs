@@ -403,12 +403,13 @@ fn is_ours(format: &FormatRow) -> bool {
 
 /// The kind of a format: formats of one kind are alike in how they store samples.
 fn kind(format: &FormatRow) -> &str {
-    const KINDS: [&[&str]; 7] = [
+    const KINDS: [&[&str]; 8] = [
         &["packds"],
         &["webdataset", "tfrecord"],
         &["image", "images"],
         &["npy", "npz", "pt", "safetensors", "numpy"],
         &["hdf5", "h5py"],
+        &["lmdb"],
         &["parquet", "arrow"],
         &["zarr"],
     ];
