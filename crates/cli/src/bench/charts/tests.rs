@@ -136,7 +136,10 @@ fn kinds_are_told_by_the_words_of_a_name() {
     let kind = |name| kind(&format(name, "", true)).to_owned();
     assert_eq!(["torch-npy", "pt", "dali-numpy"].map(kind), ["npy"; 3]);
     assert_eq!(["webdataset-npy", "tfrecord-tfdata", "webdataset-png"].map(kind), ["webdataset"; 3]);
-    assert_eq!(["mosaicml-streaming", "torch-images", "python-lmdb"].map(kind), ["mosaicml-streaming", "image", "lmdb"]);
+    assert_eq!(
+        ["mosaicml-streaming", "torch-images", "python-lmdb"].map(kind),
+        ["mosaicml-streaming", "image", "lmdb"]
+    );
 }
 
 #[test]
