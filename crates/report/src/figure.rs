@@ -3,7 +3,7 @@
 
 use crate::error::DrawError;
 use crate::lettering::fit;
-use crate::palette::dark_rules;
+use crate::palette::{CLASS, dark_rules};
 use crate::raster;
 
 /// PNG pixels per unit of the drawing.
@@ -136,7 +136,7 @@ impl Figure {
         let (width, height) = (self.width, self.height);
         let title = xml(&self.title);
         let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"{CLASS}\" width=\"{width}\" height=\"{height}\" \
              viewBox=\"0 0 {width} {height}\" role=\"img\" font-family=\"sans-serif\" font-size=\"12\">\n\
              <title>{title}</title>\n"
         );
@@ -302,10 +302,10 @@ mod tests {
     #[test]
     fn a_drawing_is_svg_with_everything_escaped() {
         let expected = "\
-<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"60\" height=\"20\" viewBox=\"0 0 60 20\" role=\"img\" \
+<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"packds\" width=\"60\" height=\"20\" viewBox=\"0 0 60 20\" role=\"img\" \
 font-family=\"sans-serif\" font-size=\"12\">
 <title>a &lt;b&gt; &amp; &quot;c&quot;</title>
-<style>@media (prefers-color-scheme: dark) {[fill=\"#ffffff\"]{fill:#181a1e}[fill=\"#0072b2\"]{fill:#4696d7}}</style>
+<style>@media (prefers-color-scheme: dark) {.packds [fill=\"#ffffff\"]{fill:#181a1e}.packds [fill=\"#0072b2\"]{fill:#4696d7}}</style>
 <path fill=\"#ffffff\" d=\"M0 0h60v20h-60z\"/>
 <path fill=\"#0072b2\" d=\"M1 2h3.2v4h-3.2z\"/>
 <path fill=\"none\" stroke=\"#d55e00\" stroke-width=\"2\" stroke-linecap=\"round\" d=\"M26 5h0\"/>

@@ -48,6 +48,9 @@ const DARK: [(Rgb, Rgb); 17] = [
     (BOXES[2], [235, 155, 200]),
 ];
 
+/// The class of charts. The rules apply only to them, because a page or a notebook may show other drawings.
+pub(crate) const CLASS: &str = "packds";
+
 /// Style rules that recolour a chart for viewers in dark mode. `svg` is the chart.
 pub(crate) fn dark_rules(svg: &str) -> String {
     let mut rules = String::new();
@@ -56,7 +59,7 @@ pub(crate) fn dark_rules(svg: &str) -> String {
         for kind in ["fill", "stroke"] {
             let found = format!("{kind}=\"{}\"", hex(light));
             if svg.contains(&found) {
-                rules.push_str(&format!("[{found}]{{{kind}:{dark}}}"));
+                rules.push_str(&format!(".{CLASS} [{found}]{{{kind}:{dark}}}"));
             }
         }
     }
@@ -98,6 +101,6 @@ mod tests {
     #[test]
     fn only_the_colors_of_a_chart_are_recolored() {
         let rules = dark_rules("<path fill=\"#ffffff\"/><path stroke=\"#0062a8\"/>");
-        assert_eq!(rules, "[fill=\"#ffffff\"]{fill:#181a1e}[stroke=\"#0062a8\"]{stroke:#62b4f0}");
+        assert_eq!(rules, ".packds [fill=\"#ffffff\"]{fill:#181a1e}.packds [stroke=\"#0062a8\"]{stroke:#62b4f0}");
     }
 }
