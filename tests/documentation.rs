@@ -142,38 +142,6 @@ fn every_command_of_the_pages_is_understood() {
     assert!(violations.is_empty(), "\n{}", violations.join("\n"));
 }
 
-/// The pages whose commands run as written, on a small dataset. The tests of the Python package run those of the tutorial and of
-/// the cookbook. Those of the doctor and of benchmarks take minutes, or need a training program.
-const RUN: &[&str] = &["README.md", "docs/reference/where.md", "docs/explanation/shuffling.md"];
-
-#[test]
-fn the_commands_of_the_pages_run_as_written() {
-    let folder = crate::support::temp_dir();
-    for class in ["cat", "dog"] {
-        let target = folder.path().join("imagenet/train").join(class);
-        fs::create_dir_all(&target).unwrap();
-        for i in 0..130 {
-            let photo = root().join("examples/photos/galaxy/deep_field.jpg");
-            fs::copy(&photo, target.join(format!("{i}.jpg"))).unwrap();
-        }
-    }
-    let mut n_commands = 0;
-    for (page, text) in pages().iter().filter(|(page, _)| RUN.contains(&page.to_str().unwrap())) {
-        for (line, words) in commands(text) {
-            let output = Command::new(env!("CARGO_BIN_EXE_packds"))
-                .args(&words)
-                .current_dir(folder.path())
-                .stdin(Stdio::null())
-                .output()
-                .unwrap();
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{}:{line}: packds {}: {said}", page.display(), words.join(" "));
-            n_commands += 1;
-        }
-    }
-    assert_eq!(n_commands, 6, "the pages have other commands");
-}
-
 #[test]
 fn the_pages_have_every_subcommand_and_option() {
     let page = fs::read_to_string(root().join("docs/reference/command.md")).unwrap();
@@ -260,7 +228,7 @@ fn messages(page: &str) -> Vec<(usize, &str)> {
 }
 
 /// The commands in the fenced code of a page, as words of a shell, with their lines.
-fn commands(page: &str) -> Vec<(usize, Vec<String>)> {
+pub(crate) fn commands(page: &str) -> Vec<(usize, Vec<String>)> {
     let mut found = Vec::new();
     let in_prose: Vec<usize> = prose(page).map(|(line, _)| line).collect();
     for (line, text) in (1..).zip(page.lines()) {
@@ -297,7 +265,7 @@ fn shell_words(text: &str) -> Vec<String> {
 }
 
 /// Every page of the repository, by path from the root.
-fn pages() -> BTreeMap<PathBuf, String> {
+pub(crate) fn pages() -> BTreeMap<PathBuf, String> {
     let text = |path: &Path| fs::read_to_string(root().join(path)).unwrap();
     let paths = files(&["md"]).into_iter();
     paths.map(|path| (path.clone(), text(&path))).collect()
@@ -415,6 +383,6 @@ fn normal(path: &Path) -> PathBuf {
     parts.into_iter().collect()
 }
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     fs::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).unwrap()
 }

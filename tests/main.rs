@@ -18,6 +18,7 @@ mod interrupted;
 mod limits;
 mod look;
 mod packages;
+mod page_commands;
 mod public_types;
 mod seekable;
 mod sheet;

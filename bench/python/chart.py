@@ -1,29 +1,62 @@
-"""Bar charts as SVG, without a library."""
+"""Bar charts as SVG, without a library. Their look is that of the charts of `packds bench` (crates/report/src/palette.rs)."""
 
 from __future__ import annotations
 
+import math
 from html import escape
 
-ROW, LEFT, WIDTH, RIGHT = 24, 330, 420, 130
+SIZE, ROW, BAR, HEAD = 720, 26, 18, 70
+LEFT, RIGHT = 264, 570
+# Each colour with its substitute for dark pages.
+PAPER, PANEL, INK, DIM, GRID = "#ffffff", "#f6f7f9", "#1c1e22", "#5c6068", "#d9dce1"
+OURS, OTHER = "#0062a8", "#6e727a"
+DARK = {PAPER: "#181a1e", PANEL: "#202328", INK: "#eceef2", DIM: "#a8adb6", GRID: "#3e434b", OURS: "#62b4f0", OTHER: "#969ba4"}
 
 
-def bars(title: str, rows: list[tuple[str, float, float, float, bool]]) -> str:
-    """Draws rows of (name, median, smallest, largest, whether it is packds), in order."""
-    most = max((high for _, _, _, high, _ in rows), default=1.0) or 1.0
-    height = ROW * (len(rows) + 2)
+def ticks(most: float) -> list[float]:
+    """Zero and the round numbers up to this one, at most six."""
+    unit = 10.0 ** math.floor(math.log10(most))
+    step = next(part * unit for part in (0.2, 0.5, 1, 2) if most / (part * unit) <= 5)
+    return [n * step for n in range(int(most / step + 1e-9) + 1)]
+
+
+def bars(title: str, subtitle: str, unit: str, rows: list[tuple[str, float, float, float, bool]]) -> str:
+    """Draws rows of (name, median, smallest, largest, whether it is packds), in order, from zero."""
+    most = max((high for _, _, _, high, _ in rows), default=0.0) or 1.0
+    bottom = HEAD + ROW * len(rows)
+
+    def at(value: float) -> str:
+        return f"{LEFT + (RIGHT - LEFT) * value / most:.1f}"
+
+    def text(x: object, y: float, words: str, color: str, more: str = "") -> str:
+        return f'<text x="{x}" y="{y}" fill="{color}"{more}>{escape(words)}</text>'
+
+    rules = "".join(f'[{kind}="{light}"]{{{kind}:{dark}}}' for light, dark in DARK.items() for kind in ("fill", "stroke"))
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + WIDTH + RIGHT}" height="{height}" '
-        'font-family="sans-serif" font-size="13"><rect width="100%" height="100%" fill="white"/>',
-        f'<text x="12" y="{ROW - 6}" font-weight="bold">{escape(title)}</text>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{SIZE}" height="{bottom + 30}" viewBox="0 0 {SIZE} {bottom + 30}" '
+        'role="img" font-family="sans-serif" font-size="12">',
+        f"<title>{escape(title)}</title>",
+        f"<style>@media (prefers-color-scheme: dark) {{{rules}}}</style>",
+        f'<path fill="{PAPER}" d="M0 0h{SIZE}v{bottom + 30}h-{SIZE}z"/>',
+        text(16, 28, title, INK, ' font-size="16" font-weight="bold"'),
+        text(16, 49, subtitle, DIM),
+        f'<path fill="{PANEL}" d="M{LEFT} {HEAD}h{RIGHT - LEFT}v{ROW * len(rows)}h{LEFT - RIGHT}z"/>',
     ]
+    for tick in ticks(most):
+        lines.append(f'<path stroke="{GRID}" d="M{at(tick)} {HEAD}V{bottom}"/>')
+        lines.append(text(at(tick), bottom + 17, f"{tick:,.10g}", DIM, ' font-size="11" text-anchor="middle"'))
+    lines.append(text(LEFT - 36, bottom + 17, unit, DIM, ' font-size="11" text-anchor="end"'))
     for number, (name, middle, low, high, ours) in enumerate(rows):
-        top = ROW * (number + 1) + 6
-        length, ends = WIDTH * middle / most, [LEFT + WIDTH * end / most for end in (low, high)]
-        center, color = top + ROW / 2 - 3, "#2a6f97" if ours else "#b8c4cc"
+        top = HEAD + ROW * number + (ROW - BAR) // 2
+        color, bold = (OURS, ' font-weight="bold"') if ours else (OTHER, "")
         lines += [
-            f'<text x="{LEFT - 8}" y="{top + 14}" text-anchor="end">{escape(name)}</text>',
-            f'<rect x="{LEFT}" y="{top}" width="{length:.1f}" height="{ROW - 6}" fill="{color}"/>',
-            f'<path d="M{ends[0]:.1f} {center}H{ends[1]:.1f}" stroke="black"/>',
-            f'<text x="{LEFT + WIDTH + 8}" y="{top + 14}">{middle:,.0f}</text>',
+            text(LEFT - 12, top + 13, name, OURS if ours else INK, f' text-anchor="end"{bold}'),
+            f'<path fill="{color}" d="M{LEFT} {top}H{at(middle)}v{BAR}H{LEFT}z"/>',
+            # Grid lines would cross the number.
+            f'<path fill="{PANEL}" d="M{float(at(high)) + 2:.1f} {top}H{RIGHT}v{BAR}H{float(at(high)) + 2:.1f}z"/>'
+            if float(at(high)) + 2 < RIGHT
+            else "",
+            f'<path stroke="{INK}" d="M{at(low)} {top + BAR / 2}H{at(high)}"/>',
+            text(f"{float(at(high)) + 8:.1f}", top + 13, f"{middle:,.0f} {unit}", OURS if ours else INK, bold),
         ]
-    return "\n".join([*lines, "</svg>"]) + "\n"
+    return "\n".join(line for line in [*lines, "</svg>"] if line) + "\n"

@@ -7,31 +7,17 @@ use packds_reader::plan::{
     Batching, Dataset, EpochPlan, Integers, Order, OrderKind, Ranks, Sampler, Schedule, ShuffleReport, Verdict,
     WindowQuality,
 };
-use packds_report::{Anchor, Figure, Place, Rgb};
+use packds_report::palette::{DIM, GRID, INK, LIMIT, OURS, PANEL, PAPER, SERIES};
+use packds_report::{Anchor, Figure, PLAIN, Place, Rgb, text_width};
 
 use crate::escape::escape;
 use crate::failure::Failure;
 use crate::human::counted;
 use crate::shuffle::refused;
 
-const PAPER: Rgb = [255, 255, 255];
-const PLOT: Rgb = [246, 246, 244];
-const INK: Rgb = [28, 28, 30];
-const DIM: Rgb = [96, 96, 100];
-const GRID: Rgb = [200, 200, 198];
-const BLUE: Rgb = [0, 114, 178];
-const RED: Rgb = [213, 94, 0];
-/// A palette that works for all kinds of colour vision. Adjacent colours also differ in lightness.
-const BANDS: [Rgb; 8] = [
-    [0, 0, 0],
-    [230, 159, 0],
-    [0, 114, 178],
-    [240, 228, 66],
-    [0, 158, 115],
-    [86, 180, 233],
-    [213, 94, 0],
-    [204, 121, 167],
-];
+/// Colours of classes. Adjacent colours also differ in lightness.
+const BANDS: [Rgb; 8] =
+    [SERIES[4], SERIES[0], SERIES[2], [240, 228, 66], SERIES[1], SERIES[5], [213, 94, 0], SERIES[3]];
 
 const WIDTH: u32 = 960;
 const HEIGHT: u32 = 712;
@@ -158,14 +144,14 @@ impl Evidence {
     /// Batches are drawn from left to right, and positions in the file from top to bottom.
     fn scatter(&self, figure: &mut Figure, left: f64, batches: &Batches) {
         let (top, height) = (90.0, 230.0);
-        figure.boxes(vec![[left, top, ACROSS, height]], PLOT);
+        figure.boxes(vec![[left, top, ACROSS, height]], PANEL);
         let n = batches.n.max(1) as f64;
         for border in 0..=batches.n {
             let x = left + ACROSS * border as f64 / n;
             figure.line(vec![(x, top), (x, top + height)], 0.5, GRID);
         }
         let place = |&(x, y): &Place| (left + ACROSS * x / n, top + 2.0 + (height - 4.0) * y);
-        figure.dots(batches.dots.iter().map(place).collect(), 2.0, BLUE);
+        figure.dots(batches.dots.iter().map(place).collect(), 2.0, OURS);
         figure.text((left - 6.0, top + 10.0), Anchor::End, DIM, "first");
         figure.text((left - 6.0, top + height), Anchor::End, DIM, "last");
         let below = format!("batches 1 to {}; vertical: position in the file", batches.n);
@@ -181,7 +167,7 @@ impl Evidence {
         let what = if classes.each { "one colour per class" } else { "8 groups of classes" };
         for (left, batches, counted) in [(LEFT, &self.this, classes.counted), (RIGHT, &self.uniform, classes.uniform)] {
             figure.text((left, top - 8.0), Anchor::Start, INK, &format!("Classes of these batches, {what}"));
-            figure.boxes(vec![[left, top, ACROSS, height]], PLOT);
+            figure.boxes(vec![[left, top, ACROSS, height]], PANEL);
             let width = ACROSS / batches.n.max(1) as f64;
             for (band, color) in BANDS.iter().enumerate().take(classes.bands) {
                 let boxes = batches.shares.iter().enumerate().filter_map(|(nth, shares)| {
@@ -222,28 +208,36 @@ impl Evidence {
     fn curve(&self, figure: &mut Figure, left: f64, heading: &str, points: &[Place], own: f64, limits: &[(f64, &str)]) {
         let (top, height) = (524.0, 150.0);
         figure.text((left, top - 8.0), Anchor::Start, INK, heading);
-        figure.boxes(vec![[left, top, ACROSS, height]], PLOT);
+        figure.boxes(vec![[left, top, ACROSS, height]], PANEL);
         let most = points.iter().map(|point| point.0).fold(2.0, f64::max);
         let high = points.iter().map(|point| point.1).fold(own.max(4.0), f64::max) * 1.3;
         let low = 0.5;
         let across = |window: f64| left + 10.0 + (ACROSS - 20.0) * window.max(1.0).log2() / most.log2();
         let down = |value: f64| top + height * (1.0 - (value.max(low) / low).log2() / (high / low).log2());
         let right = left + ACROSS;
-        for (value, name) in [(1.0, "1")].iter().chain(limits) {
-            figure.line(vec![(left, down(*value)), (right, down(*value))], 1.0, GRID);
-            let text = if *value > 1.0 { format!("{name} {value}") } else { (*name).to_owned() };
-            figure.text((left - 6.0, down(*value) + 4.0), Anchor::End, DIM, &text);
+        let mut labels = vec![(1.0, "1".to_owned())];
+        labels.extend(limits.iter().map(|(value, name)| (*value, format!("{name} {value}"))));
+        labels.push((high / 1.3, tidy(high / 1.3)));
+        let mut taken: Vec<f64> = Vec::new();
+        for (value, text) in labels {
+            let y = down(value);
+            figure.line(vec![(left, y), (right, y)], 1.0, GRID);
+            // Labels that would touch an earlier one are left out.
+            if taken.iter().all(|other| (other - y).abs() >= 13.0) {
+                figure.text((left - 6.0, y + 4.0), Anchor::End, DIM, &text);
+                taken.push(y);
+            }
         }
-        figure.text((left - 6.0, top + 10.0), Anchor::End, DIM, &tidy(high / 1.3));
         let line: Vec<Place> = points.iter().map(|(window, value)| (across(*window), down(*value))).collect();
-        figure.line(line.clone(), 1.5, BLUE);
-        figure.dots(line, 5.0, BLUE);
+        figure.line(line.clone(), 1.5, OURS);
+        figure.dots(line, 5.0, OURS);
         let (x, y) = (across(self.chosen.0), down(own));
-        figure.line(vec![(x, top), (x, top + height)], 1.0, RED);
-        figure.dots(vec![(x, y)], 11.0, RED);
+        figure.line(vec![(x, top), (x, top + height)], 1.0, LIMIT);
+        figure.dots(vec![(x, y)], 11.0, LIMIT);
         let text = format!("this order: {}", tidy(own));
-        // The curves fall, so the upper right corner is free.
-        figure.text((right - 8.0, top + 16.0), Anchor::End, RED, &text);
+        // The curves fall, so the upper right corner is free, except for the line of this order.
+        let is_crossed = x > right - 16.0 - text_width(&text, PLAIN.size, false);
+        figure.text((if is_crossed { x } else { right } - 8.0, top + 16.0), Anchor::End, LIMIT, &text);
         let below = top + height + 16.0;
         figure.text((across(1.0), below), Anchor::Middle, DIM, "1");
         figure.text((across(most), below), Anchor::Middle, DIM, &most.to_string());

@@ -1,53 +1,69 @@
 //! The plot of a report: the stages of a batch, one bar per track, and below them the throughput ladder.
 
-use packds_report::palette::{DIM, GRID, INK, LIMIT, OTHER, OURS, PANEL, PAPER, SERIES};
-use packds_report::{Anchor, Figure, Rgb, SMALL, SUBHEADING, count, fit, text_width, whole};
+use packds_report::palette::{BOXES, DIM, GRID, INK, LIMIT, OTHER, OURS, PANEL, PAPER};
+use packds_report::{Anchor, Figure, HEADING, Rgb, SMALL, SUBHEADING, count, fit, number, text_width, whole, wrap};
 
-use crate::{Report, Stage};
+use crate::{Advice, Report, Stage};
 
-const WIDTH: u32 = 900;
-const LEFT: f64 = 150.0;
-const ROOM: f64 = 620.0;
+const WIDTH: u32 = 960;
+const MARGIN: f64 = 16.0;
+/// Left edge and width of the longest bar.
+const LEFT: f64 = 190.0;
+const ROOM: f64 = 600.0;
 const BAR: f64 = 22.0;
 const ROW: f64 = 30.0;
+const LINE: f64 = 16.0;
+/// Space above the heading of a part.
+const ABOVE: f64 = 34.0;
 
 /// The plot of a report. `name` is that of the pack or dataset.
 pub fn picture(report: &Report, name: &str) -> Figure {
     let title = format!("{} binds: {name}", report.binds.name());
-    let n_rows = report.case.overlap.tracks().len() + report.ladder.len() + report.advice.len();
-    let height = 210.0 + ROW * count(n_rows) + if report.advice.is_empty() { 0.0 } else { 40.0 };
+    let width = f64::from(WIDTH) - 2.0 * MARGIN;
+    let titles = wrap(&title, width, HEADING.size, true);
+    let advice: Vec<(&Advice, Vec<String>)> = report.advice.iter().map(|advice| (advice, lines(advice))).collect();
+    let n_rows = report.case.overlap.tracks().len() + report.ladder.len() + advice.len();
+    let n_stages = report.case.overlap.tracks().iter().filter(|track| track.len() > 1).count();
+    let n_lines = n_stages + advice.iter().map(|(_, lines)| lines.len()).sum::<usize>();
+    let n_parts = 2 + usize::from(!advice.is_empty());
+    let top = 32.0 + 21.0 * count(titles.len());
+    let height = top + ROW * count(n_rows) + LINE * count(n_lines) + (ABOVE + 12.0) * count(n_parts);
     let mut figure = Figure::new(WIDTH, whole(height), PAPER, &title);
-    figure.heading((16.0, 28.0), INK, &title);
-    let rate = format!(
-        "{:.0} images/s in batches of {}. {}{}",
-        report.images_per_s,
-        report.case.batch,
-        if report.possible_images_per_s > 0.0 {
-            format!("The step alone would reach {:.0}.", report.possible_images_per_s)
-        } else {
-            "No step time is known.".to_owned()
-        },
-        if report.is_short {
-            " Unreliable: too few batches were timed."
-        } else if report.is_certain {
-            ""
-        } else {
-            " Unreliable: times vary too much."
-        }
-    );
-    figure.text((16.0, 50.0), Anchor::Start, DIM, &rate);
-    let below = tracks(&mut figure, report, 84.0);
-    let below = ladder(&mut figure, report, below + 34.0);
-    advice(&mut figure, report, below + 34.0);
+    for (nth, line) in titles.iter().enumerate() {
+        figure.heading((MARGIN, 28.0 + 21.0 * count(nth)), INK, line);
+    }
+    let possible = match report.possible_images_per_s > 0.0 {
+        true => format!("The step alone would reach {}.", number(report.possible_images_per_s)),
+        false => "No step time is known.".to_owned(),
+    };
+    let doubt = match (report.is_short, report.is_certain) {
+        (true, _) => " Unreliable: too few batches were timed.",
+        (false, false) => " Unreliable: times vary too much.",
+        (false, true) => "",
+    };
+    let batch = report.case.batch;
+    let rate = format!("{} images/s in batches of {batch}. {possible}{doubt}", number(report.images_per_s));
+    figure.text((MARGIN, top - 4.0), Anchor::Start, DIM, &rate);
+    let below = tracks(&mut figure, report, top + ABOVE);
+    let below = ladder(&mut figure, report, below + ABOVE);
+    if !advice.is_empty() {
+        show_advice(&mut figure, &advice, below + ABOVE);
+    }
     figure
+}
+
+/// The text of advice, in lines below its bar.
+fn lines(advice: &Advice) -> Vec<String> {
+    // Backquotes are only for the terminal.
+    wrap(&advice.text.replace('`', ""), f64::from(WIDTH) - LEFT - MARGIN, SMALL.size, false)
 }
 
 const fn color(stage: Stage) -> Rgb {
     match stage {
         Stage::Step => OURS,
-        Stage::Copy => SERIES[0],
-        Stage::Transform => SERIES[1],
-        Stage::Decode => SERIES[3],
+        Stage::Copy => BOXES[0],
+        Stage::Transform => BOXES[1],
+        Stage::Decode => BOXES[2],
         Stage::Read => OTHER,
     }
 }
@@ -60,25 +76,30 @@ fn tracks(figure: &mut Figure, report: &Report, top: f64) -> f64 {
     let mut y = top + 12.0;
     for track in tracks {
         let names: Vec<&str> = track.iter().map(|stage| stage.name()).collect();
-        let name = fit(&names.join(" + "), LEFT - 24.0, SMALL.size, false);
-        row(figure, y, &name);
+        row(figure, y, &names.join(" + "));
         let mut x = LEFT;
+        let named = |stage: &Stage| format!("{} {}", stage.name(), number(report.stages.of(*stage)));
         for stage in *track {
             let ms = report.stages.of(*stage);
             let width = if most > 0.0 { ms / most * ROOM } else { 0.0 };
-            figure.boxes(vec![[x, y, width, BAR]], color(*stage));
-            let text = format!("{} {ms:.1}", stage.name());
+            // A gap separates stages for readers who do not see the colours.
+            figure.boxes(vec![[x, y, (width - 1.0).max(0.0), BAR]], color(*stage));
+            let text = named(stage);
             if text_width(&text, SMALL.size, false) + 8.0 < width {
-                let at = (x + 4.0, y + 15.0);
-                figure.words(at, Anchor::Start, SMALL, PAPER, &text);
+                figure.words((x + 4.0, y + 15.0), Anchor::Start, SMALL, PAPER, &text);
             }
             x += width;
         }
         let all: f64 = track.iter().map(|stage| report.stages.of(*stage)).sum();
-        let is_slowest = track.contains(&report.binds);
-        let ink = if is_slowest { LIMIT } else { DIM };
-        let text = format!("{all:.2} ms{}", if is_slowest { ", binds" } else { "" });
-        figure.words((x + 6.0, y + 15.0), Anchor::Start, SMALL, ink, &text);
+        let binds = track.contains(&report.binds);
+        let text = format!("{} ms{}", number(all), if binds { ", binds" } else { "" });
+        after(figure, (x, y), if binds { LIMIT } else { DIM }, &text);
+        if track.len() > 1 {
+            // The bars of short stages have no room for their names.
+            let all: Vec<String> = track.iter().map(named).collect();
+            figure.words((LEFT, y + BAR + 13.0), Anchor::Start, SMALL, DIM, &all.join(", "));
+            y += LINE;
+        }
         y += ROW;
     }
     y
@@ -87,49 +108,85 @@ fn tracks(figure: &mut Figure, report: &Report, top: f64) -> f64 {
 /// A bar per level.
 fn ladder(figure: &mut Figure, report: &Report, top: f64) -> f64 {
     heading(figure, top, "Images per second with the pipeline cached up to each stage");
-    let rates = report.ladder.iter().map(|rung| rung.images_per_s);
-    let most = rates.fold(0.0, f64::max);
+    let most = report.ladder.iter().map(|rung| rung.images_per_s).fold(f64::MIN_POSITIVE, f64::max);
     let mut y = top + 12.0;
     for rung in &report.ladder {
         row(figure, y, &rung.level.name().replace('_', " "));
-        let width = |rate: f64| if most > 0.0 { rate / most * ROOM } else { 0.0 };
-        let end = LEFT + width(rung.images_per_s);
-        figure.boxes(vec![[LEFT, y, end - LEFT, BAR]], OURS);
-        let text = if rung.images_per_s > 0.0 { format!("{:.0}", rung.images_per_s) } else { "unknown".to_owned() };
-        figure.words((end + 6.0, y + 15.0), Anchor::Start, SMALL, DIM, &text);
+        let text = match rung.images_per_s > 0.0 {
+            true => format!("{} images/s", number(rung.images_per_s)),
+            false => "unknown".to_owned(),
+        };
+        rate_bar(figure, y, rung.images_per_s / most, OURS, &text);
         y += ROW;
     }
     y
 }
 
-fn advice(figure: &mut Figure, report: &Report, top: f64) {
-    if report.advice.is_empty() {
-        return;
-    }
+fn show_advice(figure: &mut Figure, advice: &[(&Advice, Vec<String>)], top: f64) {
     heading(figure, top, "Predicted images per second after each change");
-    let rates = report.advice.iter().map(|advice| advice.images_per_s);
-    let most = rates.fold(f64::MIN_POSITIVE, f64::max);
+    let most = advice.iter().map(|(advice, _)| advice.images_per_s).fold(f64::MIN_POSITIVE, f64::max);
     let mut y = top + 12.0;
-    for advice in &report.advice {
+    for (advice, lines) in advice {
         row(figure, y, advice.change);
-        let width = advice.images_per_s / most * ROOM;
-        figure.boxes(vec![[LEFT, y, width, BAR]], GRID);
-        // Backquotes are only for the terminal.
-        let text = advice.text.replace('`', "");
-        let text = format!("{:.0}: {text}", advice.images_per_s);
-        let text = fit(&text, ROOM + 100.0, SMALL.size, false);
-        figure.words((LEFT + 4.0, y + 15.0), Anchor::Start, SMALL, INK, &text);
-        y += ROW;
+        let text = format!("{} images/s", number(advice.images_per_s));
+        rate_bar(figure, y, advice.images_per_s / most, OTHER, &text);
+        y += BAR;
+        for line in lines {
+            figure.words((LEFT, y + 13.0), Anchor::Start, SMALL, DIM, line);
+            y += LINE;
+        }
+        y += ROW - BAR;
     }
 }
 
+/// A bar of this part of the longest one, with its number.
+fn rate_bar(figure: &mut Figure, y: f64, part: f64, color: Rgb, text: &str) {
+    figure.boxes(vec![[LEFT, y, part * ROOM, BAR]], color);
+    after(figure, (LEFT + part * ROOM, y), DIM, text);
+}
+
+/// Text to the right of a bar that ends at `x`.
+fn after(figure: &mut Figure, (x, y): (f64, f64), ink: Rgb, text: &str) {
+    figure.words((x + 6.0, y + 15.0), Anchor::Start, SMALL, ink, text);
+}
+
 fn heading(figure: &mut Figure, y: f64, text: &str) {
-    figure.words((16.0, y), Anchor::Start, SUBHEADING, INK, text);
+    figure.words((MARGIN, y), Anchor::Start, SUBHEADING, INK, text);
 }
 
 /// Draws the name and the background of a bar.
 fn row(figure: &mut Figure, y: f64, name: &str) {
     figure.boxes(vec![[LEFT, y, ROOM, BAR]], PANEL);
     figure.line(vec![(LEFT, y), (LEFT, y + BAR)], 1.0, GRID);
-    figure.words((LEFT - 8.0, y + 15.0), Anchor::End, SMALL, INK, name);
+    let name = fit(name, LEFT - 8.0 - MARGIN, SMALL.size, false);
+    figure.words((LEFT - 8.0, y + 15.0), Anchor::End, SMALL, INK, &name);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Case, Facts, Loading, Overlap, Time, diagnose};
+
+    #[test]
+    fn stages_that_are_too_short_for_their_names_are_named_below_the_bar() {
+        let ms = Time::exactly;
+        let loading =
+            Loading { processed: ms(0.1), decoded: ms(0.2), raw: ms(400.0), page_cache: ms(400.0), source: ms(400.1) };
+        let report = diagnose(Case {
+            batch: 100,
+            overlap: Overlap::Nothing,
+            step: ms(0.0),
+            step_is_modelled: true,
+            copy: ms(0.3),
+            loading,
+            read: ms(0.1),
+            trained: None,
+            facts: Facts { threads: 1, cores: 4, ..Facts::default() },
+        });
+        let svg = picture(&report, &"a very long name ".repeat(20)).svg();
+        assert!(svg.contains(">step 0, copy 0.300, transform 0.200, decode 400, read 0.100<"), "{svg}");
+        assert!(svg.contains(">unknown<") && svg.contains("No step time is known."), "{svg}");
+        // The whole name is there, in several lines.
+        assert_eq!(svg.matches("very").count(), 2 * 20, "{svg}");
+    }
 }

@@ -3,6 +3,7 @@
 
 use crate::error::DrawError;
 use crate::lettering::fit;
+use crate::palette::{CLASS, dark_rules};
 use crate::raster;
 
 /// PNG pixels per unit of the drawing.
@@ -122,12 +123,20 @@ impl Figure {
         self.shapes.push(Shape::Text(at, anchor, font, color, text));
     }
 
-    /// The drawing as a self-contained SVG document without scripts.
+    /// The drawing as a self-contained SVG document without scripts. Viewers in dark mode show it in dark colours.
     pub fn svg(&self) -> String {
+        let light = self.light();
+        let rules = dark_rules(&light);
+        let style = format!("</title>\n<style>@media (prefers-color-scheme: dark) {{{rules}}}</style>");
+        light.replacen("</title>", &style, 1)
+    }
+
+    /// The SVG document in light colours only.
+    fn light(&self) -> String {
         let (width, height) = (self.width, self.height);
         let title = xml(&self.title);
         let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"{CLASS}\" width=\"{width}\" height=\"{height}\" \
              viewBox=\"0 0 {width} {height}\" role=\"img\" font-family=\"sans-serif\" font-size=\"12\">\n\
              <title>{title}</title>\n"
         );
@@ -144,7 +153,33 @@ impl Figure {
     /// # Errors
     /// `DrawError` if the drawing is too large.
     pub fn png(&self) -> Result<Vec<u8>, DrawError> {
-        raster::png(&self.svg(), SCALE)
+        raster::png(&self.light(), SCALE)
+    }
+}
+
+#[cfg(test)]
+impl Figure {
+    /// Pairs of texts that may overlap, and texts that may leave the drawing. All fonts are counted as wide.
+    pub(crate) fn overlaps(&self) -> Vec<String> {
+        let area = |shape: &Shape| {
+            let Shape::Text((x, y), anchor, font, _, text) = shape else { return None };
+            let width = crate::lettering::text_width(text, font.size, font.bold);
+            let left = anchor.left(*x, width);
+            Some(([left, y - font.size * 0.75, left + width, y + font.size * 0.2], text.clone()))
+        };
+        let areas: Vec<([f64; 4], String)> = self.shapes.iter().filter_map(area).collect();
+        let mut found = Vec::new();
+        for (nth, ([left, top, right, bottom], text)) in areas.iter().enumerate() {
+            if *left < 0.0 || *top < 0.0 || *right > self.width.into() || *bottom > self.height.into() {
+                found.push(format!("{text} leaves the drawing"));
+            }
+            for ([l, t, r, b], other) in areas.iter().skip(nth + 1) {
+                if left < r && l < right && top < b && t < bottom {
+                    found.push(format!("{text} / {other}"));
+                }
+            }
+        }
+        found
     }
 }
 
@@ -267,9 +302,10 @@ mod tests {
     #[test]
     fn a_drawing_is_svg_with_everything_escaped() {
         let expected = "\
-<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"60\" height=\"20\" viewBox=\"0 0 60 20\" role=\"img\" \
+<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"packds\" width=\"60\" height=\"20\" viewBox=\"0 0 60 20\" role=\"img\" \
 font-family=\"sans-serif\" font-size=\"12\">
 <title>a &lt;b&gt; &amp; &quot;c&quot;</title>
+<style>@media (prefers-color-scheme: dark) {.packds [fill=\"#ffffff\"]{fill:#181a1e}.packds [fill=\"#0072b2\"]{fill:#4696d7}}</style>
 <path fill=\"#ffffff\" d=\"M0 0h60v20h-60z\"/>
 <path fill=\"#0072b2\" d=\"M1 2h3.2v4h-3.2z\"/>
 <path fill=\"none\" stroke=\"#d55e00\" stroke-width=\"2\" stroke-linecap=\"round\" d=\"M26 5h0\"/>

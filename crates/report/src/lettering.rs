@@ -37,6 +37,22 @@ pub fn fit(text: &str, width: f64, size: f64, bold: bool) -> String {
     cut
 }
 
+/// The text in lines of at most this width, broken at spaces. Longer words are cut.
+pub fn wrap(text: &str, width: f64, size: f64, bold: bool) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let longer = lines.last().map(|line| format!("{line} {word}"));
+        match longer.filter(|line| text_width(line, size, bold) <= width) {
+            Some(longer) => {
+                lines.pop();
+                lines.push(longer);
+            }
+            None => lines.push(fit(word, width, size, bold)),
+        }
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,5 +62,12 @@ mod tests {
         assert_eq!(fit("great white shark", 90.0, 12.0, false), "great white…");
         assert_eq!(fit("shark", 90.0, 12.0, false), "shark");
         assert_eq!(fit("shark", 1.0, 12.0, false), "");
+    }
+
+    #[test]
+    fn text_is_wrapped_at_spaces() {
+        assert_eq!(wrap("great white shark", 80.0, 12.0, false), ["great white", "shark"]);
+        assert_eq!(wrap("a Schwarzkopfschaf", 60.0, 12.0, false), ["a", "Schwar…"]);
+        assert!(wrap(" ", 60.0, 12.0, false).is_empty());
     }
 }

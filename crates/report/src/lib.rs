@@ -29,9 +29,9 @@ mod raster;
 pub mod sheet;
 mod typeface;
 
-pub use axis::{Axis, number, tick_label, tick_number};
+pub use axis::{Axis, number, tick_number};
 pub use canvas::Canvas;
 pub use error::DrawError;
 pub use figure::{Anchor, Figure, Font, HEADING, PLAIN, Place, Rgb, SMALL, SUBHEADING, count, whole};
-pub use lettering::{fit, text_width};
+pub use lettering::{fit, text_width, wrap};
 pub use plot_file::PlotFile;

@@ -1,9 +1,16 @@
 // A click on a heading sorts by its column, a second one the other way; what is empty stays last.
 for (const head of document.querySelectorAll("#runs thead th")) {
-  const button = document.createElement("button");
-  button.type = "button";
+  // Not a button, because browsers do not print those in the headings that each sheet of paper repeats.
+  const button = document.createElement("span");
+  button.role = "button";
+  button.tabIndex = 0;
   button.textContent = head.textContent;
   head.replaceChildren(button);
+  button.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    button.click();
+  });
   button.addEventListener("click", () => {
     const down = head.getAttribute("aria-sort") === "ascending";
     for (const other of head.parentNode.children) other.removeAttribute("aria-sort");
@@ -23,3 +30,12 @@ for (const head of document.querySelectorAll("#runs thead th")) {
     body.append(...rows.map(([, row]) => row));
   });
 }
+// Printing opens everything; afterwards it is as it was.
+let folded = [];
+addEventListener("beforeprint", () => {
+  folded = [...document.querySelectorAll("details:not([open])")];
+  for (const part of folded) part.open = true;
+});
+addEventListener("afterprint", () => {
+  for (const part of folded) part.open = false;
+});

@@ -2,42 +2,57 @@
 
 mod page;
 
+use std::cmp::Ordering;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use packds_bench::OrderName;
 use packds_bench::formats::report::{FormatRow, Report, RunRow};
-use packds_report::chart::{DotChart, Mark, Panel, Point, Row, Scatter};
+use packds_report::chart::{Bar, BarChart, DotChart, Layout, Mark, Point, Row, Scatter};
 use packds_report::{Figure, tick_number};
+use packds_system::Named;
 
 use crate::failure::Failure;
 use crate::human::{counted, to_f64};
 use crate::output::replace_file;
 
-/// Shorter waits are negligible and drawn at this value, in ms.
-const LEAST_WAIT: f64 = 0.01;
+/// Maximum number of bars in the chart of the answer.
+const MAX_BARS: usize = 8;
+const FOLDER: &str = "charts";
 
-const NAMES: [&str; 8] = [
-    "batch-time",
-    "batch-time-sequential",
-    "batch-time-per-sample",
-    "batch-time-chunk",
-    "throughput",
-    "size-speed-warm",
-    "size-speed-cold",
-    "training-wait",
-];
-
+/// A chart, named like its files.
 struct Chart {
     name: String,
-    /// The conclusion, in a sentence.
-    says: String,
-    figure: Figure,
+    wide: Figure,
+    /// The chart for narrow windows, if it has another shape there.
+    narrow: Option<Figure>,
+}
+
+/// Charts that show the same for several orders.
+struct Topic {
+    heading: &'static str,
+    /// What the charts show, in a sentence.
+    says: &'static str,
+    charts: Vec<Chart>,
+}
+
+/// The charts of a report.
+struct Charts {
+    /// The charts that are read first, each of one case.
+    answers: Vec<Chart>,
+    details: Vec<Topic>,
+}
+
+impl Charts {
+    fn all(&self) -> impl Iterator<Item = &Chart> {
+        self.answers.iter().chain(self.details.iter().flat_map(|topic| &topic.charts))
+    }
 }
 
 /// Writes `charts/*.svg`, `charts/*.png` and `report.html`, and removes charts that only an earlier run had. Returns the paths.
 pub(crate) fn write_all(report: &Report, dir: &Path) -> Result<Vec<PathBuf>, Failure> {
     let charts = charts(report);
-    let folder = dir.join("charts");
+    let folder = dir.join(FOLDER);
     std::fs::create_dir_all(&folder).map_err(|error| Failure::write(&folder, &error))?;
     let mut written = Vec::new();
     let mut write = |path: PathBuf, bytes: &[u8]| {
@@ -45,20 +60,18 @@ pub(crate) fn write_all(report: &Report, dir: &Path) -> Result<Vec<PathBuf>, Fai
         written.push(path);
         Ok::<(), Failure>(())
     };
-    for Chart { name, figure, .. } in &charts {
-        write(folder.join(format!("{name}.svg")), figure.svg().as_bytes())?;
-        write(folder.join(format!("{name}.png")), &figure.png()?)?;
+    for Chart { name, wide, .. } in charts.all() {
+        write(folder.join(format!("{name}.svg")), wide.svg().as_bytes())?;
+        write(folder.join(format!("{name}.png")), &wide.png()?)?;
     }
-    // The page shows all orders in one chart. Charts of single orders are for slides.
-    let shown: Vec<&Chart> = charts.iter().filter(|chart| !chart.says.is_empty()).collect();
-    write(dir.join("report.html"), page::html(report, &shown).as_bytes())?;
+    write(dir.join("report.html"), page::html(report, &charts).as_bytes())?;
     remove_stale(&folder, &written)?;
     Ok(written)
 }
 
 /// Removes charts that an earlier run left and that would look like new ones. Other files stay.
 fn remove_stale(folder: &Path, written: &[PathBuf]) -> Result<(), Failure> {
-    for name in NAMES {
+    for name in names() {
         for kind in ["svg", "png"] {
             let path = folder.join(format!("{name}.{kind}"));
             if written.contains(&path) {
@@ -76,46 +89,52 @@ fn remove_stale(folder: &Path, written: &[PathBuf]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn charts(report: &Report) -> Vec<Chart> {
+/// The names of all charts that a report can have.
+fn names() -> Vec<String> {
+    let of_orders = |what| OrderName::NAMES.iter().map(move |order| chart_name(what, order));
+    let of_orders = ["throughput", "batch-time", "training-wait"].into_iter().flat_map(of_orders);
+    let others = ["speed", "lost-time", "size-speed-warm", "size-speed-cold"].map(str::to_owned);
+    of_orders.chain(others).collect()
+}
+
+fn chart_name(what: &str, order: &str) -> String {
+    format!("{what}-{order}")
+}
+
+fn charts(report: &Report) -> Charts {
     let (view, times) = (View::new(report), View::of_batches(report));
-    let orders: Vec<&str> = report.options.orders.iter().map(String::as_str).collect();
-    let mut charts = Vec::new();
-    let mut add = |name: String, says: &str, figure: Option<Figure>| {
-        charts.extend(figure.map(|figure| Chart { name, says: says.to_owned(), figure }));
-    };
-    add(
-        "batch-time".to_owned(),
-        "Mean time per batch. Further left is faster. The line extends to the 95th percentile of the time from one batch to the next.",
-        times.batch_times(&orders).figure(),
-    );
-    if orders.len() > 1 {
-        for order in &orders {
-            let name = format!("batch-time-{}", file_part(order));
-            add(name, "", times.batch_times(&[order]).figure());
-        }
-    }
-    add(
-        "throughput".to_owned(),
-        "Images per second, with the hardware limits. Further right is faster.",
-        view.throughput(&orders).figure(),
-    );
-    for cache in ["warm", "cold"] {
-        if let Some((order, chart)) = view.size_and_speed(cache) {
-            let says = format!(
-                "Size on disk and read speed, order {}. The best formats are at the upper left.",
-                order_name(order)
-            );
-            add(format!("size-speed-{cache}"), &says, chart.figure());
-        }
-    }
+    let mut answers: Vec<Chart> = view.speed().iter().map(|chart| of_bars("speed", chart)).collect();
+    let mut details = vec![
+        Topic {
+            heading: "Images per second",
+            says: "Images per second in each order, with the hardware limits. Further right is faster.",
+            charts: view.throughput(),
+        },
+        Topic {
+            heading: "Time per batch",
+            says: "Mean time per batch in each order. Further left is faster. Lines extend to the 95th percentile of the time from one batch to the next.",
+            charts: times.batch_times(),
+        },
+        Topic {
+            heading: "Size on disk",
+            says: "Size on disk and speed. The best formats are at the upper left.",
+            charts: ["warm", "cold"].into_iter().filter_map(|cache| view.size_and_speed(cache)).collect(),
+        },
+    ];
     if report.options.step_ms > 0.0 {
-        add(
-            "training-wait".to_owned(),
-            "Time that a training step waits for its batch while the loader runs in parallel. Further left is better.",
-            view.waits(&orders).figure(),
-        );
+        answers.extend(view.lost_time().iter().map(|chart| of_bars("lost-time", chart)));
+        details.push(Topic {
+            heading: "Training time lost",
+            says: "Share of the training time that is spent waiting for batches, in each order. Further left is better.",
+            charts: view.waits(),
+        });
     }
-    charts
+    details.retain(|topic| !topic.charts.is_empty());
+    Charts { answers, details }
+}
+
+fn of_bars(name: &str, chart: &BarChart) -> Chart {
+    Chart { name: name.to_owned(), wide: chart.figure(Layout::Wide), narrow: Some(chart.figure(Layout::Narrow)) }
 }
 
 /// The runs that a chart shows: those with one number of threads.
@@ -153,73 +172,61 @@ impl<'a> View<'a> {
         self.report.runs.iter().any(|run| run.format == format.format && run.images_per_s.is_some())
     }
 
-    /// One panel for each order with rows, sorted by `value`, the best first.
-    fn panels(
-        &self,
-        orders: &[&str],
-        step: bool,
-        more_is_better: bool,
-        floor: Option<f64>,
-        value: impl Fn(&RunRow) -> Option<Mark>,
-    ) -> Vec<Panel> {
-        let panel = |order: &&str| {
-            let row = |format: &FormatRow| {
-                let runs = ["warm", "cold"].map(|cache| self.run(&format.format, order, cache, step));
-                let [warm, cold] = runs.map(|run| run.and_then(&value));
-                let skipped = runs.iter().flatten().find_map(|run| run.skipped.clone());
-                let shown = warm.is_some() || cold.is_some() || (skipped.is_some() && self.is_measured(format));
-                shown.then(|| Row {
-                    label: format.title.clone(),
-                    sign: sign(format),
-                    ours: is_ours(format),
-                    warm,
-                    cold,
-                    skipped,
-                })
-            };
-            let mut rows: Vec<Row> = self.report.formats.iter().filter_map(row).collect();
-            let sign = if more_is_better { -1.0 } else { 1.0 };
-            let least = floor.unwrap_or(0.0);
-            let key = |row: &Row| match row.warm.or(row.cold) {
-                // Below the floor, all medians are equally good, so the order follows the 95th percentile.
-                Some(mark) if mark.value <= least => mark.slow.unwrap_or(0.0).min(least) * 1e-9,
-                Some(mark) => mark.value * sign,
-                None => f64::MAX,
-            };
-            rows.sort_by(|a, b| key(a).total_cmp(&key(b)));
-            Panel { heading: heading(order), rows }
+    /// The rows of an order, sorted by `value`, the best first.
+    fn rows(&self, order: &str, step: bool, more_is_better: bool, value: impl Fn(&RunRow) -> Option<Mark>) -> Vec<Row> {
+        let row = |format: &FormatRow| {
+            let runs = ["warm", "cold"].map(|cache| self.run(&format.format, order, cache, step));
+            let [warm, cold] = runs.map(|run| run.and_then(&value));
+            let skipped = runs.iter().flatten().find_map(|run| run.skipped.clone());
+            let shown = warm.is_some() || cold.is_some() || (skipped.is_some() && self.is_measured(format));
+            shown.then(|| Row {
+                label: format.title.clone(),
+                sign: sign(format),
+                ours: is_ours(format),
+                warm,
+                cold,
+                skipped,
+            })
         };
-        orders.iter().map(panel).filter(|panel| !panel.rows.is_empty()).collect()
+        let mut rows: Vec<Row> = self.report.formats.iter().filter_map(row).collect();
+        let sign = if more_is_better { -1.0 } else { 1.0 };
+        let key = |row: &Row| row.warm.or(row.cold).map_or(f64::MAX, |mark| mark.value * sign);
+        rows.sort_by(|a, b| key(a).total_cmp(&key(b)));
+        rows
     }
 
-    fn batch_times(&self, orders: &[&str]) -> DotChart {
+    /// A chart for each order, like `chart`. All have the same axis, so that they can be compared.
+    fn of_orders(&self, what: &str, chart: &DotChart, rows: impl Fn(&str) -> Vec<Row>) -> Vec<Chart> {
+        let orders: Vec<(&str, Vec<Row>)> = self.orders().map(|order| (order, rows(order))).collect();
+        let room_for: Vec<f64> = orders.iter().flat_map(|(_, rows)| rows).flat_map(Row::values).collect();
+        let draw = |(order, rows): (&str, Vec<Row>)| {
+            let footnotes = self.footnotes(rows.iter().any(|row| row.sign.contains(LOSSY)));
+            let title = format!("{}: {}", chart.title, order_name(order));
+            let room_for = room_for.clone();
+            let chart = DotChart { title, subtitle: self.subtitle(), rows, room_for, footnotes, ..chart.clone() };
+            let wide = chart.figure(Layout::Wide)?;
+            Some(Chart { name: chart_name(what, order), wide, narrow: chart.figure(Layout::Narrow) })
+        };
+        orders.into_iter().filter_map(draw).collect()
+    }
+
+    fn orders(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.report.options.orders.iter().map(String::as_str)
+    }
+
+    fn batch_times(&self) -> Vec<Chart> {
+        let title = format!("Mean time per batch of {} in ms", counted(self.report.options.batch, "image"));
+        let chart = DotChart { title, unit: "ms".to_owned(), kind: ", mean", ..DotChart::default() };
         // The median can be the time to take a batch that was already ready.
-        let panels = self.panels(orders, false, false, None, |run| {
+        let mark = |run: &RunRow| {
             let value = run.mean_batch_ms()?;
             let slow = run.batch_ms.map(|ms| ms.p95).filter(|slow| *slow > value);
             Some(Mark { value, slow })
-        });
-        let title = format!("Mean time per batch of {}, in ms", counted(self.report.options.batch, "image"));
-        self.dot_chart(title, "ms", ", mean", panels)
+        };
+        self.of_orders("batch-time", &chart, |order| self.rows(order, false, false, mark))
     }
 
-    /// A chart without limits or floor.
-    fn dot_chart(&self, title: String, unit: &str, kind: &'static str, panels: Vec<Panel>) -> DotChart {
-        DotChart {
-            title,
-            subtitle: self.subtitle(),
-            unit: unit.to_owned(),
-            kind,
-            footnotes: self.footnotes(&panels),
-            panels,
-            limits: Vec::new(),
-            floor: None,
-        }
-    }
-
-    fn throughput(&self, orders: &[&str]) -> DotChart {
-        let rate = |run: &RunRow| run.images_per_s.map(|value| Mark { value, slow: None });
-        let panels = self.panels(orders, false, true, None, rate);
+    fn throughput(&self) -> Vec<Chart> {
         let limits = &self.report.limits;
         let of_threads = |rates: &std::collections::BTreeMap<usize, f64>| rates.get(&self.threads).copied();
         let known = [
@@ -227,53 +234,121 @@ impl<'a> View<'a> {
             ("disk read", limits.disk_read_images_per_s.get("cold").copied()),
             ("memcpy", of_threads(&limits.memcpy_images_per_s)),
         ];
-        let title = "Images per second, with hardware limits".to_owned();
         let limits = known.into_iter().filter_map(|(name, rate)| Some((name.to_owned(), rate?))).collect();
-        DotChart { limits, ..self.dot_chart(title, "images/s", "", panels) }
+        let title = "Images per second".to_owned();
+        let chart = DotChart { title, unit: "images/s".to_owned(), limits, ..DotChart::default() };
+        let mark = |run: &RunRow| run.images_per_s.map(|value| Mark { value, slow: None });
+        self.of_orders("throughput", &chart, |order| self.rows(order, false, true, mark))
     }
 
-    fn waits(&self, orders: &[&str]) -> DotChart {
-        let step_ms = self.report.options.step_ms;
-        let panels = self.panels(orders, true, false, Some(LEAST_WAIT), |run| {
-            run.wait_ms.map(|ms| Mark { value: ms.median, slow: Some(ms.p95) })
-        });
-        let title = format!("Wait for a batch in ms, with training steps of {} ms", tick_number(step_ms));
-        let limits = vec![("one step:".to_owned(), step_ms)];
-        DotChart { limits, floor: Some(LEAST_WAIT), ..self.dot_chart(title, "ms", ", median", panels) }
+    fn waits(&self) -> Vec<Chart> {
+        let chart =
+            DotChart { title: self.lost(), unit: "%".to_owned(), linear_to: Some(100.0), ..DotChart::default() };
+        let mark = |run: &RunRow| run.wait_share.map(|share| Mark { value: share * 100.0, slow: None });
+        self.of_orders("training-wait", &chart, |order| self.rows(order, true, false, mark))
     }
 
-    /// The order in which most formats were measured. Random orders are preferred.
-    fn size_and_speed(&self, cache: &str) -> Option<(&'a str, Scatter)> {
-        let points = |order: &str| -> Vec<Point> {
-            let point = |format: &FormatRow| {
-                let run = self.run(&format.format, order, cache, false)?;
-                Some(Point {
-                    label: label(format),
-                    ours: is_ours(format),
-                    x: to_f64(format.bytes_on_disk?) / to_f64(self.report.data.n_images.max(1)) / 1e3,
-                    y: run.images_per_s?,
-                })
-            };
-            self.report.formats.iter().filter_map(point).collect()
+    /// What a chart of lost time shows.
+    fn lost(&self) -> String {
+        let step = tick_number(self.report.options.step_ms);
+        format!("Training time lost to waiting, in %, with steps of {step} ms")
+    }
+
+    /// The speed in one case.
+    fn speed(&self) -> Option<BarChart> {
+        let bars = self.best_of_kinds(false, |run| run.images_per_s, |a, b| b.total_cmp(a))?;
+        Some(BarChart { title: "Images per second".to_owned(), unit: "images/s".to_owned(), ..bars })
+    }
+
+    /// The time that training loses in one case.
+    fn lost_time(&self) -> Option<BarChart> {
+        let share = |run: &RunRow| run.wait_share.map(|share| share * 100.0);
+        let bars = self.best_of_kinds(true, share, f64::total_cmp)?;
+        Some(BarChart { title: self.lost(), unit: "%".to_owned(), end: 100.0, ..bars })
+    }
+
+    /// The best format of each kind in one case: packds, and the best of the other kinds.
+    fn best_of_kinds(
+        &self,
+        step: bool,
+        value: impl Fn(&RunRow) -> Option<f64>,
+        order_of: impl Fn(&f64, &f64) -> Ordering,
+    ) -> Option<BarChart> {
+        let caches = ["warm", "cold"];
+        let (order, cache) = caches.into_iter().find_map(|cache| Some((self.widest_order(cache, step)?, cache)))?;
+        let measured = |format: &'a FormatRow| {
+            let run = self.run(&format.format, order, cache, step)?;
+            Some((format, value(run)?))
         };
-        // On ties `max_by_key` takes the last.
-        let orders = self.report.options.orders.iter();
-        let order = orders.max_by_key(|order| (points(order).len(), *order == "chunk"))?;
-        let points = points(order);
-        if points.is_empty() {
-            return None;
+        let mut best: Vec<(&FormatRow, f64)> = self.report.formats.iter().filter_map(measured).collect();
+        best.sort_by(|(_, a), (_, b)| order_of(a, b));
+        let mut kinds = Vec::new();
+        best.retain(|(format, _)| {
+            let is_new = !kinds.contains(&kind(format));
+            kinds.push(kind(format));
+            is_new
+        });
+        let left_out = best.len().saturating_sub(MAX_BARS);
+        let ours = best.iter().position(|(format, _)| is_ours(format)).filter(|place| *place >= MAX_BARS);
+        if let Some(place) = ours {
+            best.swap(MAX_BARS - 1, place);
         }
-        let state = if cache == "warm" { "in the page cache" } else { "read from disk" };
+        best.truncate(MAX_BARS);
+        let lossy = best.iter().any(|(format, _)| !format.lossless);
+        let bar = |(format, value): (&FormatRow, f64)| Bar {
+            label: format.title.clone(),
+            sign: sign(format),
+            ours: is_ours(format),
+            value: Ok(value),
+        };
+        let mut footnotes = vec!["Each bar is the best format of its kind in this case.".to_owned()];
+        if left_out > 0 {
+            footnotes.push(format!("Not shown: {}.", counted(left_out, "slower kind")));
+        }
+        footnotes.extend(self.footnotes(lossy));
+        Some(BarChart {
+            title: String::new(),
+            subtitle: format!("{}, {}; {}", in_order(order), cache_name(cache), self.subtitle()),
+            unit: String::new(),
+            bars: best.into_iter().map(bar).collect(),
+            end: 0.0,
+            footnotes,
+        })
+    }
+
+    /// The random order in which most formats were measured, because training needs one. On ties, whole chunks are preferred.
+    fn widest_order(&self, cache: &str, step: bool) -> Option<&'a str> {
+        let measured = |order: &str| {
+            let runs = self.report.formats.iter().filter_map(|format| self.run(&format.format, order, cache, step));
+            runs.filter(|run| run.images_per_s.is_some() || run.wait_share.is_some()).count()
+        };
+        // On further ties `max_by_key` takes the last.
+        let key = |order: &&str| (measured(order) > 0 && *order != "sequential", measured(order), *order == "chunk");
+        let order = self.orders().max_by_key(key)?;
+        (measured(order) > 0).then_some(order)
+    }
+
+    fn size_and_speed(&self, cache: &str) -> Option<Chart> {
+        let order = self.widest_order(cache, false)?;
         let data = &self.report.data;
+        let point = |format: &FormatRow| {
+            let run = self.run(&format.format, order, cache, false)?;
+            Some(Point {
+                label: label(format),
+                ours: is_ours(format),
+                x: to_f64(format.bytes_on_disk?) / to_f64(data.n_images.max(1)) / 1024.0,
+                y: run.images_per_s?,
+            })
+        };
         let chart = Scatter {
-            title: format!("Size on disk and speed, {state}"),
-            subtitle: format!("Order: {}. {}", order_name(order), self.subtitle()),
+            title: format!("Size on disk and speed, {}", cache_name(cache)),
+            subtitle: format!("{}; {}", in_order(order), self.subtitle()),
             across: "KiB per image on disk, log scale".to_owned(),
             up: "images/s, log scale; up and to the left is better".to_owned(),
             line: Some(("raw pixels".to_owned(), to_f64(data.bytes_per_image) / 1024.0)),
-            points,
+            points: self.report.formats.iter().filter_map(point).collect(),
         };
-        Some((order, chart))
+        Some(Chart { name: format!("size-speed-{cache}"), wide: chart.figure()?, narrow: None })
     }
 
     fn subtitle(&self) -> String {
@@ -291,10 +366,10 @@ impl<'a> View<'a> {
         )
     }
 
-    fn footnotes(&self, panels: &[Panel]) -> Vec<String> {
-        let marked = |sign: &str| panels.iter().flat_map(|p| &p.rows).any(|row| row.sign.contains(sign));
+    /// `lossy` is whether the chart has a lossy format.
+    fn footnotes(&self, lossy: bool) -> Vec<String> {
         let mut notes = Vec::new();
-        if marked(LOSSY) {
+        if lossy {
             notes.push(format!("{LOSSY} lossy: pixels differ, so compare with care"));
         }
         let missing = self.report.formats.iter().filter(|format| !self.is_measured(format)).count();
@@ -326,6 +401,23 @@ fn is_ours(format: &FormatRow) -> bool {
     format.format.starts_with("packds")
 }
 
+/// The kind of a format: formats of one kind are alike in how they store samples.
+fn kind(format: &FormatRow) -> &str {
+    const KINDS: [&[&str]; 8] = [
+        &["packds"],
+        &["webdataset", "tfrecord"],
+        &["image", "images"],
+        &["npy", "npz", "pt", "safetensors", "numpy"],
+        &["hdf5", "h5py"],
+        &["lmdb"],
+        &["parquet", "arrow"],
+        &["zarr"],
+    ];
+    let words = || format.format.split('-');
+    let known = KINDS.into_iter().find(|kind| words().any(|word| kind.contains(&word)));
+    known.and_then(|kind| kind.first()).copied().unwrap_or(&format.format)
+}
+
 /// Description of an order within a sentence.
 fn order_name(order: &str) -> &str {
     match order {
@@ -336,20 +428,13 @@ fn order_name(order: &str) -> &str {
     }
 }
 
-fn heading(order: &str) -> String {
-    match order {
-        "sequential" => "In stored order".to_owned(),
-        "per-sample" => "Every sample at random".to_owned(),
-        "chunk" => "Whole chunks at random, samples as stored".to_owned(),
-        other => format!("Order: {other}"),
-    }
+/// Description of an order at the start of a line.
+fn in_order(order: &str) -> String {
+    format!("Order: {}", order_name(order))
 }
 
-fn file_part(name: &str) -> String {
-    let safe = |c: char| {
-        if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }
-    };
-    name.chars().map(safe).collect()
+fn cache_name(cache: &str) -> &'static str {
+    if cache == "warm" { "in the page cache" } else { "read from the disk" }
 }
 
 #[cfg(test)]

@@ -1,19 +1,19 @@
-//! The plot of `packds bench tune --plot`: a panel per batch size with the wait by prefetch, a line per number of threads.
+//! The plot of `packds bench tune --plot`: a panel per batch size with the lost time by prefetch, a line per number of threads.
 
 use packds_bench::{Ahead, TuneBench, TuneRun};
 
-use packds_report::palette::{DIM, GRID, INK, LIMIT, OURS, PANEL, PAPER, SERIES};
+use packds_report::palette::{DIM, GRID, INK, OURS, PANEL, PAPER, SERIES};
 use packds_report::{
-    Anchor, Axis, Figure, Place, Rgb, SMALL, SUBHEADING, count, fit, text_width, tick_label, tick_number, whole,
+    Anchor, Axis, Figure, PLAIN, Place, Rgb, SMALL, SUBHEADING, count, fit, text_width, tick_number, whole, wrap,
 };
 
 use crate::human::counted;
 
-/// Shorter waits are negligible and drawn at this value, in ms.
-const FLOOR: f64 = 0.01;
+/// The axis ends at this share of the time or above it, in %, because a shorter one would make small losses look large.
+const LEAST_END: f64 = 10.0;
 const WIDTH: u32 = 960;
 const LEFT: f64 = 64.0;
-const TOP: f64 = 104.0;
+const TOP: f64 = 120.0;
 /// Width and height of a panel, and the gaps between panels.
 const PANEL_SIZE: (f64, f64) = (402.0, 200.0);
 const BETWEEN: (f64, f64) = (74.0, 74.0);
@@ -23,7 +23,7 @@ struct Scale<'a> {
     bench: &'a TuneBench,
     prefetches: Vec<Ahead>,
     threads: Vec<usize>,
-    /// The vertical axis, from the lowest to the highest wait. 0 is the lower edge of a panel.
+    /// The vertical axis, from no to the most time lost, in %. 0 is the lower edge of a panel.
     up: Axis,
 }
 
@@ -33,13 +33,14 @@ pub(crate) fn figure(bench: &TuneBench, name: &str) -> Figure {
     batches.dedup();
     let rows = batches.len().div_ceil(COLUMNS);
     let height = TOP + (PANEL_SIZE.1 + BETWEEN.1) * count(rows) + 10.0;
-    let title = format!("Wait for a batch during training with steps of {} ms: {name}", tick_number(bench.step_ms));
+    let title = format!("Training time lost to waiting, with steps of {} ms: {name}", tick_number(bench.step_ms));
     let mut figure = Figure::new(WIDTH, whole(height), PAPER, &title);
     figure.heading((16.0, 28.0), INK, &title);
-    figure.text((16.0, 50.0), Anchor::Start, DIM, &subtitle(bench));
-    let waits = bench.runs.iter().filter_map(wait);
-    let waits = waits.chain([FLOOR, bench.step_ms]);
-    let Some(up) = Axis::over(waits, 0.0, -PANEL_SIZE.1) else { return figure };
+    let lines = wrap(&subtitle(bench), f64::from(WIDTH) - 32.0, PLAIN.size, false);
+    for (nth, line) in lines.iter().take(2).enumerate() {
+        figure.text((16.0, 50.0 + 16.0 * count(nth)), Anchor::Start, DIM, line);
+    }
+    let up = Axis::linear(bench.runs.iter().filter_map(lost).chain([LEAST_END]), 0.0, -PANEL_SIZE.1);
     let mut scale = Scale { bench, prefetches: Vec::new(), threads: Vec::new(), up };
     for run in &bench.runs {
         if !scale.prefetches.contains(&run.prefetch) {
@@ -49,7 +50,7 @@ pub(crate) fn figure(bench: &TuneBench, name: &str) -> Figure {
             scale.threads.push(run.threads);
         }
     }
-    scale.legend(&mut figure, 74.0);
+    scale.legend(&mut figure, 90.0);
     for (nth, batch) in batches.iter().enumerate() {
         let (column, row) = (nth % COLUMNS, nth / COLUMNS);
         let left = LEFT + (PANEL_SIZE.0 + BETWEEN.0) * count(column);
@@ -73,9 +74,9 @@ fn subtitle(bench: &TuneBench) -> String {
     format!("{set} {}", bench.machine.cpu)
 }
 
-/// The mean wait to draw. `None` if none was measured.
-fn wait(run: &TuneRun) -> Option<f64> {
-    run.wait_ms.map(|wait| wait.mean.max(FLOOR))
+/// The share of the time that training waits, in %. `None` if no wait was measured.
+fn lost(run: &TuneRun) -> Option<f64> {
+    run.wait_ms.is_some().then_some(run.wait_share * 100.0)
 }
 
 impl Scale<'_> {
@@ -95,8 +96,6 @@ impl Scale<'_> {
             figure.words((x + 28.0, y), Anchor::Start, SMALL, DIM, &text);
             x += 52.0 + text_width(&text, SMALL.size, false);
         }
-        figure.dashes(vec![(x, y - 4.0), (x + 22.0, y - 4.0)], 1.5, LIMIT);
-        figure.words((x + 28.0, y), Anchor::Start, SMALL, DIM, "wait = step");
     }
 
     fn across(&self, left: f64, prefetch: Ahead) -> f64 {
@@ -107,7 +106,7 @@ impl Scale<'_> {
 
     fn place(&self, (left, top): Place, run: &TuneRun) -> Option<Place> {
         let bottom = top + PANEL_SIZE.1;
-        let y = bottom + self.up.at(wait(run)?);
+        let y = bottom + self.up.at(lost(run)?);
         Some((self.across(left, run.prefetch), y))
     }
 
@@ -115,24 +114,25 @@ impl Scale<'_> {
         let (left, top) = corner;
         let (right, bottom) = (left + PANEL_SIZE.0, top + PANEL_SIZE.1);
         figure.words((left, top - 8.0), Anchor::Start, SUBHEADING, INK, &format!("Batches of {batch}"));
-        figure.words((right, top - 8.0), Anchor::End, SMALL, DIM, "wait in ms, log scale");
+        figure.words((right, top - 8.0), Anchor::End, SMALL, DIM, "% of the training time");
         figure.boxes(vec![[left, top, PANEL_SIZE.0, PANEL_SIZE.1]], PANEL);
-        let mut ticks = self.up.ticks(22.0);
-        ticks.retain(|tick| self.up.at(FLOOR) - self.up.at(*tick) > 16.0);
-        ticks.insert(0, FLOOR);
-        for tick in ticks {
+        for tick in self.up.ticks(22.0) {
             let y = bottom + self.up.at(tick);
             figure.line(vec![(left, y), (right, y)], 1.0, GRID);
-            figure.words((left - 7.0, y + 4.0), Anchor::End, SMALL, DIM, &tick_label(tick, Some(FLOOR)));
+            figure.words((left - 7.0, y + 4.0), Anchor::End, SMALL, DIM, &tick_number(tick));
         }
+        let mut free = f64::MIN;
         for prefetch in &self.prefetches {
-            let x = self.across(left, *prefetch);
-            figure.words((x, bottom + 16.0), Anchor::Middle, SMALL, DIM, &prefetch.to_string());
+            let (x, text) = (self.across(left, *prefetch), prefetch.to_string());
+            let half = text_width(&text, SMALL.size, false) / 2.0;
+            // Labels that would touch the one before are left out.
+            if x - half > free {
+                figure.words((x, bottom + 16.0), Anchor::Middle, SMALL, DIM, &text);
+                free = x + half + 3.0;
+            }
         }
         let middle = left + PANEL_SIZE.0 / 2.0;
         figure.words((middle, bottom + 33.0), Anchor::Middle, SMALL, DIM, "prefetch (batches)");
-        let y = bottom + self.up.at(self.bench.step_ms);
-        figure.dashes(vec![(left, y), (right, y)], 1.5, LIMIT);
         self.lines(figure, batch, corner);
     }
 

@@ -1,10 +1,10 @@
-//! A dot chart: named rows with dots on a logarithmic axis. A line extends from each dot to its slow end.
+//! A dot chart: named rows with dots on a logarithmic axis, or on a linear one from zero. A line extends from each dot to its slow end.
 
-use crate::figure::{Anchor, Figure, Font, PLAIN, Rgb, SMALL, SUBHEADING, count, whole};
+use super::layout::{LINE, Layout, MARGIN};
+use crate::axis::{Axis, number, tick_number};
+use crate::figure::{Anchor, Figure, Font, PLAIN, Rgb, SMALL, count};
 use crate::lettering::{fit, text_width};
-use crate::palette::{BAND, DIM, GRID, INK, LIMIT, OTHER, OURS, PANEL, PAPER};
-
-use crate::axis::{Axis, number, tick_label, tick_number};
+use crate::palette::{BAND, DIM, INK, LIMIT, OTHER, OURS, PANEL, PAPER};
 
 /// The data of a row: a warm and a cold value, or the reason why it has none.
 #[derive(Debug, Clone, Default)]
@@ -32,17 +32,8 @@ pub struct Mark {
     pub slow: Option<f64>,
 }
 
-/// A group of rows, the best first.
-#[derive(Debug, Clone)]
-pub struct Panel {
-    /// The title of the group.
-    pub heading: String,
-    /// The rows from top to bottom.
-    pub rows: Vec<Row>,
-}
-
 /// The chart's data.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct DotChart {
     /// The heading.
     pub title: String,
@@ -52,33 +43,29 @@ pub struct DotChart {
     pub unit: String,
     /// The statistic that a dot shows, such as `, median`. May be empty.
     pub kind: &'static str,
-    /// The groups of rows, from top to bottom.
-    pub panels: Vec<Panel>,
+    /// The rows from top to bottom.
+    pub rows: Vec<Row>,
     /// Vertical lines through all rows.
     pub limits: Vec<(String, f64)>,
-    /// Values below this one are drawn at this position, because they count as equally good.
-    pub floor: Option<f64>,
-    /// Lines below the panels.
+    /// Values that the axis has room for, such as those of other charts that are compared with this one.
+    pub room_for: Vec<f64>,
+    /// The smallest end of a linear axis from zero. Without it, the axis is logarithmic.
+    pub linear_to: Option<f64>,
+    /// Lines below the rows.
     pub footnotes: Vec<String>,
 }
 
-const WIDTH: u32 = 960;
-const RIGHT: f64 = 944.0;
-const MARGIN: f64 = 16.0;
-/// The plot's left and right edges. Labels are to the left, numbers to the right.
-const PLOT: (f64, f64) = (320.0, 800.0);
-/// Right edges of the number columns.
-const COLUMNS: [f64; 2] = [870.0, RIGHT];
+/// Width of a column of numbers.
+const COLUMN: f64 = 88.0;
 const ROW: f64 = 22.0;
 /// Vertical offset of the two dots from the middle of their row.
 const APART: f64 = 4.5;
 const DOT: f64 = 8.0;
-const LINE: f64 = 16.0;
-const HEAD: f64 = 86.0;
 const OWN: Font = Font { size: 12.0, bold: true };
 
 impl Row {
-    fn values(&self) -> impl Iterator<Item = f64> + '_ {
+    /// All values of the row.
+    pub fn values(&self) -> impl Iterator<Item = f64> + '_ {
         let marks = self.warm.iter().chain(&self.cold);
         marks.flat_map(|mark| [Some(mark.value), mark.slow].into_iter().flatten())
     }
@@ -86,161 +73,166 @@ impl Row {
 
 impl DotChart {
     /// Draws the chart. `None` if there is no data.
-    pub fn figure(&self) -> Option<Figure> {
-        let floor = self.floor.unwrap_or(0.0);
-        let rows = self.panels.iter().flat_map(|panel| &panel.rows);
-        let values = rows.flat_map(Row::values).map(|value| value.max(floor));
-        let values: Vec<f64> = values.collect();
-        if values.is_empty() {
+    pub fn figure(&self, layout: Layout) -> Option<Figure> {
+        if self.rows.iter().all(|row| row.values().next().is_none()) {
             return None;
         }
-        let limits = self.limits.iter().map(|(_, value)| *value);
-        let axis = Axis::over(values.into_iter().chain(limits).chain(self.floor), PLOT.0, PLOT.1 - PLOT.0)?;
-        let levels = levels(&self.limits, &axis);
-        let mut heights = self.panels.iter().map(|panel| panel_height(panel, levels.len()));
-        let notes = count(self.footnotes.len()) * LINE;
-        let height = HEAD + heights.by_ref().sum::<f64>() + notes + 8.0;
-        let mut figure = Figure::new(WIDTH, whole(height), PAPER, &self.title);
-        figure.heading((MARGIN, 28.0), INK, &self.title);
-        figure.text((MARGIN, 49.0), Anchor::Start, DIM, &self.subtitle);
-        self.legend(&mut figure, 70.0);
-        let mut top = HEAD;
-        for panel in &self.panels {
-            self.panel(&mut figure, panel, &axis, &levels, top);
-            top += panel_height(panel, levels.len());
+        let axis = self.axis(layout)?;
+        let head = layout.head(&self.title, &self.subtitle);
+        let levels = levels(&self.limits, &axis, layout);
+        let notes = layout.notes(&self.footnotes);
+        let legend = self.legend(layout);
+        let legend_height = LINE * legend.last().map_or(0.0, |(_, (_, y))| y + 1.0);
+        let first = head.height + legend_height + LINE * (count(levels.len()) + 1.0) + 12.0;
+        let bottom = first + (ROW + layout.above()) * count(self.rows.len());
+        let height = bottom + layout.below() + LINE * count(notes.len()) + 4.0;
+        let mut figure = head.figure(layout, height, &self.title);
+        self.draw_legend(&mut figure, legend, head.height + LINE + 4.0);
+        self.plot(&mut figure, &axis, layout, (first, bottom));
+        let heads = self.columns(layout).into_iter().zip(["cached", "disk"]);
+        for (x, name) in heads.filter_map(|(column, name)| Some((column?, name))) {
+            let y = first - 6.0 - LINE * count(levels.len());
+            figure.words((x, y), Anchor::End, SMALL, DIM, name);
         }
-        for note in &self.footnotes {
-            figure.words((MARGIN, top + 4.0), Anchor::Start, SMALL, DIM, note);
-            top += LINE;
+        limit_lines(&mut figure, &self.limits, &axis, &levels, (first, bottom), layout);
+        for (nth, row) in self.rows.iter().enumerate() {
+            let middle = first + (ROW + layout.above()) * (count(nth) + 1.0) - ROW / 2.0;
+            self.row(&mut figure, row, &axis, middle, layout);
+        }
+        for (nth, note) in notes.iter().enumerate() {
+            let y = bottom + layout.below() + LINE * count(nth);
+            figure.words((MARGIN, y), Anchor::Start, SMALL, DIM, note);
         }
         Some(figure)
     }
 
+    fn axis(&self, layout: Layout) -> Option<Axis> {
+        let (left, right) = layout.plot();
+        let values = self.rows.iter().flat_map(Row::values).chain(self.room_for.iter().copied());
+        let values = values.chain(self.limits.iter().map(|(_, value)| *value));
+        match self.linear_to {
+            Some(end) => Some(Axis::linear(values.chain([end]), left, right - left)),
+            None => Axis::over(values, left, right - left),
+        }
+    }
+
     fn has_cold(&self) -> bool {
-        let mut rows = self.panels.iter().flat_map(|panel| &panel.rows);
-        rows.any(|row| row.cold.is_some())
+        self.rows.iter().any(|row| row.cold.is_some())
     }
 
-    fn legend(&self, figure: &mut Figure, y: f64) {
-        let mut rows = self.panels.iter().flat_map(|panel| &panel.rows);
-        let slow = rows.any(|row| row.warm.or(row.cold).is_some_and(|mark| mark.slow.is_some()));
-        let mut x = MARGIN + 6.0;
-        figure.dots(vec![(x, y - 4.0)], DOT, OTHER);
-        let mut item = |figure: &mut Figure, text: &str| {
-            figure.text((x + 10.0, y), Anchor::Start, DIM, text);
-            x += 34.0 + text_width(text, PLAIN.size, false);
-            x
-        };
-        let mut next = item(figure, &format!("in the page cache{}", self.kind));
-        if self.has_cold() {
-            ring(figure, (next, y - 4.0), OTHER, PAPER);
-            next = item(figure, &format!("read from the disk{}", self.kind));
-        }
-        if slow {
-            figure.line(vec![(next - 8.0, y - 4.0), (next + 6.0, y - 4.0)], 1.5, OTHER);
-            item(figure, "to the 95th percentile");
-        }
-    }
-
-    fn panel(&self, figure: &mut Figure, panel: &Panel, axis: &Axis, levels: &[Vec<usize>], top: f64) {
-        figure.words((MARGIN, top + 14.0), Anchor::Start, SUBHEADING, INK, &panel.heading);
-        let first = top + 24.0 + LINE * count(levels.len());
-        let bottom = first + ROW * count(panel.rows.len());
-        for (column, name) in COLUMNS.iter().zip(["cached", "disk"]) {
-            if name == "cached" || self.has_cold() {
-                figure.words((*column, top + 14.0), Anchor::End, SMALL, DIM, name);
+    /// The entries of the legend, each with its left edge and line.
+    fn legend(&self, layout: Layout) -> Vec<(Entry, (f64, f64))> {
+        let slow = self.rows.iter().any(|row| row.warm.or(row.cold).is_some_and(|mark| mark.slow.is_some()));
+        let mut entries = Vec::new();
+        entries.extend(self.has_warm().then(|| Entry::Warm(format!("in the page cache{}", self.kind))));
+        entries.extend(self.has_cold().then(|| Entry::Cold(format!("read from the disk{}", self.kind))));
+        entries.extend(slow.then(|| Entry::Slow("to the 95th percentile".to_owned())));
+        let (mut x, mut line) = (MARGIN, 0.0);
+        let place = |entry: Entry| {
+            let wide = 40.0 + text_width(entry.text(), PLAIN.size, false);
+            if x > MARGIN && x + wide > layout.right() {
+                (x, line) = (MARGIN, line + 1.0);
             }
+            x += wide;
+            (entry, (x - wide, line))
+        };
+        entries.into_iter().map(place).collect()
+    }
+
+    fn draw_legend(&self, figure: &mut Figure, entries: Vec<(Entry, (f64, f64))>, y: f64) {
+        for (entry, (x, line)) in entries {
+            let (x, y) = (x + 6.0, y + LINE * line);
+            match entry {
+                Entry::Warm(_) => figure.dots(vec![(x, y - 4.0)], DOT, OTHER),
+                Entry::Cold(_) => ring(figure, (x, y - 4.0), OTHER, PAPER),
+                Entry::Slow(_) => figure.line(vec![(x - 6.0, y - 4.0), (x + 6.0, y - 4.0)], 1.5, OTHER),
+            }
+            figure.text((x + 12.0, y), Anchor::Start, DIM, entry.text());
         }
-        let (left, right) = PLOT;
+    }
+
+    /// The background and the scale.
+    fn plot(&self, figure: &mut Figure, axis: &Axis, layout: Layout, (first, bottom): (f64, f64)) {
+        let (left, right) = layout.plot();
         figure.boxes(vec![[left, first, right - left, bottom - first]], PANEL);
-        let own = panel.rows.iter().enumerate().filter(|(_, row)| row.ours);
-        let own: Vec<[f64; 4]> =
-            own.map(|(nth, _)| [MARGIN - 6.0, first + ROW * count(nth), RIGHT - MARGIN + 12.0, ROW]).collect();
+        let high = ROW + layout.above();
+        let own = self.rows.iter().enumerate().filter(|(_, row)| row.ours);
+        let band = |nth: usize| [MARGIN - 6.0, first + high * count(nth), layout.right() - MARGIN + 12.0, high];
+        let own: Vec<[f64; 4]> = own.map(|(nth, _)| band(nth)).collect();
         if !own.is_empty() {
             figure.boxes(own, BAND);
         }
-        self.scale(figure, axis, first, bottom);
-        self.limit_lines(figure, axis, levels, first, bottom);
-        for (nth, row) in panel.rows.iter().enumerate() {
-            self.row(figure, row, axis, first + ROW * (count(nth) + 0.5));
+        let what = if self.linear_to.is_some() { self.unit.clone() } else { format!("{}, log scale", self.unit) };
+        layout.scale(figure, axis, (first, bottom), &what);
+    }
+
+    fn has_warm(&self) -> bool {
+        self.rows.iter().any(|row| row.warm.is_some())
+    }
+
+    /// Right edges of the columns of warm and of cold numbers, if there are any.
+    fn columns(&self, layout: Layout) -> [Option<f64>; 2] {
+        let right = layout.right();
+        match (self.has_warm(), self.has_cold()) {
+            (true, true) => [Some(right - COLUMN), Some(right)],
+            (true, false) => [Some(right), None],
+            (false, _) => [None, Some(right)],
         }
     }
 
-    fn scale(&self, figure: &mut Figure, axis: &Axis, top: f64, bottom: f64) {
-        let mut ticks = self.ticks(axis);
-        if let Some(floor) = self.floor {
-            ticks.retain(|tick| axis.at(*tick) - axis.at(floor) > 46.0);
-            ticks.insert(0, floor);
-        }
-        for tick in ticks {
-            let x = axis.at(tick);
-            figure.line(vec![(x, top), (x, bottom)], 1.0, GRID);
-            let text = tick_label(tick, self.floor);
-            figure.words((x, bottom + 15.0), Anchor::Middle, SMALL, DIM, &text);
-        }
-        let text = format!("{}, log scale", self.unit);
-        figure.words((PLOT.0 - 36.0, bottom + 15.0), Anchor::End, SMALL, DIM, &text);
-    }
-
-    /// The densest set of ticks whose labels do not overlap.
-    fn ticks(&self, axis: &Axis) -> Vec<f64> {
-        let wide = |tick: &f64| text_width(&tick_number(*tick), SMALL.size, false);
-        let widest = axis.ticks(1.0).iter().map(wide).fold(30.0, f64::max);
-        axis.ticks(widest + 8.0)
-    }
-
-    fn limit_lines(&self, figure: &mut Figure, axis: &Axis, levels: &[Vec<usize>], first: f64, bottom: f64) {
-        for (level, limits) in levels.iter().enumerate() {
-            let y = first - 6.0 - LINE * count(level);
-            for (name, value) in limits.iter().filter_map(|nth| self.limits.get(*nth)) {
-                let x = axis.at(*value);
-                figure.dashes(vec![(x, y + 3.0), (x, bottom)], 1.5, LIMIT);
-                let text = limit_text(name, *value);
-                let (x, anchor) = limit_place(x, &text);
-                figure.words((x, y), anchor, SMALL, LIMIT, &text);
-            }
-        }
-    }
-
-    fn row(&self, figure: &mut Figure, row: &Row, axis: &Axis, y: f64) {
+    fn row(&self, figure: &mut Figure, row: &Row, axis: &Axis, y: f64, layout: Layout) {
         let (font, color) = if row.ours { (OWN, OURS) } else { (PLAIN, OTHER) };
-        let width = PLOT.0 - MARGIN - 14.0;
-        let sign = text_width(&row.sign, font.size, font.bold);
-        let label = fit(&row.label, width - sign, font.size, font.bold);
-        let label = format!("{label}{}", row.sign);
         let ink = if row.ours { OURS } else { INK };
-        figure.words((PLOT.0 - 12.0, y + 4.0), Anchor::End, font, ink, &label);
+        let columns = self.columns(layout);
+        // The number of the first column is beside the name.
+        let first = row.warm.or(row.cold).map_or(0.0, |mark| text_width(&number(mark.value), font.size, font.bold));
+        let room = COLUMN * count(columns.iter().flatten().count().saturating_sub(1)) + first + 10.0;
         let behind = if row.ours { BAND } else { PANEL };
-        let floor = self.floor.unwrap_or(0.0);
+        layout.name(figure, (y, ROW, room), (font, ink, behind), (&row.label, &row.sign));
         if let (None, None, Some(reason)) = (row.warm, row.cold, &row.skipped) {
-            let (left, right) = PLOT;
+            let (left, right) = layout.plot();
             let text = fit(reason, right - left - 16.0, SMALL.size, false);
             // Grid and limit lines would cross the text, and would show between two rows of text.
             figure.boxes(vec![[left, y - ROW / 2.0, right - left, ROW]], behind);
-            figure.words((PLOT.0 + 8.0, y + 4.0), Anchor::Start, SMALL, DIM, &text);
+            figure.words((left + 8.0, y + 4.0), Anchor::Start, SMALL, DIM, &text);
         }
         // The dots are one above the other, because both can have the same value.
         let apart = if row.warm.is_some() && row.cold.is_some() { APART } else { 0.0 };
         for (mark, y) in [(row.warm, y - apart), (row.cold, y + apart)] {
             let Some(Mark { value, slow: Some(slow) }) = mark else { continue };
-            let (from, to) = (axis.at(value.max(floor)), axis.at(slow.max(floor)));
+            let (from, to) = (axis.at(value), axis.at(slow));
             figure.line(vec![(from, y), (to, y)], 1.5, color);
             figure.line(vec![(to, y - 3.0), (to, y + 3.0)], 1.5, color);
         }
         if let Some(mark) = row.warm {
-            figure.dots(vec![(axis.at(mark.value.max(floor)), y - apart)], DOT, color);
+            figure.dots(vec![(axis.at(mark.value), y - apart)], DOT, color);
         }
         if let Some(mark) = row.cold {
-            ring(figure, (axis.at(mark.value.max(floor)), y + apart), color, behind);
+            ring(figure, (axis.at(mark.value), y + apart), color, behind);
         }
-        for (column, mark) in COLUMNS.iter().zip([row.warm, row.cold]) {
-            if let Some(mark) = mark {
-                let text = match self.floor {
-                    Some(floor) if mark.value <= floor => tick_label(floor, self.floor),
-                    _ => number(mark.value),
-                };
-                figure.words((*column, y + 4.0), Anchor::End, font, ink, &text);
+        let baseline = match layout {
+            Layout::Wide => y + 4.0,
+            Layout::Narrow => y - ROW / 2.0 - 4.0,
+        };
+        for (column, mark) in columns.into_iter().zip([row.warm, row.cold]) {
+            if let Some((x, mark)) = column.zip(mark) {
+                figure.words((x, baseline), Anchor::End, font, ink, &number(mark.value));
             }
+        }
+    }
+}
+
+/// An entry of the legend, with its text.
+enum Entry {
+    Warm(String),
+    Cold(String),
+    Slow(String),
+}
+
+impl Entry {
+    fn text(&self) -> &str {
+        match self {
+            Self::Warm(text) | Self::Cold(text) | Self::Slow(text) => text,
         }
     }
 }
@@ -254,25 +246,39 @@ fn limit_text(name: &str, value: f64) -> String {
     format!("{name} {}", tick_number(value))
 }
 
-/// Centres the text on its line, but keeps it inside the plot.
-fn limit_place(x: f64, text: &str) -> (f64, Anchor) {
-    let half = text_width(text, SMALL.size, false) / 2.0;
-    if x + half > PLOT.1 {
-        (PLOT.1, Anchor::End)
-    } else if x - half < PLOT.0 {
-        (PLOT.0, Anchor::Start)
-    } else {
-        (x, Anchor::Middle)
+fn limit_lines(
+    figure: &mut Figure,
+    limits: &[(String, f64)],
+    axis: &Axis,
+    levels: &[Vec<usize>],
+    (first, bottom): (f64, f64),
+    layout: Layout,
+) {
+    let mut names = Vec::new();
+    for (level, of_level) in levels.iter().enumerate() {
+        let y = first - 6.0 - LINE * count(level);
+        for (name, value) in of_level.iter().filter_map(|nth| limits.get(*nth)) {
+            let x = axis.at(*value);
+            figure.dashes(vec![(x, y + 3.0), (x, bottom)], 1.5, LIMIT);
+            names.push((x, y, limit_text(name, *value)));
+        }
+    }
+    for (x, y, text) in names {
+        let (x, anchor) = layout.inside(x, &text);
+        let width = text_width(&text, SMALL.size, false);
+        // The line of a name above would cross the text.
+        figure.boxes(vec![[anchor.left(x, width) - 2.0, y - 10.0, width + 4.0, 13.0]], PAPER);
+        figure.words((x, y), anchor, SMALL, LIMIT, &text);
     }
 }
 
 /// Distributes the names of the limits over lines of text so that they do not overlap.
-fn levels(limits: &[(String, f64)], axis: &Axis) -> Vec<Vec<usize>> {
+fn levels(limits: &[(String, f64)], axis: &Axis, layout: Layout) -> Vec<Vec<usize>> {
     // Left and right end of each name, and the position of its limit.
     let span = |(name, value): &(String, f64)| {
         let (text, line) = (limit_text(name, *value), axis.at(*value));
         let width = text_width(&text, SMALL.size, false);
-        let (x, anchor) = limit_place(line, &text);
+        let (x, anchor) = layout.inside(line, &text);
         let start = anchor.left(x, width);
         (start, start + width, line)
     };
@@ -291,8 +297,4 @@ fn levels(limits: &[(String, f64)], axis: &Axis) -> Vec<Vec<usize>> {
         }
     }
     levels
-}
-
-fn panel_height(panel: &Panel, levels: usize) -> f64 {
-    24.0 + LINE * count(levels) + ROW * count(panel.rows.len()) + 34.0
 }

@@ -39,7 +39,7 @@ pub struct Scatter {
 
 const SIZE: (u32, u32) = (960, 600);
 /// Left, top, width and height of the plot.
-pub(super) const PLOT: [f64; 4] = [76.0, 84.0, 868.0, 454.0];
+pub(super) const PLOT: [f64; 4] = [88.0, 84.0, 856.0, 454.0];
 pub(super) const DOT: f64 = 11.0;
 
 impl Scatter {

@@ -4,13 +4,13 @@ use packds_bench::formats::report::{FormatRow, Report, RunRow};
 use packds_report::page::{self, xml};
 use packds_report::{number, tick_number};
 
-use super::{Chart, is_ours, label};
+use super::{Chart, Charts, is_ours, label};
 use crate::human::{counted, human_bytes, to_f64};
 
 const METHOD: [&str; 5] = [
     "Every format is made from the same images. All formats are loaded in the same orders, with the same batch sizes and numbers of threads. If a format cannot be read without its library, the library is used; otherwise, the file is read directly.",
     "The time of a batch is the time from one complete batch (pixels and labels) to the next. The median and the 95th percentile over batches are computed for each round, and their medians over the rounds are shown. With several threads, batches arrive in groups, and the median can be the time to take a batch that was ready. Then only the mean (total time divided by batches) shows what a batch costs.",
-    "Warm runs start with all files in the page cache, cold runs with none. The share of cached data is measured before each run and shown in the table.",
+    "Warm runs start with all files in the page cache, cold runs with none. The share of cached data is measured before each run and shown among all runs.",
     "Each run computes a checksum of its output that does not depend on the order. All lossless formats must agree on it; otherwise, there is no report.",
     "The limits are minimal loops on the same machine in the same run: copying the pixels of a batch, decoding PNG files of the same pixels from memory, and reading the same bytes from disk.",
 ];
@@ -21,24 +21,29 @@ type Column = (&'static str, bool, fn(&FormatRow, &RunRow) -> Cell);
 /// The text of a cell and its sort key.
 struct Cell(String, Option<f64>);
 
-pub(super) fn html(report: &Report, charts: &[&Chart]) -> String {
+pub(super) fn html(report: &Report, charts: &Charts) -> String {
     let mut html = String::new();
     html.push_str("<h1>Loading images from different formats</h1>\n");
     html.push_str(&lead(report));
-    for chart in charts {
-        html.push_str(&page::figure(&chart.figure, &chart.says));
+    for chart in &charts.answers {
+        html.push_str(&figure(chart));
     }
-    html.push_str(&conditions(report));
-    html.push_str(&limits(report));
-    html.push_str("<h2>How it was measured</h2>\n<ol>\n");
-    for sentence in METHOD {
-        html.push_str(&format!("<li>{sentence}</li>\n"));
+    for topic in &charts.details {
+        let figures: String = topic.charts.iter().map(figure).collect();
+        html.push_str(&page::details(topic.heading, &format!("<p>{}</p>\n{figures}", xml(topic.says))));
     }
-    html.push_str("</ol>\n");
-    html.push_str(&all_runs(report));
-    html.push_str(&formats(report));
-    html.push_str(&skipped(report));
+    html.push_str(&page::details("Hardware limits", &limits(report)));
+    html.push_str(&page::details("All runs", &all_runs(report)));
+    html.push_str(&page::details("The formats", &formats(report)));
+    html.push_str(&page::details("Not measured", &skipped(report)));
+    html.push_str(&page::details("Machine, data and options", &conditions(report)));
+    let method: String = METHOD.iter().map(|sentence| format!("<li>{sentence}</li>\n")).collect();
+    html.push_str(&page::details("How it was measured", &format!("<ol>\n{method}</ol>\n")));
     page::page("packds bench formats", &html)
+}
+
+fn figure(chart: &Chart) -> String {
+    page::figure(&chart.wide, chart.narrow.as_ref(), "")
 }
 
 fn lead(report: &Report) -> String {
@@ -99,7 +104,7 @@ fn conditions(report: &Report) -> String {
         ("Versions", xml(&versions.join(", "))),
     ];
     let rows: String = rows.iter().map(|(name, text)| format!("<dt>{name}</dt><dd>{text}</dd>\n")).collect();
-    format!("<h2>Machine, data and options</h2>\n<dl>\n{rows}</dl>\n")
+    format!("<dl>\n{rows}</dl>\n")
 }
 
 fn limits(report: &Report) -> String {
@@ -125,7 +130,7 @@ fn limits(report: &Report) -> String {
         })
         .collect();
     format!(
-        "<h2>Hardware limits</h2>\n<div class=\"table\"><table>\n\
+        "<div class=\"table\"><table>\n\
          <thead><tr><th scope=\"col\">limit</th><th scope=\"col\">images/s</th><th scope=\"col\">GiB/s of pixels</th></tr></thead>\n\
          <tbody>\n{rows}</tbody>\n</table></div>\n"
     )
@@ -153,32 +158,23 @@ fn percent(share: Option<f64>) -> Cell {
     Cell(shown.unwrap_or_default(), share)
 }
 
-const COLUMNS: [Column; 25] = [
+const COLUMNS: [Column; 16] = [
     ("format", false, |format, _| text(&label(format))),
     ("order", false, |_, run| text(&run.order)),
     ("cache", false, |_, run| text(&run.cache)),
     ("threads", true, |_, run| whole(u64::try_from(run.threads).ok())),
+    ("images/s", true, |_, run| value(run.images_per_s)),
     ("batch ms, mean", true, |_, run| value(run.mean_batch_ms())),
     ("batch ms, median", true, |_, run| value(run.batch_ms.map(|ms| ms.median))),
     ("batch ms, p95", true, |_, run| value(run.batch_ms.map(|ms| ms.p95))),
-    ("images/s", true, |_, run| value(run.images_per_s)),
     ("first batch ms", true, |_, run| value(run.first_batch_ms)),
     ("step ms", true, |_, run| step(run.step_ms)),
-    ("wait ms, median", true, |_, run| value(run.wait_ms.map(|ms| ms.median))),
-    ("wait ms, p95", true, |_, run| value(run.wait_ms.map(|ms| ms.p95))),
     ("waiting", true, |_, run| percent(run.wait_share)),
+    ("wait ms, median", true, |_, run| value(run.wait_ms.map(|ms| ms.median))),
     ("CPU s per 1000", true, |_, run| value(run.cpu_s_per_1000)),
     ("peak memory", true, |_, run| bytes(run.peak_rss_bytes)),
-    ("on disk", true, |format, _| bytes(format.bytes_on_disk)),
-    ("write s", true, |format, _| value(format.write_s)),
-    ("chunk", true, |format, _| whole(format.chunk)),
-    ("batch", true, |_, run| whole(Some(run.batch.into()))),
     ("cached before", true, |_, run| percent(run.cached_share_before)),
-    ("lossless", false, |format, _| text(if format.lossless { "yes" } else { "no" })),
-    ("runtime", false, |format, _| text(&format.runtime)),
-    ("name", false, |format, _| text(&format.format)),
     ("checksum", false, |_, run| text(run.checksum.as_deref().unwrap_or_default())),
-    ("skipped", false, |_, run| text(run.skipped.as_deref().unwrap_or_default())),
 ];
 
 fn whole(n: Option<u64>) -> Cell {
@@ -186,52 +182,60 @@ fn whole(n: Option<u64>) -> Cell {
     Cell(shown, n.map(to_f64))
 }
 
+/// The runs with figures. Columns without any figure are left out.
 fn all_runs(report: &Report) -> String {
-    let mut html =
-        "<h2>All runs</h2>\n<div class=\"table wide\" tabindex=\"0\"><table id=\"runs\">\n<thead><tr>".to_owned();
-    for (name, numeric, _) in &COLUMNS {
-        let class = if *numeric { "" } else { " class=\"text\"" };
-        html.push_str(&format!("<th scope=\"col\"{class}>{name}</th>"));
+    let format = |run: &RunRow| report.formats.iter().find(|format| format.format == run.format);
+    let measured = report.runs.iter().filter(|run| run.skipped.is_none());
+    let runs: Vec<(&FormatRow, &RunRow)> = measured.filter_map(|run| Some((format(run)?, run))).collect();
+    let is_used = |(_, _, cell): &&Column| runs.iter().any(|(format, run)| !cell(format, run).0.is_empty());
+    let columns: Vec<&Column> = COLUMNS.iter().filter(is_used).collect();
+    let class = |numeric: bool| if numeric { "" } else { " class=\"text\"" };
+    let mut html = "<div class=\"table wide runs\" tabindex=\"0\"><table id=\"runs\">\n<thead><tr>".to_owned();
+    for (name, numeric, _) in &columns {
+        html.push_str(&format!("<th scope=\"col\"{}>{name}</th>", class(*numeric)));
     }
     html.push_str("</tr></thead>\n<tbody>\n");
-    for run in &report.runs {
-        let format = report.formats.iter().find(|format| format.format == run.format);
-        let Some(format) = format else { continue };
-        let class = if is_ours(format) { " class=\"ours\"" } else { "" };
-        html.push_str(&format!("<tr{class}>"));
-        for (nth, (_, numeric, cell)) in COLUMNS.iter().enumerate() {
+    for (format, run) in runs {
+        html.push_str(&format!("<tr{}>", row_class(format)));
+        for (nth, (_, numeric, cell)) in columns.iter().enumerate() {
             let Cell(shown, sorted) = cell(format, run);
             let sorted = sorted.map(|sorted| format!(" data-v=\"{sorted}\"")).unwrap_or_default();
-            let class = if *numeric { "" } else { " class=\"text\"" };
             html.push_str(&match nth {
                 0 => format!("<th scope=\"row\">{shown}</th>"),
-                _ => format!("<td{class}{sorted}>{shown}</td>"),
+                _ => format!("<td{}{sorted}>{shown}</td>", class(*numeric)),
             });
         }
         html.push_str("</tr>\n");
     }
-    html.push_str("</tbody>\n</table></div>\n");
-    html
+    html + "</tbody>\n</table></div>\n"
+}
+
+fn row_class(format: &FormatRow) -> &'static str {
+    if is_ours(format) { " class=\"ours\"" } else { "" }
 }
 
 fn formats(report: &Report) -> String {
-    let mut html = "<h2>The formats</h2>\n<dl class=\"formats\">\n".to_owned();
+    let mut html = "<div class=\"table\" tabindex=\"0\"><table>\n<thead><tr>".to_owned();
+    let heads = ["format", "name", "on disk", "write s", "samples per chunk", "lossless", "reader", "notes"];
+    html.extend(heads.map(|name| format!("<th scope=\"col\" class=\"text\">{name}</th>")));
+    html.push_str("</tr></thead>\n<tbody>\n");
     for format in &report.formats {
-        let mut facts = vec![format!("<code>{}</code>, {}", xml(&format.format), xml(&format.runtime))];
-        facts.extend(format.bytes_on_disk.map(|bytes| format!("{} on disk", human_bytes(bytes))));
-        facts.extend(format.write_s.map(|s| format!("written in {} s", number(s))));
-        facts.extend(format.chunk.map(|n| format!("{} per chunk", counted(n, "sample"))));
-        if !format.lossless {
-            facts.push("lossy: pixels differ".to_owned());
-        }
-        html.push_str(&format!("<dt>{}</dt><dd>{}", xml(&label(format)), facts.join("; ")));
-        for note in &format.notes {
-            html.push_str(&format!("<br>{}", xml(note)));
-        }
-        html.push_str("</dd>\n");
+        let notes: Vec<String> = format.notes.iter().map(|note| xml(note)).collect();
+        html.push_str(&format!(
+            "<tr{}><th scope=\"row\">{}</th><td class=\"text\"><code>{}</code></td><td>{}</td><td>{}</td><td>{}</td>\
+             <td class=\"text\">{}</td><td class=\"text\">{}</td><td class=\"notes\">{}</td></tr>\n",
+            row_class(format),
+            xml(&label(format)),
+            xml(&format.format),
+            bytes(format.bytes_on_disk).0,
+            value(format.write_s).0,
+            whole(format.chunk).0,
+            if format.lossless { "yes" } else { "no" },
+            xml(&format.runtime),
+            notes.join("<br>")
+        ));
     }
-    html.push_str("</dl>\n");
-    html
+    html + "</tbody>\n</table></div>\n"
 }
 
 fn skipped(report: &Report) -> String {
@@ -248,7 +252,7 @@ fn skipped(report: &Report) -> String {
         }
     }
     if reasons.is_empty() {
-        return "<h2>Not measured</h2>\n<p>Nothing was skipped.</p>\n".to_owned();
+        return "<p>Nothing was skipped.</p>\n".to_owned();
     }
     let rows: String = reasons
         .iter()
@@ -256,5 +260,5 @@ fn skipped(report: &Report) -> String {
             format!("<li><b>{}</b>, {}: {}</li>\n", xml(name), xml(&orders.join(", ")), xml(reason))
         })
         .collect();
-    format!("<h2>Not measured</h2>\n<ul>\n{rows}</ul>\n")
+    format!("<ul>\n{rows}</ul>\n")
 }

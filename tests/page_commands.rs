@@ -1,0 +1,118 @@
+//! Runs the commands of pages as they are written, on a small dataset.
+//!
+//! The tests of the Python package run those of the tutorial and of the cookbook.
+
+#![cfg(test)]
+
+use std::{
+    fs::{self, File},
+    os::unix::fs::{OpenOptionsExt, symlink},
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use crate::documentation::{commands, pages, root};
+use crate::support::{binary, temp_dir};
+
+/// The pages, with the number of their commands.
+const PAGES: [(&str, usize); 8] = [
+    ("README.md", 3),
+    ("docs/explanation/shuffling.md", 2),
+    ("docs/how-to/bench-formats.md", 3),
+    // Makes a pack that the next page reads.
+    ("docs/how-to/doctor.md", 6),
+    ("docs/how-to/bench-tune.md", 2),
+    ("docs/reference/benchmarks.md", 11),
+    ("docs/reference/formats.md", 3),
+    ("docs/reference/where.md", 1),
+];
+
+/// Options that make measurements short, for the commands that begin with these words. They replace those of the page.
+const SMALL: [(&str, &[(&str, &str)]); 5] = [
+    ("bench convert", &[("--runs", "1")]),
+    (
+        "bench formats",
+        &[
+            ("--seconds", "0.05"),
+            ("--images", "16"),
+            ("--rounds", "1"),
+            ("--formats", "npy,packds-raw"),
+            ("--batch", "4"),
+        ],
+    ),
+    ("bench load", &[("--seconds", "0.2"), ("--memory", "16MB"), ("--batch", "8")]),
+    ("bench tune", &[("--seconds", "0.05"), ("--step-ms", "1"), ("--batch", "4"), ("--threads", "1")]),
+    ("doctor", &[("--seconds", "0.3")]),
+];
+
+#[test]
+fn the_commands_of_the_pages_run_as_written() {
+    let folder = temp_dir();
+    make_sources(folder.path());
+    let pages = pages();
+    for (page, expected) in PAGES {
+        let mut n_commands = 0;
+        for (line, words) in commands(&pages[Path::new(page)]) {
+            let words = small(words);
+            let path = format!("{}:/usr/bin:/bin", folder.path().join("bin").display());
+            let output = Command::new(binary())
+                .args(&words)
+                .current_dir(folder.path())
+                .env("PATH", path)
+                .stdin(Stdio::null())
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{page}:{line}: packds {}: {said}", words.join(" "));
+            n_commands += 1;
+        }
+        assert_eq!(n_commands, expected, "{page} has other commands");
+    }
+}
+
+/// The words of a command with the options of [`SMALL`].
+fn small(mut words: Vec<String>) -> Vec<String> {
+    let text = words.join(" ");
+    let options = SMALL.iter().find(|(command, _)| text.starts_with(command)).map_or(&[][..], |(_, options)| options);
+    for (name, value) in options {
+        if let Some(place) = words.iter().position(|word| word == name) {
+            words[place + 1] = (*value).to_owned();
+        } else {
+            // A command to run may follow the options.
+            let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+            words.splice(end..end, [(*name).to_owned(), (*value).to_owned()]);
+        }
+    }
+    words
+}
+
+/// Writes everything that the pages name: images, results of another program, and training programs.
+fn make_sources(folder: &Path) {
+    for class in ["cat", "dog"] {
+        let target = folder.join("imagenet/train").join(class);
+        fs::create_dir_all(&target).unwrap();
+        for i in 0..130 {
+            let photo = root().join("examples/photos/ground/grass.jpg");
+            fs::copy(&photo, target.join(format!("{i}.jpg"))).unwrap();
+        }
+    }
+    for name in ["photos", "IMAGES", "DATA", "SRC"] {
+        symlink("imagenet/train", folder.join(name)).unwrap();
+    }
+    for (name, size) in [("cifar.pack", "32x32"), ("images.pack", "224x224")] {
+        let words = ["convert", "SRC", name, "--resize", size, "--chunk", "16"];
+        let done = Command::new(binary()).args(words).current_dir(folder).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+    }
+    fs::rename(folder.join("images.pack"), folder.join("PACK")).unwrap();
+    fs::write(folder.join("peers.json"), r#"{"formats": [], "runs": [], "versions": {}}"#).unwrap();
+    // Programs that load like a training.
+    fs::create_dir(folder.join("bin")).unwrap();
+    for (name, pack) in [("python", "train.pack"), ("train_candle", "cifar.pack")] {
+        let program = folder.join("bin").join(name);
+        let file = File::options().create_new(true).write(true).mode(0o755).open(&program).unwrap();
+        let options = "--step-ms 2 --seconds 1 --threads 1 --prefetch 2 --batch 32";
+        let text = format!("#!/bin/sh\nexec {} bench tune {pack} {options}\n", binary().display());
+        std::io::Write::write_all(&mut &file, text.as_bytes()).unwrap();
+    }
+}
