@@ -18,7 +18,7 @@ pub(crate) struct Choice {
     /// Only samples of this class: its name, or its id
     #[arg(long, value_name = "NAME")]
     class: Option<String>,
-    /// Only samples that meet this condition, such as "width >= 512 and label in ('cat', 'dog')"
+    /// Only samples that meet this condition, such as "source_width >= 512 and label in ('cat', 'dog')"
     #[arg(long = "where", value_name = "CONDITION")]
     condition: Option<String>,
 }

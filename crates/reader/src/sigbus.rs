@@ -304,8 +304,8 @@ struct Passing(&'static AtomicI32);
 impl Passing {
     /// `None` if this thread is already marked, or if too many threads are.
     fn begin() -> Option<Self> {
-        // SAFETY: the function has no safety conditions, and may be called in a signal handler.
-        let thread = unsafe { libc::gettid() };
+        // A system call, so it may be made in a signal handler. libc's function needs glibc 2.30.
+        let thread = rustix::thread::gettid().as_raw_nonzero().get();
         let is_ours = |slot: &AtomicI32| slot.load(Ordering::Acquire) == thread;
         if PASSING.iter().any(is_ours) {
             return None;
