@@ -47,7 +47,11 @@ fn tables_beside_images_are_read_if_they_are_meant_and_named_if_not() {
     let pack = convert(&folder, "isic", &[]);
     assert_eq!((json!(ids(&pack)).to_string(), names(&pack)), {
         let order = [1, 2, 0];
-        let moved = expected["labels"].as_array().unwrap().iter().map(|id| order[id.as_u64().unwrap() as usize]);
+        let moved = expected["labels"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|id| order[usize::try_from(id.as_u64().unwrap()).unwrap()]);
         (json!(moved.collect::<Vec<_>>()).to_string(), vec!["BCC".to_owned(), "MEL".to_owned(), "NV".to_owned()])
     });
     assert_told(&folder, "words", &["'gt.txt' was not read: if it has labels or other fields, pass it as the source"]);

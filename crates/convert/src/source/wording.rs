@@ -144,17 +144,7 @@ impl fmt::Display for Warning {
             Self::OnlySource { path } => write!(out, "read from '{}', the only dataset in the folder", text(path)),
             Self::BadMetadata { reason } => write!(out, "ignored the metadata of the original pack: {reason}"),
             Self::LeftOut { field, reason } => write!(out, "left out the field '{field}': {reason}"),
-            Self::NotLabels { field, found } => {
-                write!(
-                    out,
-                    "'{field}' is packed as an ordinary field, not as labels: labels are an integer or a name for each image, but this field has {found}"
-                )?;
-                if found == "images" {
-                    write!(out, "; to read them as masks, add {}", MASK_KEY.with(field))
-                } else {
-                    Ok(())
-                }
-            }
+            Self::NotLabels { field, found } => fmt_not_labels(out, field, found),
             Self::Renamed { field, to } => {
                 write!(out, "the field '{field}' is packed as '{to}', because packs reserve the name '{field}'")
             }
@@ -197,6 +187,15 @@ impl fmt::Display for Warning {
             },
         }
     }
+}
+
+/// Writes the warning about a field that is named like labels.
+fn fmt_not_labels(out: &mut fmt::Formatter<'_>, field: &str, found: &str) -> fmt::Result {
+    write!(
+        out,
+        "'{field}' is packed as an ordinary field, not as labels: labels are an integer or a name for each image, but this field has {found}"
+    )?;
+    if found == "images" { write!(out, "; to read them as masks, add {}", MASK_KEY.with(field)) } else { Ok(()) }
 }
 
 impl Warning {
