@@ -221,7 +221,7 @@ fn options_that_contradict_each_other_are_refused() {
             &["--mode", "encoded", "--normalize", "dataset"],
             "--normalize dataset needs the pixels of all images, but --mode encoded does not decode them",
         ),
-        (&["--normalize", "0.5/0.5"], "--normalize has 1 values, but the images have 3 channels"),
+        (&["--normalize", "0.5/0.5"], "--normalize has 1 value, but the images have 3 channels"),
         (&["--gray", "--normalize", "imagenet"], "--normalize imagenet applies to 3 channels, but --gray has 1"),
         (&["--mode", "mixed", "--raw-fraction", "1.5"], "--raw-fraction: expected a number from 0 to 1, found 1.5"),
         (&["--raw-fraction", "0.5"], "--raw-fraction requires --mode mixed"),

@@ -202,7 +202,7 @@ def test_the_data_set_of_chosen_samples_is_these(numbered):
     assert dataset.labels.tolist() == [sample["label"] for sample in dataset] == ds.labels[[3, 8, 13]].tolist()
     assert dataset[-1]["label"] == ds[13]["label"] and dataset[1:]["label"].tolist() == ds[[8, 13]]["label"].tolist()
     assert (dataset.classes, dataset.path, list(dataset.fields)) == (ds.classes, ds.path, list(ds.fields))
-    assert "3 of the 1000 samples" in repr(dataset)
+    assert "3 of 1000 samples" in repr(dataset)
 
 
 def test_without_drop_last_the_last_batch_is_shorter(numbered):
