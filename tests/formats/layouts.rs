@@ -178,10 +178,10 @@ fn labels_that_no_class_has_make_bad_samples_and_not_a_bad_source() {
         (
             &["unlabeled.npz"][..],
             1,
-            "sample 2: 'y': the class id -1 has no name: found 2 class names",
+            "sample 2: 'y': the class id -1 has no name: the list has 2 class names",
             "--on-error skip leaves out bad samples",
         ),
-        (&["none.npz"], 1, "none.npz: y: the class id -1 has no name: found 2 class names", "--leave-out"),
+        (&["none.npz"], 1, "none.npz: y: the class id -1 has no name: the list has 2 class names", "--leave-out"),
         (
             &["number.tar"],
             1,

@@ -165,7 +165,7 @@ fn arrays_with_other_numbers_of_labels_are_refused_and_samples_in_the_last_dimen
     let words = ["labels.npy: expected 12 values, one for each image in 'images.npy'", "found 10"];
     assert_refused(&folder, "others/sizes", 1, &words);
     assert_refused(&folder, "others/last", 1, &["expected 8 values", "numpy.moveaxis(images, 3, 0)"]);
-    let words = ["the array [8, 9, 3, 12] is read as 8 images: if it has 12, put that dimension first"];
+    let words = ["the array [8, 9, 3, 12] is read as 8 images: if there are 12 images, put that dimension first"];
     assert_told(&folder, "others/unlabelled", &words);
 }
 

@@ -62,7 +62,7 @@ fn lists_of_samples_that_do_not_agree_say_where() {
     for (name, expected) in [
         ("sizes.pt", "sample 0 'image': the rows of the tensor are not contiguous"),
         ("missing.pt", "sample 5: expected the fields 'image', 'label', found 'image'"),
-        ("numpy.pt", "sample 0: 'image': expected a tensor, a number or a text, found an object of numpy"),
+        ("numpy.pt", "sample 0: 'image': expected a tensor, a number or a string, found an object of numpy"),
         (
             "boxes.pt",
             "sample 1: 'boxes': expected an array of f32 with shape [2, 4], found an array of f32 with shape [3, 4]",

@@ -20,8 +20,8 @@ use crate::load::{augment_words, cache, parse_augment};
 use crate::machine::{Machine, processor_time};
 use crate::measure::{percentile, to_f64};
 
-/// Waits that differ by less than this share of a step count as equal, because runs of the same configuration vary by
-/// as much.
+/// Two waits count as equal if their difference is less than this share of a step, because runs of the same
+/// configuration vary by as much.
 const ALIKE: f64 = 0.01;
 /// If waiting for batches is less than this share of all waiting, most waiting is at the start and end of epochs.
 const MOSTLY: f64 = 0.5;

@@ -198,7 +198,8 @@ fn stopped_at(error: ConvertError, output: &Path, before: &[(String, Report)]) -
     match (error, before) {
         (ConvertError::Interrupted, [_, ..]) => {
             let written: Vec<String> = before.iter().map(|(_, report)| escape_path(&report.output)).collect();
-            Failure::interrupted(format!("interrupted; this pack was not written, {} was", written.join(", ")))
+            let written = written.join(", ");
+            Failure::interrupted(format!("interrupted; this pack was not written; already written: {written}"))
                 .at(output)
         }
         (error, _) if is_full(&error) => {

@@ -45,7 +45,7 @@ pub(crate) fn each_pack(
             Err(failure) => failure.report(console),
             Ok(exit) => exit,
         });
-        // The signal may arrive at the end of a pack, when nobody looks any more.
+        // The signal may arrive at the end of a pack, when `work` no longer checks for it.
         if i + 1 < paths.len() && interrupt::caught().is_some() {
             return Err(Failure::interrupted("interrupted"));
         }

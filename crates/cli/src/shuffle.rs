@@ -64,7 +64,7 @@ pub(crate) struct Shuffle {
 
 struct Plot {
     path: PathBuf,
-    /// Measured design effects: of this order's batches, and of uniform batches.
+    /// The measured design effects of this order's batches and of uniform batches.
     counted: Option<(f64, f64)>,
 }
 
@@ -112,7 +112,7 @@ impl Shuffle {
         Ok(report)
     }
 
-    /// The report as lines, each with a key and a text.
+    /// The report as lines, each with a key and a value.
     pub(crate) fn lines(&self) -> Vec<(&'static str, String)> {
         let report = &self.report;
         let verdict = report

@@ -35,7 +35,7 @@ const COUNTED: u64 = 400;
 struct Classes {
     name: String,
     icc: f64,
-    /// Design effects: predicted for this order, measured for it, measured for uniform batches.
+    /// Design effects: the predicted and the measured one of this order, and the measured one of uniform batches.
     predicted: f64,
     counted: Option<f64>,
     uniform: Option<f64>,
@@ -59,7 +59,7 @@ pub(crate) struct Evidence {
     uniform: Batches,
     classes: Option<Classes>,
     windows: Vec<WindowQuality>,
-    /// This order: its window, design effect and repetition, and its name.
+    /// The window, the design effect, the repetition and the name of this order.
     chosen: (f64, Option<f64>, f64, String),
 }
 
@@ -244,7 +244,7 @@ impl Evidence {
         figure.text((left + ACROSS / 2.0, below), Anchor::Middle, DIM, "window in chunks");
     }
 
-    /// The measured design effects, of this order and of uniform batches, if there are any.
+    /// The measured design effects of this order and of uniform batches, if there are any.
     pub(crate) fn counted(&self) -> Option<(f64, f64)> {
         let classes = self.classes.as_ref()?;
         classes.counted.zip(classes.uniform)

@@ -52,7 +52,7 @@ pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// The longest prefix of a text that fits.
+/// The longest prefix of the text that fits.
 pub(crate) fn cut(text: &str, columns: usize) -> &str {
     let mut used = 0;
     let end = text.char_indices().find(|(_, c)| {
@@ -62,7 +62,7 @@ pub(crate) fn cut(text: &str, columns: usize) -> &str {
     end.map_or(text, |(end, _)| text.get(..end).unwrap_or_default())
 }
 
-/// The text, cut if it does not fit. A text that was cut ends with an ellipsis.
+/// The text, cut if it does not fit. Text that was cut ends with an ellipsis.
 pub(crate) fn shortened(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();

@@ -601,7 +601,7 @@ fn hint_of_sample(error: &SampleError) -> String {
             format!("if nothing is marked in an image, write a mask of zeros{line}; {skip} leaves out images without masks and lists them")
         }
         SampleError::NoFile { file, .. } if is_numbers(file) => {
-            "pixels stored as text are not read: convert each text to an array (numpy.fromstring(text, sep=' ')), and save all of them as one array in a .npz file".to_owned()
+            "pixels stored as text are not read: convert each string to an array (numpy.fromstring(text, sep=' ')), and save all of them as one array in a .npz file".to_owned()
         }
         SampleError::NoFile { is_there: true, .. } => {
             format!("folders, pipes, sockets and devices are not read: pass a file, or use {skip}, which leaves out such samples and lists them")

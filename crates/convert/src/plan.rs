@@ -270,7 +270,7 @@ impl Plan {
             ImageForm::Fixed { .. } | ImageForm::Array(_) | ImageForm::Variable => true,
             ImageForm::Encoded { .. } => false,
             ImageForm::Mixed { raw_fraction, .. } => {
-                // The upper 53 bits as a fraction of 1. An f64 represents this exactly.
+                // The upper 53 bits, scaled to 0..1. An f64 represents the result exactly.
                 #[expect(clippy::cast_precision_loss, reason = "53 bits fit an f64")]
                 let share = (packds_format::hash_bytes(seed, path) >> 11) as f64 / 9_007_199_254_740_992.0;
                 share < raw_fraction

@@ -86,7 +86,7 @@ impl Tables {
         // SAFETY: source and destination have this many bytes, and the code waits until the copy is done.
         let copied = unsafe { driver.copy_in(slot.as_ptr(), tables.taps, len, end.stream) };
         let waited = end.wait();
-        // SAFETY: the copy is done, or the driver has failed and does nothing any more.
+        // SAFETY: the copy is done, or the driver has failed and no longer does anything.
         unsafe { driver.unregister(slot.as_ptr()) };
         copied.and(waited).map(|()| tables)
     }

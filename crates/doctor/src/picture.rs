@@ -139,7 +139,7 @@ fn show_advice(figure: &mut Figure, advice: &[(&Advice, Vec<String>)], top: f64)
     }
 }
 
-/// A bar of this part of the longest one, with its number.
+/// A bar with its number. `part` is its length relative to the longest bar.
 fn rate_bar(figure: &mut Figure, y: f64, part: f64, color: Rgb, text: &str) {
     figure.boxes(vec![[LEFT, y, part * ROOM, BAR]], color);
     after(figure, (LEFT + part * ROOM, y), DIM, text);

@@ -137,7 +137,7 @@ impl Loader {
         (report.access.name(), report.engine, report.reason.clone())
     }
 
-    /// Decisions that were made by default, and doubts about the options.
+    /// Decisions that were made by default, and warnings about the options.
     fn notices(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let mut notices = py.detach(|| self.loader.notices().map_err(Failure::from))?;
         if let Some(on_gpu) = &self.on_gpu {

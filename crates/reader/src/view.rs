@@ -15,9 +15,9 @@ pub struct ArrayView<'a> {
     pub bytes: &'a [u8],
 }
 
-/// The elements have a different type than requested, or the bytes are not aligned for it.
+/// The elements have a different type than requested, or their bytes are not aligned for that type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the elements are {found}, but were requested as {expected}{}", if *.misaligned { ": the bytes are not aligned for it" } else { "" })]
+#[error("the elements are {found}, but {}{expected}", if *.misaligned { "their bytes are not aligned for " } else { "were requested as " })]
 pub struct WrongType {
     /// The requested type.
     pub expected: &'static str,
@@ -31,7 +31,7 @@ impl<'a> ArrayView<'a> {
     /// The elements as numbers of their type, without a copy.
     ///
     /// # Errors
-    /// [`WrongType`] if `T` is not the element type, or if the bytes in the pack are not aligned for it.
+    /// [`WrongType`] if `T` is not the element type, or if the bytes in the pack are not aligned for `T`.
     pub fn elements<T: Element>(&self) -> Result<&'a [T], WrongType> {
         let wrong = |misaligned| WrongType { expected: T::DTYPE.name(), found: self.dtype.name(), misaligned };
         if T::DTYPE != self.dtype {

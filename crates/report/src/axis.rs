@@ -58,7 +58,7 @@ impl Axis {
         fitting.next().unwrap_or_default()
     }
 
-    /// The multiples of the smallest round number that are at least `apart` from each other. There is zero at least.
+    /// The multiples of the smallest round number that are at least `apart` from each other. Zero is always included.
     fn multiples(&self, apart: f64) -> Vec<f64> {
         let least = apart / self.length.abs() * self.high;
         let decade = 10_f64.powf(least.log10().floor());

@@ -159,7 +159,7 @@ impl Figure {
 
 #[cfg(test)]
 impl Figure {
-    /// Pairs of texts that may overlap, and texts that may leave the drawing. All fonts are counted as wide.
+    /// Pairs of labels that may overlap, and labels that may extend beyond the drawing. Assumes the widest font.
     pub(crate) fn overlaps(&self) -> Vec<String> {
         let area = |shape: &Shape| {
             let Shape::Text((x, y), anchor, font, _, text) = shape else { return None };

@@ -33,7 +33,7 @@ pub fn figure(wide: &Figure, narrow: Option<&Figure>, caption: &str) -> String {
     html + "</figure>\n"
 }
 
-/// A part of the page that is folded until a reader opens it, or prints the page. `body` is HTML.
+/// A part of the page that is collapsed until a reader opens it or prints the page. `body` is HTML.
 #[must_use]
 pub fn details(heading: &str, body: &str) -> String {
     format!("<details>\n<summary><h2>{}</h2></summary>\n{body}</details>\n", xml(heading))

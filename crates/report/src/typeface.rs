@@ -149,7 +149,7 @@ fn pixels(length: f64) -> u32 {
     length.ceil() as u32
 }
 
-/// The position at which to break a text when only its first `end` bytes fit: after the last space or separator among them, or at
+/// The position at which to break text when only its first `end` bytes fit: after the last space or separator among them, or at
 /// `end` if there is none, but never at the start.
 fn place_to_break(text: &str, end: usize) -> usize {
     let first = text.chars().next().map_or(0, char::len_utf8);

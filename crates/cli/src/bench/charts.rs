@@ -366,7 +366,7 @@ impl<'a> View<'a> {
         )
     }
 
-    /// `lossy` is whether the chart has a lossy format.
+    /// `lossy` says whether the chart has a lossy format.
     fn footnotes(&self, lossy: bool) -> Vec<String> {
         let mut notes = Vec::new();
         if lossy {

@@ -9,7 +9,7 @@ use packds_report::{
 
 use crate::human::counted;
 
-/// The axis ends at this share of the time or above it, in %, because a shorter one would make small losses look large.
+/// The axis extends at least to this share of the time, in %, because a shorter one would make small losses look large.
 const LEAST_END: f64 = 10.0;
 const WIDTH: u32 = 960;
 const LEFT: f64 = 64.0;
@@ -23,7 +23,7 @@ struct Scale<'a> {
     bench: &'a TuneBench,
     prefetches: Vec<Ahead>,
     threads: Vec<usize>,
-    /// The vertical axis, from no to the most time lost, in %. 0 is the lower edge of a panel.
+    /// The vertical axis, from 0 to the largest share of lost time, in %. 0 is the lower edge of a panel.
     up: Axis,
 }
 

@@ -32,7 +32,7 @@ fn exported(name: &str) -> Listing {
     listed(&target)
 }
 
-/// Lists a tar of two samples, each with an image, a class and a text. The second sample lacks its `missing` member.
+/// Lists a tar of two samples, each with an image, a class and a string. The second sample lacks its `missing` member.
 fn tar_with_a_fault(missing: &str) -> Listing {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.tar");

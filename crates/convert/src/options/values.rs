@@ -13,7 +13,7 @@ pub enum Mode {
     Raw,
     /// Image files: the source's own bytes, or re-encoded JPEG files.
     Encoded,
-    /// Both: a sample is raw if a hash of its path and the seed, as a fraction of 1, is below
+    /// Both: a sample is raw if a hash of its path and the seed, scaled to 0..1, is below
     /// [`ConvertOptions::raw_fraction`](super::ConvertOptions::raw_fraction).
     Mixed,
 }

@@ -16,7 +16,7 @@ use crate::error::ConvertError;
 use crate::metadata::METADATA_KEY;
 use crate::source::PATHS;
 
-/// The name under which class names are stored in formats that store texts like fields.
+/// The name under which class names are stored in formats that store strings like fields.
 pub(super) const CLASSES: &str = "classes";
 
 /// An array to write: an exported field, or the samples' paths.
@@ -70,7 +70,8 @@ pub(super) fn planned(start: &SinkStart<'_>) -> Vec<Planned> {
     arrays
 }
 
-/// Notes on what is not written because a field has its name. `with_texts`: class names and metadata are stored like fields.
+/// Notes on data that is not written because a field already has its name. `with_texts` says whether class names and
+/// metadata are stored like fields.
 pub(super) fn hidden_notes(start: &SinkStart<'_>, arrays: &[Planned], with_texts: bool) -> Vec<String> {
     let has_classes = !start.metadata.class_names("label").is_empty();
     let own = [

@@ -10,7 +10,7 @@ use crate::error::ConvertError;
 use crate::metadata::METADATA_KEY;
 
 const ALIGNMENT: usize = 64;
-/// The header's entry for texts.
+/// The header's entry for strings.
 const TEXTS: &str = "__metadata__";
 
 pub(crate) struct SafetensorsSink {

@@ -218,8 +218,8 @@ fn only_source(folder: &Path) -> PathBuf {
     folder.to_owned()
 }
 
-/// The archive or dataset in a folder that has nothing else than notes. None if the folder is a dataset itself, or if the caller
-/// chose how it is read.
+/// The only archive or dataset in a folder that otherwise contains just notes. None if the folder is a dataset itself, or if the
+/// caller chose how it is read.
 pub(super) fn alone_in(folder: &Path, options: &ListOptions) -> Option<PathBuf> {
     let is_chosen = options.from.is_some() || options.images.is_some() || options.masks.is_some();
     if is_chosen || !folder.is_dir() || only_in(folder).is_none() {

@@ -59,7 +59,7 @@ impl CellForm {
             Cell::Text(text) => Some(text),
             Cell::Json(value) => value.as_str(),
         };
-        // The images of addresses are not here.
+        // The image at a web address is not a local file.
         self.files.observe(text, |text| is_image_name(text.as_bytes()) && !text.contains("://"));
         self.boxes.observe(text, are_boxes);
         // -1 means that there is no mask.
@@ -100,14 +100,14 @@ impl CellForm {
     }
 }
 
-/// Whether a text consists of pairs of non-negative integers.
+/// Whether a string consists of pairs of non-negative integers.
 fn are_run_lengths(text: &str) -> bool {
     let mut n_words = 0;
     let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
     text.split_ascii_whitespace().inspect(|_| n_words += 1).all(is_number) && n_words > 0 && n_words % 2 == 0
 }
 
-/// Whether a text consists of class names, each followed by four numbers, as in ImageNet's `LOC_train_solution.csv`: `n01440764 240
+/// Whether a string consists of class names, each followed by four numbers, as in ImageNet's `LOC_train_solution.csv`: `n01440764 240
 /// 82 285 231`.
 fn are_boxes(text: &str) -> bool {
     let words: Vec<&str> = text.split_ascii_whitespace().collect();

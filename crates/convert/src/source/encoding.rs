@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 
 use packds_system::to_u64;
 
-/// Number of bytes at the start of a text that identify its encoding.
+/// Number of bytes at the start of a text file that identify its encoding.
 pub(super) const START_BYTES: usize = 4;
 /// Number of bytes to read at a time; must be even.
 const PIECE_BYTES: usize = 1 << 16;
@@ -17,8 +17,8 @@ pub(super) enum Utf16 {
 }
 
 impl Utf16 {
-    /// Detects UTF-16 by the first bytes of a text: a byte order mark, or two characters that each have one zero byte. Other strings
-    /// do not contain zero bytes.
+    /// Detects UTF-16 by the first bytes of a file: a byte order mark, or two characters that each have one zero byte. Other text
+    /// does not contain zero bytes.
     pub(super) fn of(start: &[u8]) -> Option<Self> {
         match *start {
             [0xff, 0xfe, ..] => Some(Self::Little),
@@ -29,7 +29,7 @@ impl Utf16 {
         }
     }
 
-    /// Converts a text from UTF-16 to UTF-8.
+    /// Converts text from UTF-16 to UTF-8.
     pub(super) fn decode(self, mut from: impl Read, mut to: impl Write) -> io::Result<()> {
         let wrong =
             || io::Error::new(io::ErrorKind::InvalidData, "the text is not UTF-16, although it starts like UTF-16");

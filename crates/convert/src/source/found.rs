@@ -163,7 +163,7 @@ impl Found {
             None => take_label_sets(&mut listing, source)?,
         }
         note_overlooked_labels(&mut listing);
-        // Packs that packds exported tell their fields themselves.
+        // In an exported pack, the metadata describes the fields.
         let boxes = if listing.metadata.is_none() { boxes_in(&listing.columns, &listing.fields) } else { None };
         listing.warnings.extend(boxes);
         let forms = [images_last(&listing), flat_pixels(&listing)];
@@ -334,14 +334,15 @@ impl FoundLabels {
                 let is_wrong = |id: &i64| names > 0 && !(0..names).contains(id);
                 if ids.iter().all(is_wrong) {
                     let wrong = ids.first().copied().unwrap_or(0);
-                    let reason = format!("the class id {wrong} has no name: found {}", counted(names, "class name"));
+                    let reason =
+                        format!("the class id {wrong} has no name: the list has {}", counted(names, "class name"));
                     let hint = class_ids_hint();
                     return Err(ConvertError::contradictory(source, &self.name, reason, hint));
                 }
                 listing.classes = classes.iter().map(|c| c.clone().into_bytes()).collect();
                 for (idx, id) in ids.iter_mut().enumerate().filter(|(_, id)| is_wrong(id)) {
                     let reason = format!(
-                        "'{}': the class id {id} has no name: found {}",
+                        "'{}': the class id {id} has no name: the list has {}",
                         self.name,
                         counted(names, "class name")
                     );
@@ -481,7 +482,7 @@ fn take_label_sets(listing: &mut Listing, source: &Path) -> Result<(), ConvertEr
     let largest = lists.ids.iter().max().copied().unwrap_or(0);
     if !names.is_empty() && i64::try_from(names.len()).is_ok_and(|n| largest >= n) {
         let n = names.len();
-        let reason = format!("the class id {largest} has no name: found {}", counted(n, "class name"));
+        let reason = format!("the class id {largest} has no name: the list has {}", counted(n, "class name"));
         return Err(ConvertError::contradictory(source, &field.name, reason, class_ids_hint()));
     }
     listing.classes = names.iter().map(|name| name.clone().into_bytes()).collect();
@@ -562,11 +563,11 @@ mod tests {
         let listing = some.into_listing(Path::new("s")).unwrap();
         assert!(listing.fault(0).is_none() && listing.fault(1).is_some());
         let fault = listing.fault(2).unwrap().to_string();
-        assert!(fault.ends_with("the class id 2 has no name: found 2 class names"), "{fault}");
+        assert!(fault.ends_with("the class id 2 has no name: the list has 2 class names"), "{fault}");
         for ids in [vec![3, 2], vec![-1, -1]] {
             let found = Found { labels: labels(LabelValues::Ids(ids), &["a", "b"]), ..found(2) };
             let error = found.into_listing(Path::new("s")).unwrap_err();
-            assert!(error.to_string().contains("has no name: found 2 class names"), "{error}");
+            assert!(error.to_string().contains("has no name: the list has 2 class names"), "{error}");
             assert!(error.is_data());
             assert!(error.hint().unwrap().contains("label_key"));
         }

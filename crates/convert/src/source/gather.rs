@@ -63,7 +63,7 @@ impl Raw<'_> {
     pub(super) fn text_to(&self, limit: u64) -> Result<String, ConvertError> {
         if self.bytes > limit {
             let found = self.bytes;
-            return Err(self.wrong(format!("expected a text of at most {limit} bytes, found {found}")));
+            return Err(self.wrong(format!("expected a string of at most {limit} bytes, found {found}")));
         }
         String::from_utf8(self.head(limit)?).map_err(|e| self.wrong(format!("expected text: {e}")))
     }

@@ -35,7 +35,7 @@ pub enum GivenKind {
     },
     /// Bytes.
     Bytes,
-    /// A text.
+    /// A string.
     Text,
     /// A JSON text.
     Json,
@@ -55,7 +55,7 @@ pub enum GivenValue<'a> {
         /// The elements, little-endian, in C order.
         bytes: &'a [u8],
     },
-    /// A text, a JSON text, or the name of a class.
+    /// A string, a JSON text, or the name of a class.
     Text(&'a str),
     /// The id of a class.
     Id(i64),

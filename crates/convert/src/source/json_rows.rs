@@ -229,7 +229,7 @@ fn labelled(path: &str, label: &str) -> String {
     format!("{{\"path\": {path}, \"label\": {label}}}")
 }
 
-/// The object with one more member, a text.
+/// The object with one more member, a string.
 fn with_member(name: &str, value: &str, object: &str) -> String {
     let rest = object.trim_start().strip_prefix('{').unwrap_or(object);
     let comma = if rest.trim_start().starts_with('}') { "" } else { "," };

@@ -68,7 +68,7 @@ fn meant(table: PathBuf, options: &ListOptions) -> Option<Meant> {
     let is_train = name.starts_with(b"train") || split.is_some_and(|(split, _)| split.starts_with("train"));
     let is_captions = name.windows(7).any(|word| word == b"caption")
         || listing.columns.iter().any(|column| CAPTION_NAMES.contains(&column.name.to_ascii_lowercase().as_str()));
-    // The second word of each line of a list may be a text that is different for each image.
+    // The second word of each line of a list may be a string that is different for each image.
     let n_classes = listing.classes.len();
     let has_labels =
         listing.has_label_lists() || (listing.has_labels() && (form != RowForm::Text || n_classes < listing.len()));
@@ -85,7 +85,8 @@ pub(super) enum Tables {
     Splits(Vec<(String, Listing)>),
 }
 
-/// The tables that are read instead of this folder, if its files show it.
+/// The tables that are read instead of this folder: its only table, or those that divide it into splits. None if it has no such
+/// tables.
 pub(super) fn of_folder(folder: &Path, input: &Input, options: &ListOptions) -> Option<Tables> {
     if !matches!(input, Input::Folder) {
         return None;

@@ -236,7 +236,7 @@ pub(super) const NEGATIVE: &str = "a class id is negative: class ids start at 0"
 /// Words that pandas and other programs use for a missing value, in lower case.
 const MISSING_WORDS: [&str; 7] = ["nan", "na", "n/a", "#n/a", "<na>", "none", "null"];
 
-/// Whether a text stands for a missing value. It may also be a name.
+/// Whether a string stands for a missing value. It may also be a name.
 pub(super) fn is_missing_word(text: &str) -> bool {
     MISSING_WORDS.iter().any(|word| word.eq_ignore_ascii_case(text.trim()))
 }

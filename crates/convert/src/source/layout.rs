@@ -252,7 +252,7 @@ fn usual(names: &[Vec<u8>], known: &[&str], is_like: fn(&[u8]) -> bool) -> Optio
     exact.or(only).cloned()
 }
 
-/// The splits with a folder of masks beside each, if there are at least two and no split lacks one.
+/// The splits and their folders of masks. None unless there are at least two splits and each has a folder of masks beside it.
 fn split_pairs((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<Option<Vec<Pair>>, ConvertError> {
     let (splits, others): (Vec<&[u8]>, Vec<&[u8]>) = folders.iter().partition(|name| is_split_folder(name));
     let is_mask_word = |word: &[u8]| is_one_of(word, &MASK_FOLDERS) || is_one_of(word, &SPLIT_MASKS);
@@ -354,7 +354,7 @@ struct Contents {
     images: bool,
     /// The first text file.
     text: Option<Vec<u8>>,
-    /// Whether the text files contain only the numbers of boxes, or are empty.
+    /// Whether all text files are empty or contain only numbers that describe boxes.
     boxes: bool,
     xml: bool,
     json: bool,

@@ -368,7 +368,7 @@ impl ColumnScan {
         distinct > 1 && distinct < n_rows && !self.kinds.is_float()
     }
 
-    /// Warns about class names that may be mistakes: words for missing values, or a text among numbers.
+    /// Warns about class names that may be mistakes: words for missing values, or a string among numbers.
     fn doubtful_names(&self, field: &str) -> Option<Warning> {
         let field = field.to_owned();
         if let Some(word) = self.labels.missing_name() {

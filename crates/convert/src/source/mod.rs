@@ -246,8 +246,8 @@ pub fn list(source: &Path, options: &ListOptions) -> Result<Listing, ConvertErro
 /// Applies a change to each listing of the result of a function that lists.
 type Each<'a, T> = &'a dyn Fn(T, &dyn Fn(Listing) -> Listing) -> T;
 
-/// Lists a source with `list`. A folder with nothing but one archive or dataset stands for it. If the source is an archive, the paths
-/// of the samples become those in the archive.
+/// Lists a source with `list`. If a folder contains only one archive or dataset, that is listed instead. If the source is an archive,
+/// the paths of the samples become those in the archive.
 fn in_archives<T>(
     source: &Path,
     options: &ListOptions,

@@ -67,7 +67,7 @@ pub(super) fn read_ids(array: &StoredArray) -> Result<Option<Vec<i64>>, ConvertE
     Ok(ids)
 }
 
-/// The strings of an array with one text per item, without trailing zeros.
+/// The strings of an array with one string per item, without trailing zeros.
 pub(super) fn read_texts(array: &StoredArray) -> Result<TextArena, ConvertError> {
     let wide = matches!(array.elements, Elements::Text { wide: true, .. });
     let mut texts = TextArena::default();

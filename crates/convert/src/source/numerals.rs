@@ -46,7 +46,7 @@ impl Numerals {
     }
 }
 
-/// Whether a text is a number with a decimal comma, such as `-0,5`.
+/// Whether a string is a number with a decimal comma, such as `-0,5`.
 fn has_decimal_comma(text: &str) -> bool {
     let text = text.trim();
     let are_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());

@@ -17,7 +17,7 @@ pub(super) enum Wire<'a> {
     Varint(u64),
     Fixed64([u8; 8]),
     Fixed32([u8; 4]),
-    /// Bytes, a text, packed numbers or a message.
+    /// Bytes, a string, packed numbers or a message.
     Bytes(Part<'a>),
 }
 
@@ -85,7 +85,7 @@ impl<'a> Message<'a> {
         let mut value = 0_u64;
         for shift in (0..64).step_by(7) {
             let byte = self.bytes.get(self.at).copied();
-            let byte = byte.ok_or("a number is cut short")?;
+            let byte = byte.ok_or("a number is truncated")?;
             self.at += 1;
             let bits = u64::from(byte & 0x7f);
             // The tenth byte has room for only one bit of a u64.
@@ -102,7 +102,7 @@ impl<'a> Message<'a> {
 
     fn chunk<const N: usize>(&mut self) -> Result<[u8; N], String> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
-        let chunk = rest.first_chunk().ok_or("a number is cut short")?;
+        let chunk = rest.first_chunk().ok_or("a number is truncated")?;
         self.at += N;
         Ok(*chunk)
     }

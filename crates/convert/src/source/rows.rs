@@ -339,7 +339,7 @@ impl<'de, V: Deserialize<'de>> Visitor<'de> for Members<V> {
     }
 }
 
-/// The error about a text that is not UTF-8.
+/// The error about text that is not UTF-8.
 pub(super) fn not_utf8(path: &Path, line: u64, what: &str) -> ConvertError {
     let name = path.file_name().unwrap_or_default().display();
     let hint =

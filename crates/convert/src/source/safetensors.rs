@@ -114,7 +114,7 @@ fn push_tensor(
     };
     let shape = numbers("shape").ok_or_else(|| wrong("a list `shape` of dimensions"))?;
     let dtype = tensor.get("dtype").and_then(Value::as_str);
-    let dtype = dtype.ok_or_else(|| wrong("a text `dtype`"))?;
+    let dtype = dtype.ok_or_else(|| wrong("a string `dtype`"))?;
     let dtype = of_safetensors_name(dtype).ok_or_else(|| {
         let reason = format!("elements of type {dtype} are not supported");
         let hint = "save it as BOOL, an integer, F16, BF16, F32 or F64";

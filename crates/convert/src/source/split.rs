@@ -61,7 +61,7 @@ pub(super) fn reject_splits(root: &Path, top: &Directory) -> Result<(), ConvertE
             has_classes(one)? || (beside.contains(&true) && has_images(one)?)
         }
     };
-    // Without images, the types of the files say more than the splits.
+    // Without images, an error about the types of the files is more helpful than one about the splits.
     if !are_splits || !have_images(root, &splits)? {
         return Ok(());
     }

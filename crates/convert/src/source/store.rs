@@ -99,10 +99,10 @@ pub(crate) enum Content {
     Array(ArrayType),
     /// Opaque bytes.
     Bytes,
-    /// A text.
+    /// A string.
     #[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only tables spool strings"))]
     Text,
-    /// A text of JSON.
+    /// A JSON text.
     Json,
 }
 

@@ -422,8 +422,8 @@ impl<'a> Records<'a> {
         found.into_iter().chain([image]).flatten().collect()
     }
 
-    /// A text, or bytes that are not text, as in the exported pack if there is one, otherwise like the first non-empty value. Texts
-    /// become bytes if a later value is not text.
+    /// A string, or bytes that are not text, as in the exported pack if there is one, otherwise like the first non-empty value.
+    /// Strings become bytes if a later value is not text.
     fn text_or_bytes<'b>(&self, place: &Place<'_>, one: Part<'b>, planned: &Planned) -> Item<'b> {
         let text = str::from_utf8(one.bytes).ok();
         let is_known = self.was(&planned.field, &[FieldKind::String, FieldKind::Json]);
@@ -566,7 +566,7 @@ fn is_text(bytes: &[u8]) -> bool {
     text.is_ok_and(|text| !text.contains(|c: char| c.is_control() && !"\n\r\t".contains(c)))
 }
 
-/// The class names in a file of TF-Slim: an id and a name in each line, such as `0:daisy`. None for other texts, and if the ids do
+/// The class names in a file of TF-Slim: an id and a name in each line, such as `0:daisy`. None for other text, and if the ids do
 /// not count from 0.
 fn slim_names(text: &str) -> Option<Vec<String>> {
     let pairs = text.lines().filter(|line| !line.trim().is_empty()).map(|line| line.split_once(':'));

@@ -11,7 +11,7 @@ use packds_system::{is_regular, open_regular};
 
 use crate::error::ConvertError;
 
-/// Maximum size of a text with metadata or class names, in bytes.
+/// Maximum size of a text file with metadata or class names, in bytes.
 pub(super) const MAX_TEXT: u64 = 64 << 20;
 
 /// Whether a regular file exists.

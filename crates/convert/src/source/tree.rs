@@ -28,7 +28,7 @@ use crate::opt::IMAGE_KEY;
 /// The attribute of a label field that lists the class names.
 pub(crate) const CLASSES_ATTRIBUTE: &str = "classes";
 
-/// The class names in the attributes of an array or a group: a list of texts, or one JSON text. `texts` reads an attribute. Empty
+/// The class names in the attributes of an array or a group: a list of strings, or one JSON text. `texts` reads an attribute. Empty
 /// if there are none.
 pub(super) fn class_names_in<E>(texts: impl Fn(&str) -> Result<Vec<String>, E>) -> Result<Vec<String>, E> {
     for name in CLASS_LIST_NAMES {

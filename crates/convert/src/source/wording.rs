@@ -498,7 +498,7 @@ impl Warning {
         match self {
             Self::ImagesLast { shape: [rows, width, channels, n] } => write!(
                 out,
-                "the array [{rows}, {width}, {channels}, {n}] is read as {rows} images: if it has {n}, put that dimension first with numpy.moveaxis(images, 3, 0)"
+                "the array [{rows}, {width}, {channels}, {n}] is read as {rows} images: if there are {n} images, put that dimension first with numpy.moveaxis(images, 3, 0)"
             ),
             Self::LabelMaps { field } => {
                 write!(out, "masks are read from '{field}', which has a number for each pixel")

@@ -158,7 +158,7 @@ fn locate(file: &OpenFile, entry: ZipEntry, directory: u64) -> Result<ZipEntry, 
     }
     fields.take(22);
     let lengths = fields.u16().zip(fields.u16());
-    let (name, extra) = lengths.ok_or_else(|| wrong("the member's header is cut short"))?;
+    let (name, extra) = lengths.ok_or_else(|| wrong("the member's header is truncated"))?;
     let offset = entry.offset + 30 + u64::from(name) + u64::from(extra);
     let end = offset.checked_add(entry.stored);
     if end.is_none_or(|end| end > directory) {

@@ -72,7 +72,7 @@ struct Shared {
 /// How a driver fails to handle files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MapFailure {
-    /// Maps of files cannot be registered, and files cannot be read into device memory.
+    /// Mapped files cannot be registered, and files cannot be read into device memory.
     Refused,
     /// Data from files arrives corrupted.
     Garbled,
@@ -96,7 +96,7 @@ impl SimDriver {
         self
     }
 
-    /// The same device, but it fails to handle maps of files.
+    /// The same device, but it fails to handle files in this way.
     #[must_use]
     pub fn with_map_failure(self, failure: MapFailure) -> Self {
         self.shared.lock().map_failure = Some(failure);

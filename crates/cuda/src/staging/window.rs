@@ -169,7 +169,7 @@ impl Window {
     /// Waits for all copies from the file. Copies of slots are not included, because the reaper waits for them.
     pub(super) fn settle(&self) {
         if let Ok(copied) = self.copied_from_file() {
-            // SAFETY: the event exists until `drop`. An error means that the driver has no queued work any more.
+            // SAFETY: the event exists until `drop`. An error means that the driver no longer has queued work.
             let _ = unsafe { self.driver.synchronize(copied) };
         }
     }

@@ -138,7 +138,8 @@ pub(super) fn probe_bmp(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
         let size = le32(bytes, 18).zip(height).zip(le16(bytes, 28));
         size.map(|((width, height), bits)| (width, height.unsigned_abs(), bits))
     } else {
-        return Err(PixelError::malformed(format, format!("header of {header} bytes")));
+        let reason = format!("expected a header of 12 bytes, or of at least 40, found {header}");
+        return Err(PixelError::malformed(format, reason));
     }
     .ok_or_else(|| cut(format))?;
     let plain = ImageInfo::plain(format, width, height, if bits == 32 { 4 } else { 3 });

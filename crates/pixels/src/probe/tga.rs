@@ -46,7 +46,7 @@ impl TgaHeader {
         u64::from(self.width).saturating_mul(self.depth.into()).div_ceil(8)
     }
 
-    /// The bytes of the image, if the file has all of them. Not for images with run lengths.
+    /// The bytes of the image, if the file has all of them. Only for images without run-length coding.
     pub(crate) fn data<'a>(&self, bytes: &'a [u8]) -> Result<&'a [u8], PixelError> {
         let data = bytes.get(self.data_at..).unwrap_or_default();
         let needed = self.row_bytes().saturating_mul(self.height.into());

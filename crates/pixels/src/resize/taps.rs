@@ -49,8 +49,8 @@ pub(super) struct Taps {
 }
 
 impl Taps {
-    /// Computes the taps for the part of an axis of `source` positions that `span` shows. If `flipped`, the outputs are
-    /// in reverse order.
+    /// Computes the taps for the output positions in `span`, on an axis of `source` positions. If `flipped`, the
+    /// outputs are in reverse order.
     pub(super) fn compute(&mut self, source: u32, span: Span, filter: Filter, flipped: bool) {
         // Datasets often have many images of the same size.
         let key = (source, span, filter, flipped);

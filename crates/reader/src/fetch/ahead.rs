@@ -31,7 +31,7 @@ const COLD_THREADS: usize = 2;
 /// Number of pages to check to decide whether a pack is in memory.
 const PROBES: u64 = 256;
 
-/// The pieces of a pack that any epoch has loaded.
+/// The pieces of a pack, and which of them have been loaded in any epoch.
 #[derive(Debug)]
 pub(super) struct Pieces {
     loaded: Bitmap,

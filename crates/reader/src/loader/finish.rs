@@ -7,8 +7,7 @@ use super::filling::{Filling, Piece, Ragged, Row, join};
 use super::outputs::{Contents, Outputs};
 use crate::arena::SlotMut;
 
-/// Joins the work of all threads: their pieces into the slot, and the rest into the other parts of the batch. The slot
-/// is no longer shared.
+/// Joins the work of all threads. Returns the slot, which is no longer shared, and the other parts of the batch.
 pub(crate) fn finish(
     filling: &Filling,
     mut pieces: Vec<Piece>,

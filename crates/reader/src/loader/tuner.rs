@@ -393,7 +393,7 @@ mod tests {
                 let changes = tuner.log().len();
                 training.go_on(&mut tuner, 30_000);
                 let later = tuner.log().len() - changes;
-                // A failed attempt is repeated after twice the time, so there are few attempts in the following steps.
+                // After each failed attempt, the tuner waits twice as long, so few attempts follow.
                 assert!(later <= 8, "{work} ms, {hiccup}: {:#?}", tuner.log());
                 assert!(changes <= 60, "{work} ms, {hiccup}: {:#?}", tuner.log());
             }

@@ -70,7 +70,7 @@ impl Lanes {
 /// How the slots of one lane are divided into groups. Chunks are shuffled within a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LaneGroups {
-    /// The part of the line that is this lane.
+    /// Start and end of the lane on the line.
     pub(crate) start: u64,
     pub(crate) end: u64,
     first_slot: u64,
@@ -78,7 +78,7 @@ pub(crate) struct LaneGroups {
     groups: u64,
 }
 
-/// The part of the line that is this group.
+/// A group: a part of the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Group {
     pub(crate) start: u64,

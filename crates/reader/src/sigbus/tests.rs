@@ -412,7 +412,7 @@ fn loader_of_one_slot() -> (File, Loader) {
     (file, builder.build().unwrap())
 }
 
-/// The same loader, but not built yet. The column is after the body, and only what was read is in memory.
+/// The builder of that loader. The column is stored after the body, and only pages that were read are in memory.
 fn builder_of_one_slot() -> (File, LoaderBuilder) {
     let folder = tempfile::TempDir::new().unwrap();
     let path = folder.path().join("a.pack");

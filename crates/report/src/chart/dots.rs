@@ -47,9 +47,9 @@ pub struct DotChart {
     pub rows: Vec<Row>,
     /// Vertical lines through all rows.
     pub limits: Vec<(String, f64)>,
-    /// Values that the axis has room for, such as those of other charts that are compared with this one.
+    /// Values that the axis must also include, such as those of other charts that are compared with this one.
     pub room_for: Vec<f64>,
-    /// The smallest end of a linear axis from zero. Without it, the axis is logarithmic.
+    /// A value to which a linear axis from zero extends at least. `None` if the axis is logarithmic.
     pub linear_to: Option<f64>,
     /// Lines below the rows.
     pub footnotes: Vec<String>,

@@ -1,4 +1,4 @@
-//! Where a chart of named rows has its names, its plot and its numbers: on a page, and on a phone.
+//! The positions of the names, the plot and the numbers in a chart of named rows, for wide pages and for phones.
 
 use crate::axis::{Axis, tick_number};
 use crate::figure::{Anchor, Figure, Font, HEADING, PLAIN, Rgb, SMALL, count, whole};
@@ -133,7 +133,7 @@ impl Layout {
         }
     }
 
-    /// Where small text stands that is centred at `x`, but stays inside the plot.
+    /// The position and alignment of small text that is centred at `x`, or as close to `x` as the plot allows.
     pub(super) fn inside(self, x: f64, text: &str) -> (f64, Anchor) {
         let half = text_width(text, SMALL.size, false) / 2.0;
         let (left, right) = self.plot();

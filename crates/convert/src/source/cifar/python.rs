@@ -76,7 +76,7 @@ fn each<T>(
 fn file_names(file: &OpenFile, tree: &Tree, list: Id, n: usize) -> Result<Vec<Vec<u8>>, ConvertError> {
     let name = |id| Some(tree.text(id)?.as_bytes().to_vec());
     let hint = "the file needs one name for each image, or none";
-    each(tree, list, (n, "names", "a text"), name)
+    each(tree, list, (n, "names", "a string"), name)
         .map_err(|reason| ConvertError::contradictory(&file.path, "filenames", reason, hint))
 }
 

@@ -102,7 +102,7 @@ fn pickled_batches_are_read_in_place_and_small_ones_too() {
     }
 }
 
-/// Bytes as pickled by Python 3 with protocols 0 to 2: a call of `_codecs.encode` with a text.
+/// Bytes as pickled by Python 3 with protocols 0 to 2: a call of `_codecs.encode` with a string.
 fn encoded(protocol: u8, bytes: &[u8]) -> Vec<u8> {
     let mut out = b"c_codecs\nencode\n(".to_vec();
     for text in [bytes, b"latin1"] {

@@ -75,7 +75,7 @@ impl GivenField {
                 return Ok(());
             }
             let n = classes.len();
-            Err(format!("the class id {id} has no name: found {}", counted(n, "class name")))
+            Err(format!("the class id {id} has no name: the list has {}", counted(n, "class name")))
         };
         match (&self.kind, value) {
             (GivenKind::Image | GivenKind::Mask | GivenKind::Bytes, GivenValue::Bytes(bytes)) => check_bytes(bytes),
@@ -254,7 +254,7 @@ fn wanted(kind: &GivenKind) -> String {
         GivenKind::Labels => "a list of class ids".to_owned(),
         GivenKind::Array { dtype, shape } => format!("an array of {dtype} with shape {shape:?}"),
         GivenKind::Bytes => "bytes".to_owned(),
-        GivenKind::Text => "a text".to_owned(),
+        GivenKind::Text => "a string".to_owned(),
         GivenKind::Json => "a JSON text".to_owned(),
     }
 }
@@ -263,7 +263,7 @@ fn named(value: &GivenValue<'_>) -> String {
     match value {
         GivenValue::Bytes(_) => "bytes".to_owned(),
         GivenValue::Array { dtype, shape, .. } => format!("an array of {dtype} with shape {shape:?}"),
-        GivenValue::Text(_) => "a text".to_owned(),
+        GivenValue::Text(_) => "a string".to_owned(),
         GivenValue::Id(_) => "an integer".to_owned(),
         GivenValue::Ids(_) => "a list of integers".to_owned(),
     }

@@ -83,7 +83,7 @@ fn a_wrong_value_is_named_and_leaves_the_sample_out() {
     let mut given = given(&kinds, &["a", "b"]).unwrap();
     given.push(&[pixels(&[1; 4]), GivenValue::Id(1)]).unwrap();
     for (value, said) in [
-        (GivenValue::Id(2), "the class id 2 has no name: found 2 class names"),
+        (GivenValue::Id(2), "the class id 2 has no name: the list has 2 class names"),
         (GivenValue::Text("c"), "`c` is not one of the classes"),
         (GivenValue::Bytes(b""), "found bytes"),
     ] {

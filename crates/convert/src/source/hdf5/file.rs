@@ -191,7 +191,7 @@ fn fixed_texts(attribute: &Container) -> Vec<String> {
     found.iter().map(|t| text_of(t.as_bytes())).collect()
 }
 
-/// A text as the library reads it: up to the first zero byte.
+/// A string as the library reads it: up to the first zero byte.
 fn text_of(bytes: &[u8]) -> String {
     let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(text).into_owned()

@@ -37,7 +37,7 @@ const SNIFFED: u64 = 256;
 /// Maximum size of the metadata, in bytes.
 const MAX_METADATA: u64 = 1 << 28;
 
-/// The parts of a source: one for each subfolder of [`is_in_splits`], otherwise the source.
+/// The parts of a source: one for each subfolder if the subfolders are splits ([`is_in_splits`]), otherwise just the source itself.
 pub(crate) fn parts(source: &Path) -> Vec<Shards> {
     let splits = splits_of(source);
     if splits.is_empty() {

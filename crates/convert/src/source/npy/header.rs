@@ -197,10 +197,10 @@ impl<'a> Literal<'a> {
 
     fn string(&mut self) -> Result<&'a [u8], HeaderError> {
         let quote = self.peek().filter(|b| matches!(b, b'\'' | b'"'));
-        let quote = quote.ok_or_else(|| HeaderError::found("a text in quotes", self.rest))?;
+        let quote = quote.ok_or_else(|| HeaderError::found("a string in quotes", self.rest))?;
         self.take(quote);
         let end = self.rest.iter().position(|b| *b == quote);
-        let end = end.ok_or_else(|| HeaderError::found("the end of a text", self.rest))?;
+        let end = end.ok_or_else(|| HeaderError::found("the end of a string", self.rest))?;
         let (text, rest) = self.rest.split_at(end);
         self.rest = rest;
         self.take(quote);
@@ -347,7 +347,7 @@ mod tests {
         assert!(array("'<f4'", "False", "(-1,)").contains("a dimension"));
         assert!(array("'<f4'", "Maybe", "(1,)").contains("True or False"));
         assert!(reason("{}").contains("expected 'descr'"));
-        assert!(reason("{'descr': '<f4").contains("the end of a text"));
+        assert!(reason("{'descr': '<f4").contains("the end of a string"));
         let order = "{'descr': '<f4', 'fortran_order': True, 'shape': (3, 1)}";
         NpyHeader::parse(&npy(order)).unwrap();
     }

@@ -40,7 +40,7 @@ impl<'a> Input<'a> {
 
     pub(super) fn byte(&mut self) -> Result<u8, ConvertError> {
         if self.left() == 0 {
-            return Err(self.wrong(self.at, "the pickle is cut short"));
+            return Err(self.wrong(self.at, "the pickle is truncated"));
         }
         let place = |input: &Self| usize::try_from(input.at.checked_sub(input.piece_at)?).ok();
         let found = place(self).and_then(|at| self.piece.get(at).copied());

@@ -60,7 +60,7 @@ fn dtype_of(tree: &Tree, id: Id) -> Result<Option<Elements>, HeaderError> {
 /// The bytes of an array, and whether they are stored as text.
 fn data_of(tree: &Tree, id: Id) -> Option<(&Bytes, bool)> {
     match tree.get(id) {
-        // Texts written by Python 2 are bytes.
+        // Strings written by Python 2 are bytes.
         Node::Bytes(bytes) | Node::Text(bytes) => Some((bytes, false)),
         _ => match tree.made(id)? {
             ("_codecs.encode", args, _) => match tree.get(*args.first()?) {

@@ -417,7 +417,7 @@ impl Machine<'_> {
                 let id = self.pop()?;
                 self.push_node(Node::Persistent(id))
             }
-            b'P' => self.wrong("storages referenced by a text are not supported"),
+            b'P' => self.wrong("storages referenced by a string are not supported"),
             _ => {
                 let name = if op == b'i' {
                     let (module, name) = (self.input.line()?, self.input.line()?);
@@ -462,7 +462,7 @@ fn joined(module: &[u8], name: &[u8]) -> String {
     format!("{module}.{name}")
 }
 
-/// Decodes a text of protocol 0: one byte per character, with other characters as `\u0131` or `\U0001f600`. None if an escape is
+/// Decodes a string of protocol 0: one byte per character, with other characters as `\u0131` or `\U0001f600`. None if an escape is
 /// invalid.
 fn unescaped(line: &[u8]) -> Option<String> {
     let mut text = String::with_capacity(line.len());

@@ -53,7 +53,7 @@ fn what_would_be_called_is_named_and_never_called() {
 #[test]
 fn pickles_that_make_no_sense_are_malformed() {
     for (pickle, expected) in [
-        (&b""[..], "cut short"),
+        (&b""[..], "truncated"),
         (b"\x80\x09N.", "protocol 0 to 5"),
         (b"\xff.", "unknown opcode 0xff"),
         (b".", "expected a value on the stack"),

@@ -138,7 +138,7 @@ impl Tree {
             Node::Int(_) | Node::Huge => "an integer".to_owned(),
             Node::Float(_) => "a float".to_owned(),
             Node::Bytes(_) => "bytes".to_owned(),
-            Node::Text(_) => "a text".to_owned(),
+            Node::Text(_) => "a string".to_owned(),
             Node::List(items) => format!("a list of {}", items.len()),
             Node::Tuple(items) => format!("a tuple of {}", items.len()),
             Node::Dict(entries) | Node::MadeDict(entries) => {

@@ -199,7 +199,9 @@ impl Columns {
                 self.skipped.push((name.clone(), Warning::LeftOut { field: name, reason }));
                 return Ok(());
             }
-            Value::Other(found) => return Err(wrong(format!("expected a tensor, a number or a text, found {found}"))),
+            Value::Other(found) => {
+                return Err(wrong(format!("expected a tensor, a number or a string, found {found}")));
+            }
         };
         match self.fields.iter_mut().find(|field| field.name == name) {
             Some(field) => field.push(&item).map_err(wrong),

@@ -24,7 +24,7 @@ const MAX_METADATA_BYTES: u64 = 64 << 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Element {
     Number(DType),
-    /// Texts of a fixed size, with one or four bytes per character.
+    /// Strings of a fixed size, with one or four bytes per character.
     FixedText {
         bytes: u64,
         wide: bool,
@@ -231,7 +231,7 @@ fn element2(dtype: &str) -> Result<(Element, bool), String> {
     Ok((Element::FixedText { bytes: bytes.ok_or_else(unknown)?, wide }, false))
 }
 
-/// The zarrs type for a fixed-size element. Texts are treated as raw bytes.
+/// The zarrs type for a fixed-size element. Strings are treated as raw bytes.
 fn data_type(element: &Element) -> Result<DataType, String> {
     let name = match element {
         Element::Number(dtype) => dtype.numpy_name().to_owned(),

@@ -19,7 +19,7 @@ pub(super) struct State {
     pub(super) events: BTreeMap<u64, Mark>,
     pub(super) allocated: BTreeMap<u64, Vec<u8>>,
     pub(super) registered: BTreeMap<u64, u64>,
-    /// Registered memory that is read-only: maps of files.
+    /// Registered memory that is read-only: mapped files.
     pub(super) maps: BTreeSet<u64>,
     /// How handling files fails, if it should fail.
     pub(super) map_failure: Option<MapFailure>,

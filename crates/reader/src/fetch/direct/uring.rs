@@ -24,7 +24,7 @@ const DEPTH: u32 = 64;
 pub(super) struct Uring {
     ring: IoUring,
     source: Arc<Source>,
-    /// Submitted requests, at the index that the kernel knows.
+    /// Submitted requests. The `user_data` of a request is its index.
     under_way: Vec<Option<Request>>,
     /// Unused indices.
     free: Vec<usize>,
