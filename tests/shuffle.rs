@@ -176,7 +176,10 @@ fn orders_that_cannot_be_are_refused() {
     for (options, told) in [
         (&["--batch", "0"][..], "0 is not in 1.."),
         (&["--window", "0"], "0 is not in 1.."),
-        (&["--batch", "21"], "out.pack: no whole batch: 20 samples"),
+        (
+            &["--batch", "21"],
+            "out.pack: no whole batch: expected at least the global batch of 21 samples, found 20 samples",
+        ),
         (&["--batch", "4", "--window", "2", "--order", "chunks"], "--window requires --order window"),
     ] {
         let ran = info(&folder, options);

@@ -48,14 +48,14 @@ def hugging_face(folder):
         "label": ClassLabel(names=NAMES),
         "caption": Value("string"),
         "score": Value("float32"),
-        "boxes": datasets.Sequence(Value("int32")),
+        "spans": datasets.Sequence(Value("int32")),
     })
     columns = {
         "image": images,
         "label": labels(),
         "caption": [f"caption {i}" for i in range(N)],
         "score": [i / 2 for i in range(N)],
-        "boxes": [list(range(i % 3)) for i in range(N)],
+        "spans": [list(range(i % 3)) for i in range(N)],
     }
     whole = Dataset.from_dict(columns, features=features)
     whole.to_parquet(f"{folder}/hf.parquet", batch_size=5)

@@ -124,7 +124,7 @@ fn further_columns(folder: &Folder) {
     };
     let pack = convert("in/hf.parquet");
     assert_eq!(items(&pack, "caption")[3], b"caption 3");
-    assert_eq!(items(&pack, "boxes")[2], b"[0,1]");
+    assert_eq!(items(&pack, "spans")[2], b"[0,1]");
     assert_eq!(items(&pack, "score")[3], 1.5_f32.to_le_bytes());
     assert_eq!(pack.path(4).unwrap().unwrap(), b"a/4.png");
     let pack = convert("in/file.arrow");

@@ -228,16 +228,7 @@ pub(super) fn alone_in(folder: &Path, options: &ListOptions) -> Option<PathBuf> 
     let inner = only_source(folder);
     let is_meant = match detect(folder) {
         Ok(DataFormat::ImageFolder) if inner.is_dir() => {
-            let is_set = |format| {
-                matches!(
-                    format,
-                    DataFormat::Zarr
-                        | DataFormat::Lmdb
-                        | DataFormat::TfRecord
-                        | DataFormat::Parquet
-                        | DataFormat::Arrow
-                )
-            };
+            let is_set = |format| matches!(format, DataFormat::Zarr | DataFormat::Lmdb | DataFormat::TfRecord);
             detect(&inner).is_ok_and(is_set) || detect(&inner).is_err()
         }
         // The archive may contain a folder of files rather than samples.

@@ -74,11 +74,14 @@ pub(super) fn reject_splits(root: &Path, top: &Directory) -> Result<(), ConvertE
     Err(ConvertError::OnlySplits { path: root.to_owned(), splits, others, tables })
 }
 
-/// Whether a split has an image or a folder.
+/// Whether a split has an image or a folder. Splits inside folders of images and masks do.
 fn have_images(root: &Path, splits: &[String]) -> Result<bool, ConvertError> {
     for split in splits {
-        let directory = Directory::scan(root, split.as_bytes(), SampleFiles::Images);
-        if directory.is_ok_and(|split| split.sample_names().next().is_some() || !split.subdirectories.is_empty()) {
+        if !root.join(split).is_dir() {
+            return Ok(true);
+        }
+        let directory = Directory::scan(root, split.as_bytes(), SampleFiles::Images)?;
+        if directory.sample_names().next().is_some() || !directory.subdirectories.is_empty() {
             return Ok(true);
         }
     }

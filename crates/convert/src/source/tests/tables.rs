@@ -184,7 +184,7 @@ fn a_table_beside_images_without_labels_is_read_if_it_has_them() {
     assert_eq!((&listing.warnings()[0], listing.ignored()), (&read, 1));
     assert!(
         read.to_string()
-            .starts_with("read the images in 'train.csv', and ignored 1 other image of the folder ('test/3.png'); ")
+            .starts_with("read the images in 'train.csv', and ignored 1 other image of the folder ('test/3.png'): ")
     );
     // A table without labels or for other files is not read.
     for (file, table) in [("sizes.csv", "id,width\n1,5\n2,6\n"), ("train.csv", "id,label\n8,cat\n9,dog\n")] {

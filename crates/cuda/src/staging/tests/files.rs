@@ -405,5 +405,5 @@ fn a_pack_without_files_for_the_device_is_refused() {
     let device = CudaDevice::with(sim(1));
     let refused = device.decoding_jpeg(&builder(&pack, "rrc4"), None);
     let told = refused.unwrap_err().to_string();
-    assert!(told.contains("none of the 8 inspected images"), "{told}");
+    assert!(told.contains("none of 8 inspected images"), "{told}");
 }
