@@ -325,7 +325,7 @@ fn sources_that_nobody_can_read_as_they_are_say_what_to_do() {
             "expected image files or arrays of numbers, found strings",
             "to convert pixels stored as text, save them as arrays",
         ),
-        (&["texts.csv"], 1, "expected rows with the pixels of a square image", "write arrays in Python"),
+        (&["texts.csv"], 1, "no such file, named in line 2 of ", "pixels stored as text are not read"),
         (
             &["turned.npz"],
             1,
