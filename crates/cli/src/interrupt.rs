@@ -30,7 +30,7 @@ static SIGNALS: LazyLock<Signals> = LazyLock::new(Signals::register);
 
 impl Signals {
     fn register() -> Self {
-        let signals = Self::default();
+        let signals = Self { is_over: Arc::new(AtomicBool::new(true)), ..Self::default() };
         let ignored = ignored_signals();
         for (signal, exit) in STOPPING {
             // `nohup` and shells ignore signals for background commands. Such signals stay ignored.
@@ -49,19 +49,21 @@ impl Signals {
     }
 }
 
-/// While this guard lives, signals that stop a command are caught.
+/// While this guard lives, signals that stop a command are caught. Guards may be nested.
 #[must_use]
-pub(crate) struct Catching(());
+pub(crate) struct Catching {
+    /// Whether the default action applied before.
+    was_over: bool,
+}
 
 /// Catches the signals that stop a command. [`caught`] returns the first; the second ends the process at once.
 pub(crate) fn catch() -> Catching {
-    SIGNALS.is_over.store(false, Ordering::Relaxed);
-    Catching(())
+    Catching { was_over: SIGNALS.is_over.swap(false, Ordering::Relaxed) }
 }
 
 impl Drop for Catching {
     fn drop(&mut self) {
-        SIGNALS.is_over.store(true, Ordering::Relaxed);
+        SIGNALS.is_over.store(self.was_over, Ordering::Relaxed);
     }
 }
 

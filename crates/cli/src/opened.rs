@@ -33,6 +33,8 @@ pub(crate) fn each_pack(
     if let [path] = paths {
         return work(path, console);
     }
+    // Between two packs, no progress line catches the signal.
+    let _catching = interrupt::catch();
     let mut worst = Exit::Done;
     for (i, path) in paths.iter().enumerate() {
         match (console.json, heading) {
