@@ -9,6 +9,7 @@ use crate::escape::escape_path;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::terminal_line::clear_line;
 
 /// Opens a pack and runs `work` on it. If the file is truncated in the meantime, lost pages read as zeros. In that case
 /// the truncation is returned as the error.
@@ -49,6 +50,10 @@ pub(crate) fn each_pack(
         });
         // The signal may arrive at the end of a pack, when `work` no longer checks for it.
         if i + 1 < paths.len() && interrupt::caught().is_some() {
+            if console.err_is_terminal {
+                // Remove the terminal's `^C`.
+                clear_line();
+            }
             return Err(Failure::interrupted("interrupted"));
         }
     }

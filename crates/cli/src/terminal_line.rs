@@ -26,9 +26,14 @@ impl TerminalLine {
 
     pub(crate) fn clear(&mut self) {
         if std::mem::take(&mut self.is_drawn) {
-            put("\r\x1b[K");
+            clear_line();
         }
     }
+}
+
+/// Clears the line of the cursor on a terminal, such as its `^C`.
+pub(crate) fn clear_line() {
+    put("\r\x1b[K");
 }
 
 fn put(text: &str) {

@@ -15,7 +15,7 @@ use crate::args::PackPath;
 use crate::choice::{Choice, nothing_chosen};
 use crate::interrupt;
 use crate::opened::with_pack;
-use crate::terminal_line::TerminalLine;
+use crate::terminal_line::clear_line;
 use crate::{Console, Exit, Failure};
 use catalogue::Catalogue;
 use server::Server;
@@ -70,9 +70,7 @@ fn view(args: &ViewArgs, pack: &Pack, console: &mut Console) -> Result<Exit, Fai
     let exit = server.serve(&catalogue);
     if console.err_is_terminal {
         // Remove the terminal's `^C`.
-        let mut line = TerminalLine::default();
-        line.draw("");
-        line.clear();
+        clear_line();
     }
     Ok(exit)
 }
