@@ -28,7 +28,7 @@ pub(super) struct Step {
 /// The steps for all bytes of an output row.
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
-    /// There are `n_groups` steps for every 16 output bytes. The output is rounded up to blocks of 64 bytes.
+    /// Each 16 output bytes need `n_groups` steps. The output is rounded up to blocks of 64 bytes.
     pub(super) steps: Vec<Step>,
     pub(super) n_groups: usize,
     /// Minimum length of a row in bytes. No step reads beyond it.
