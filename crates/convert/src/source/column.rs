@@ -23,7 +23,7 @@ pub enum ColumnValues {
     Bool(Vec<bool>),
     /// Any other values; a missing value is empty.
     Text(TextArena),
-    /// JSON strings without whitespace, for columns that contain arrays or objects. A missing value is `null`.
+    /// JSON values as text without whitespace, for columns that contain arrays or objects. A missing value is `null`.
     Json(TextArena),
 }
 

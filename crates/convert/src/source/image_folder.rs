@@ -164,14 +164,17 @@ pub(super) fn only_with(
     files: SampleFiles,
 ) -> Result<Option<PathBuf>, ConvertError> {
     let named: Vec<&PathBuf> = options.images.iter().chain(&options.masks).collect();
+    if named.is_empty() {
+        return Ok(None);
+    }
     let is_in = |folder: &Path| named.iter().all(|name| folder.join(name).is_dir());
     let mut folder = root.to_owned();
     for depth in 0..MAX_DEPTH {
         let top = Directory::scan(&folder, b"", files)?;
         let visible: Vec<&Vec<u8>> = top.subdirectories.iter().filter(|name| !name.starts_with(b".")).collect();
         let in_split = |name: &&Vec<u8>| split::is_split_folder(name) && is_in(&inside(&folder, name));
-        if named.is_empty() || is_in(&folder) || visible.iter().any(in_split) {
-            return Ok((depth > 0 && !named.is_empty()).then_some(folder));
+        if is_in(&folder) || visible.iter().any(in_split) {
+            return Ok((depth > 0).then_some(folder));
         }
         let [only] = visible.as_slice() else { return Ok(None) };
         folder = inside(&folder, only);

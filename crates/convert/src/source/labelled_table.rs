@@ -14,6 +14,7 @@ use super::listing::Listing;
 use super::manifest;
 use super::mask_colors::is_table;
 use super::paths::{as_path, lossy, stem};
+use super::roles::is_caption_name;
 use super::root::without_dots;
 use super::rows::RowForm;
 use super::split::{split_and_rest, unite_classes};
@@ -25,8 +26,6 @@ use crate::formats::Input;
 
 /// Maximum number of tables of a folder that are tried.
 const MAX_TABLES: usize = 8;
-/// Usual names of a column of captions.
-const CAPTION_NAMES: [&str; 5] = ["caption", "captions", "comment", "text", "description"];
 
 /// Reads a table instead of the folder, if the folder has at most one class or only splits, and the table has labels for files that
 /// exist. If several tables do, the first must be named like training data.
@@ -67,7 +66,7 @@ fn meant(table: PathBuf, options: &ListOptions) -> Option<Meant> {
     let split = split_and_rest(&lossy(stem(&name)));
     let is_train = name.starts_with(b"train") || split.is_some_and(|(split, _)| split.starts_with("train"));
     let is_captions = name.windows(7).any(|word| word == b"caption")
-        || listing.columns.iter().any(|column| CAPTION_NAMES.contains(&column.name.to_ascii_lowercase().as_str()));
+        || listing.columns.iter().any(|column| is_caption_name(&column.name));
     // The second word of each line of a list may be a string that is different for each image.
     let n_classes = listing.classes.len();
     let has_labels =

@@ -36,7 +36,7 @@ use super::{
     paths::FileTable,
     pixel_rows::{PixelSpool, Pixels},
     repeats,
-    roles::{LABEL_COLUMN_NAMES, LABEL_LIST_NAME, OTHER_NAMES, SPLIT_COLUMN_NAMES, TAG_NAMES, is_label_name},
+    roles::{LABEL_COLUMN_NAMES, LABEL_LIST_NAME, SPLIT_COLUMN_NAMES, TAG_NAMES, is_label_name, is_other_name},
     root::{Missing, Renamed, Root},
     rows::{Cell, RowFile, RowForm, Rows, malformed},
     split::is_split_folder,
@@ -563,8 +563,7 @@ impl Manifest<'_> {
         if self.metadata.is_some() {
             return None;
         }
-        let is_other =
-            |column: &usize| OTHER_NAMES.iter().any(|known| known.eq_ignore_ascii_case(&self.names[*column]));
+        let is_other = |column: &usize| is_other_name(&self.names[*column]);
         let split = self.split_column();
         let is_free = |column: &usize| !paths.contains(&Some(*column)) && Some(*column) != split;
         let others: Vec<usize> = kept.iter().copied().filter(is_free).collect();

@@ -130,7 +130,12 @@ pub(super) fn refuse_masks(listing: &Listing) -> Result<(), ConvertError> {
 /// Refuses classes that all contain splits: `bottle/train` and `bottle/test` beside `cable/train` and `cable/test`.
 pub(super) fn refuse_splits(listing: &Listing) -> Result<(), ConvertError> {
     let (mut all, mut with_splits, mut first) = (BTreeSet::new(), BTreeSet::new(), None);
+    let mut last = None;
     for idx in 0..listing.paths.len() {
+        let directory = listing.paths.directory_idx(idx);
+        if last.replace(directory) == Some(directory) {
+            continue;
+        }
         let mut parts = listing.paths.directory(idx).split(|byte| *byte == b'/');
         let class = parts.next().unwrap_or_default();
         all.insert(class);

@@ -102,24 +102,10 @@ pub(super) const IMAGE_PATH_NAMES: [&str; 25] = [
 /// Usual names of a manifest's column of splits.
 pub(super) const SPLIT_COLUMN_NAMES: [&str; 10] =
     ["split", "subset", "partition", "set", "usage", "fold", "phase", "data set", "dataset", "data_set"];
-/// Usual names of strings and measurements. They are never read as labels, even if a manifest has no other column.
-pub(super) const OTHER_NAMES: [&str; 15] = [
-    "caption",
-    "comment",
-    "captions",
-    "text",
-    "description",
-    "prompt",
-    "title",
-    "url",
-    "age",
-    "score",
-    "count",
-    "width",
-    "height",
-    "size",
-    "year",
-];
+/// Usual names of a column of captions.
+const CAPTION_NAMES: [&str; 5] = ["caption", "captions", "comment", "text", "description"];
+/// Usual names of other strings and measurements. Like captions, they are never read as labels, even if a manifest has no other column.
+const OTHER_NAMES: [&str; 10] = ["prompt", "title", "url", "age", "score", "count", "width", "height", "size", "year"];
 /// Usual names of a manifest's column of several labels for each image, other than `labels`.
 pub(super) const TAG_NAMES: [&str; 6] = ["tags", "tag", "categories", "attributes", "attribute_ids", "classes"];
 /// The name of a list of labels.
@@ -136,8 +122,18 @@ pub(super) fn is_label_name(name: &str) -> bool {
 
 /// Whether this is a usual name of a manifest's column other than labels.
 pub(super) fn is_column_name(name: &str) -> bool {
-    let mut known = IMAGE_PATH_NAMES.iter().chain(&MASK_PATH_NAMES).chain(&SPLIT_COLUMN_NAMES).chain(&OTHER_NAMES);
-    known.any(|known| known.eq_ignore_ascii_case(name))
+    let mut known = IMAGE_PATH_NAMES.iter().chain(&MASK_PATH_NAMES).chain(&SPLIT_COLUMN_NAMES);
+    known.any(|known| known.eq_ignore_ascii_case(name)) || is_other_name(name)
+}
+
+/// Whether this is a usual name of a column of captions.
+pub(super) fn is_caption_name(name: &str) -> bool {
+    CAPTION_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// Whether this is a usual name of captions, other strings or measurements.
+pub(super) fn is_other_name(name: &str) -> bool {
+    is_caption_name(name) || OTHER_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 /// Whether this is a usual name of a mask field.
