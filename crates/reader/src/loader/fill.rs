@@ -43,9 +43,9 @@ impl Filler {
         }
     }
 
-    /// Writes the rows of `piece` until `stopped` is set. Depending on the policy, either rows that fail are recorded
-    /// in the piece, or the first failure ends the work.
-    pub(crate) fn fill(&mut self, filling: &Filling, piece: &mut Piece, stopped: &AtomicBool) -> Result<(), LoadError> {
+    /// Writes the rows of `piece` until `stopped` is set. Rows that fail are recorded in the piece. If bad samples are
+    /// an error, the first of them ends the piece.
+    pub(crate) fn fill(&mut self, filling: &Filling, piece: &mut Piece, stopped: &AtomicBool) {
         for (place, number) in piece.rows.clone().enumerate() {
             if stopped.load(Ordering::Acquire) {
                 break;
@@ -59,10 +59,10 @@ impl Filler {
                 continue;
             };
             if let Err(error) = self.row(items, row, place, piece) {
-                if self.bad_samples == BadSamples::Error {
-                    return Err(error);
-                }
                 piece.bad.push((number, error));
+                if self.bad_samples == BadSamples::Error {
+                    break;
+                }
             }
             for ragged in &mut piece.ragged {
                 if ragged.ends.len() <= place {
@@ -71,7 +71,6 @@ impl Filler {
             }
         }
         fence();
-        Ok(())
     }
 
     fn row(&mut self, items: &StepItems, row: Row, place: usize, piece: &mut Piece) -> Result<(), LoadError> {

@@ -47,8 +47,9 @@ fn told(filling: &Filling, row: usize, error: &LoadError) -> Option<BadSample> {
     Some(BadSample { pack, sample, error: error.to_string() })
 }
 
-/// The source row for each row of the batch. A bad row is left out, or replaced with the good row before it. If no
-/// good row comes before it, the first good row after it is used. The choice does not depend on threads.
+/// The source row for each row of the batch, or the error of the first bad row. A bad row is left out, or replaced with
+/// the good row before it. If no good row comes before it, the first good row after it is used. Neither the error nor
+/// the choice depends on threads.
 fn kept_rows(
     filling: &Filling,
     bad: &mut Vec<(usize, LoadError)>,
@@ -56,6 +57,9 @@ fn kept_rows(
 ) -> Result<Vec<usize>, LoadError> {
     let n = filling.rows.len();
     bad.sort_by_key(|(row, _)| *row);
+    if policy == BadSamples::Error {
+        return Err(bad.swap_remove(0).1);
+    }
     let is_bad = |row: &usize| bad.binary_search_by_key(row, |(row, _)| *row).is_ok();
     let good: Vec<usize> = (0..n).filter(|row| !is_bad(row)).collect();
     if good.is_empty() {

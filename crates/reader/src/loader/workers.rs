@@ -233,7 +233,7 @@ impl Workers {
         let stopped = &self.board.stopped;
         // Other code may have replaced the signal handler since the batch was begun.
         self.protect().map_err(at_step)?;
-        filler.fill(filling, &mut piece, stopped).map_err(at_step)?;
+        filler.fill(filling, &mut piece, stopped);
         if self.board.is_stopped() {
             return Ok(());
         }
@@ -267,7 +267,7 @@ impl Workers {
             self.write_columns(&mut slot, &filling.rows)?;
             pieces = cut(slot, outputs, n_rows, n_rows).into();
             for piece in &mut pieces {
-                filler.fill(filling, piece, &self.board.stopped)?;
+                filler.fill(filling, piece, &self.board.stopped);
             }
             if self.board.is_stopped() {
                 return Ok(());

@@ -28,6 +28,19 @@ fn a_flipped_bit_ends_the_epoch_with_its_place() {
 }
 
 #[test]
+fn the_error_is_that_of_the_first_bad_sample_at_any_number_of_threads() {
+    let (_folder, pack) = damaged(64, 0..64);
+    let first_error = |threads| {
+        let loader = builder(&pack).order(Order::Random).access(Access::Mapped).threads(some(threads));
+        loader.build().unwrap().epoch(0).unwrap().find_map(Result::err).unwrap().to_string()
+    };
+    let expected = first_error(1);
+    for _ in 0..200 {
+        assert_eq!(first_error(4), expected);
+    }
+}
+
+#[test]
 fn a_bad_sample_is_skipped_or_substituted_where_that_is_wanted() {
     let (_folder, pack) = damaged(64, [21, 50]);
     for threads in [1, 4] {
