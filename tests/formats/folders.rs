@@ -185,6 +185,7 @@ fn nested_classes_are_told_with_a_command_that_makes_them_classes() {
 #[test]
 fn images_without_masks_are_refused_with_a_line_that_writes_masks_of_zeros() {
     let folder = sources();
+    std::fs::rename(folder.path("bottle/test/good"), folder.path("bottle/test/scratched")).unwrap();
     let args = ["bottle", "--images", "test", "--masks", "ground_truth"];
     let said = refused(&folder, &args);
     assert!(said.contains("'ground_truth' has no mask with the same name") && !said.contains("substitute"), "{said}");
@@ -193,6 +194,11 @@ fn images_without_masks_are_refused_with_a_line_that_writes_masks_of_zeros() {
     python(&["-c", &line.replace("\"bottle", &format!("\"{}", root.to_str().unwrap()))]);
     let (said, _) = read(&folder, &args);
     assert!(said.contains("8 images") && is_pairs(&said, "ground_truth/broken/000001_mask.png"), "{said}");
+    // The name `good` says that there is nothing to mark.
+    std::fs::remove_dir_all(folder.path("bottle/ground_truth/scratched")).unwrap();
+    std::fs::rename(folder.path("bottle/test/scratched"), folder.path("bottle/test/good")).unwrap();
+    let (said, told) = read(&folder, &args);
+    assert!(said.contains("8 images") && told.contains("used masks of zeros for 4 images"), "{said}{told}");
 }
 
 #[test]

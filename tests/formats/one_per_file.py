@@ -37,6 +37,17 @@ def write_zarr(path, **arrays):
         group.create_array(name, data=np.atleast_1d(array))
 
 
+def write_table(format):
+    """Files in a folder, and a table that lists them without folder and extension."""
+    for k, image in enumerate(IMAGES):
+        path = at(f"table/{format}/train/id{k}.{format}")
+        np.save(path, image) if format == "npy" else np.savez(path, image=image)
+    with open(at(f"table/{format}/train.csv"), "w") as out:
+        out.write("id,label,age\n" + "".join(f"id{k},{CLASSES[k % 2]},{k + 20}\n" for k in range(6)))
+    with open(at(f"table/{format}/tags.csv"), "w") as out:
+        out.write("id,tags\n" + "".join(f"id{k},{k % 2} 3\n" for k in range(6)))
+
+
 def write_safetensors(path, **arrays):
     from safetensors.numpy import save_file
 
@@ -72,6 +83,10 @@ def write_all():
 
         np.savez(at(f"bad/{CLASSES[i // 3]}/{i}.npz"), image=IMAGES[i])
         np.save(at(f"big/{CLASSES[i // 3]}/{i}.npy"), IMAGES[i].astype(">i2"))
+    write_table("npy")
+    write_table("npz")
+    with open(at("table/both.csv"), "w") as out:
+        out.write("path,label\n" + "".join(f"flat/npz/{k}.npz,{k}\n" for k in range(6)))
     with open(at("bad/cat/0.npz"), "r+b") as file:
         file.truncate(40)
     with open(at("bad/dog/4.npz"), "r+b") as file:

@@ -117,6 +117,24 @@ fn what_can_be_read_both_ways_is_refused_until_an_option_decides() {
     assert!(said.contains(ONE) && said.contains(MANY), "{said}");
 }
 
+#[test]
+fn a_table_of_arrays_gives_their_labels_and_columns() {
+    let (folder, expected) = files();
+    for format in ["npy", "npz"] {
+        let pack = convert(&folder, &format!("table/{format}/train.csv"), &[]);
+        assert_eq!(hex(&items(&pack, "image").concat()), expected["images"], "{format}");
+        assert_eq!(ids(&pack), [0, 1, 0, 1, 0, 1], "{format}");
+        assert_eq!(pack.classes().unwrap()[0].names, ["cat", "dog"], "{format}");
+        assert!(pack.schema().fields().iter().any(|field| field.name == "age"), "{format}");
+        let tagged = folder.packds(&["convert", &format!("table/{format}/tags.csv"), "tags.pack", "--dry-run"]);
+        assert!(tagged.stdout.contains("labels   a list of ids per image"), "{tagged:?}");
+    }
+    std::fs::remove_file(folder.path("table/npy/train/id0.npy")).unwrap();
+    assert_eq!(skipping(&folder, &["table/npy/train.csv"]).n_samples(), 5);
+    let said = refused(&folder, &["table/both.csv", "--root", "."]);
+    assert!(said.contains("the files have labels, but they are also in the table"), "{said}");
+}
+
 /// Converts without the bad samples.
 fn skipping(folder: &Folder, args: &[&str]) -> Bytes {
     let options = ["out.pack", "--keep-order", "--force", "--on-error", "skip"];

@@ -370,6 +370,10 @@ fn report(
     let mut notes = plan.notes.clone();
     notes.extend(sorted);
     notes.extend(findings.mask_values.note());
+    if findings.had_alpha > 0 {
+        let images = counted(findings.had_alpha, "image");
+        notes.push(format!("left out the alpha channel of {images}, as Pillow's convert('RGB') does"));
+    }
     if listing.has_only_images() {
         notes.push("the pack has no labels and no other fields".to_owned());
     }

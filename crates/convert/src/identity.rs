@@ -71,7 +71,14 @@ fn encode_sample(listing: &Listing, idx: usize, out: &mut Encoder) {
         out.number(0);
     }
     path.clear();
-    if let Some(bytes) = listing.mask_path_into(idx, &mut path) {
+    if let Some(files) = listing.mask_files(idx) {
+        out.number(2);
+        out.len(files.len());
+        for (path, bytes) in files {
+            out.string(&path);
+            out.number(bytes);
+        }
+    } else if let Some(bytes) = listing.mask_path_into(idx, &mut path) {
         out.number(1);
         out.string(&path);
         out.number(bytes);

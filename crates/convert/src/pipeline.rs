@@ -28,6 +28,8 @@ pub(crate) struct Findings {
     pub(crate) oriented: u64,
     /// Number of images that were reduced from more than 8 bits per channel.
     pub(crate) cut: u64,
+    /// Number of images whose alpha channel was left out.
+    pub(crate) had_alpha: u64,
     /// Number of images whose files contain further frames or pages, and the listing index of the first such image.
     pub(crate) with_more: Option<(u64, usize)>,
     /// The values of all masks that were decoded.
@@ -220,6 +222,7 @@ impl Pass<'_> {
                     findings.bytes_in += facts.bytes_in;
                     findings.oriented += u64::from(facts.oriented);
                     findings.cut += u64::from(facts.cut);
+                    findings.had_alpha += u64::from(facts.had_alpha);
                     findings.add_with_more(facts.has_more.then_some((1, id)));
                     findings.counted += u64::from(facts.counted);
                     if facts.valid {
@@ -370,6 +373,7 @@ impl Findings {
             bytes_in: 0,
             oriented: 0,
             cut: 0,
+            had_alpha: 0,
             with_more: None,
             mask_values: MaskValues::default(),
             sizes: ItemSizes::default(),
@@ -396,6 +400,7 @@ impl Findings {
         self.bytes_in += other.bytes_in;
         self.oriented += other.oriented;
         self.cut += other.cut;
+        self.had_alpha += other.had_alpha;
         self.add_with_more(other.with_more);
         self.mask_values.merge(&other.mask_values);
         self.sizes.merge(&other.sizes);

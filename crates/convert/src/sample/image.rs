@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use packds_format::{BlockBuilder, Coding, DType};
 use packds_pixels::{
-    Color, Decoder, Filter, Geometry, ImageInfo, Layout, PixelError, Pixels, build_seek_index, check_structure,
-    encode_jpeg, encode_png, probe,
+    Color, Decoder, Filter, Geometry, ImageFormat, ImageInfo, Layout, PixelError, Pixels, build_seek_index,
+    check_structure, encode_jpeg, encode_png, probe,
 };
 
 use super::columns::{Item, describe};
@@ -32,6 +32,8 @@ pub(super) struct SourceSize {
     pub(super) orientation: u8,
     /// Whether channels have more than 8 bits.
     pub(super) is_deep: bool,
+    /// Whether there is an alpha channel, which is not decoded.
+    pub(super) has_alpha: bool,
     /// Whether the file has further frames or pages, which are not decoded.
     pub(super) has_more: bool,
 }
@@ -39,13 +41,23 @@ pub(super) struct SourceSize {
 impl From<ImageInfo> for SourceSize {
     fn from(info: ImageInfo) -> Self {
         let ImageInfo { width, height, orientation, has_more, .. } = info;
-        Self { width, height, orientation, is_deep: info.bit_depth > 8, has_more }
+        // A TIFF with four channels may be CMYK.
+        let may_have_alpha = !matches!(info.format, ImageFormat::Jpeg | ImageFormat::Tiff);
+        let has_alpha = matches!(info.channels, 2 | 4) && may_have_alpha;
+        Self { width, height, orientation, is_deep: info.bit_depth > 8, has_alpha, has_more }
     }
 }
 
 impl From<PixelShape> for SourceSize {
     fn from(shape: PixelShape) -> Self {
-        Self { width: shape.width, height: shape.height, orientation: 1, is_deep: false, has_more: false }
+        Self {
+            width: shape.width,
+            height: shape.height,
+            orientation: 1,
+            is_deep: false,
+            has_alpha: false,
+            has_more: false,
+        }
     }
 }
 
@@ -85,7 +97,7 @@ impl SampleReader<'_> {
         let item_bytes = to_u64(self.file.len());
         let (height, width) = self.plan.array_size();
         Ok(Made {
-            size: SourceSize { width, height, orientation: 1, is_deep: false, has_more: false },
+            size: SourceSize { width, height, orientation: 1, is_deep: false, has_alpha: false, has_more: false },
             item_bytes,
             bytes_in: item_bytes,
             pixels: InHistogram::None,
@@ -170,6 +182,7 @@ impl SampleReader<'_> {
         }
         let mut size = SourceSize::from(info);
         size.is_deep &= !is_kept || pixels != InHistogram::None;
+        size.has_alpha &= !is_kept;
         Ok(Made { size, item_bytes, bytes_in, pixels })
     }
 
@@ -259,14 +272,18 @@ impl SampleReader<'_> {
             return Ok((0, 0));
         };
         let mask = String::from_utf8_lossy(&name).into_owned();
-        let wrong = |source: SampleError| SampleError::Mask { mask: mask.clone(), source: Box::new(source) };
+        let wrong = |source: SampleError| match source {
+            // The mask has several files, and this error names the bad one.
+            named @ (SampleError::Mask { .. } | SampleError::MaskSize { .. }) => named,
+            source => SampleError::Mask { mask: mask.clone(), source: Box::new(source) },
+        };
+        let expected = self.plan.plane_size().unwrap_or((image.width, image.height));
         let mut file = Vec::new();
-        let content = self.listing.append_mask(id, &mut file).map_err(wrong)?;
+        let content = self.listing.append_mask(id, expected, &mut file).map_err(wrong)?;
         let content = content.unwrap_or(Content::Bytes);
         let bytes = to_u64(file.len());
         let size = source_size(&file, &content, self.options.max_pixels).map_err(wrong)?;
-        let (expected, found) = ((image.width, image.height), (size.width, size.height));
-        let expected = self.plan.plane_size().unwrap_or(expected);
+        let found = (size.width, size.height);
         if found != expected {
             return Err(SampleError::MaskSize { mask, expected, found });
         }

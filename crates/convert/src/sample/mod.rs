@@ -176,6 +176,8 @@ pub(crate) struct Facts {
     pub(crate) oriented: bool,
     /// Whether the image's channels were reduced from more than 8 bits to 8.
     pub(crate) cut: bool,
+    /// Whether an alpha channel was left out.
+    pub(crate) had_alpha: bool,
     /// Whether the image's file has further frames or pages.
     pub(crate) has_more: bool,
     /// Number of pixels in the source's image.
@@ -284,6 +286,7 @@ impl<'a> SampleReader<'a> {
             index_bytes,
             oriented: size.orientation != 1,
             cut: size.is_deep,
+            had_alpha: size.has_alpha,
             has_more: size.has_more,
             n_pixels: u64::from(size.width) * u64::from(size.height),
             valid,

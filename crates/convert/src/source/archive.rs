@@ -19,6 +19,7 @@ use super::listing::Listing;
 use super::paths::lossy;
 use super::roles::is_label_name;
 use super::rows::RowForm;
+use super::shards::data_folder;
 use super::spool::SpoolFolder;
 use super::store::OpenFile;
 use super::tar::{Link, TarReader};
@@ -240,6 +241,8 @@ pub(super) fn alone_in(folder: &Path, options: &ListOptions) -> Option<PathBuf> 
             let head = head_of(&inner).unwrap_or_default();
             Form::of(&Head::new(&inner, &head)).is_some() && RowForm::of_source(&inner).is_none()
         }
+        // torchvision's `MNIST/processed`.
+        Ok(DataFormat::Pt) => data_folder(&inner).is_dir(),
         // Without labels for all files, the folder may be a class.
         Ok(DataFormat::Npy) => {
             let is_labels = |name: &String| name.strip_suffix(".npy").is_some_and(is_label_name);

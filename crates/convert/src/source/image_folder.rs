@@ -291,6 +291,15 @@ pub(super) fn list_opened(
             top.subdirectories.sort_unstable();
             pairs::list_each((&root, files), &top, &pair, all_classes.unwrap_or(&top.subdirectories))?
         }
+        Layout::ImageInEach => {
+            let folders = Warning::ImageInEach {
+                count: count(top.subdirectories.len()),
+                first: top.subdirectories.iter().min().cloned().unwrap_or_default(),
+            };
+            let mut listing = as_one(list_scanned((&root, files), top, None, options.jobs)?, folders);
+            listing.warnings.retain(|warning| !matches!(warning, Warning::NestedClasses { .. }));
+            listing
+        }
         _ => {
             if let Some(table) = manifests.first().filter(|file| RowForm::from_path(as_path(file)).is_some()) {
                 mistaken::refuse_parts(&root, &top.subdirectories, table)?;

@@ -84,6 +84,8 @@ pub(super) enum Layout {
     Pairs(Pair),
     /// Folders that each contain a folder of images and a folder of masks. The pair is relative to each outer folder.
     PairsInEach(Pair),
+    /// Folders that each contain only a folder with one image, which has the outer folder's name: `id/images/id.png`.
+    ImageInEach,
     /// Splits with a folder of masks beside each, such as `train` and `trainannot`. The folder of images is named like the split.
     SplitPairs(Vec<Pair>),
     /// Another folder around the data, such as `data/data`.
@@ -141,6 +143,9 @@ impl Layout {
         }
         if let Some(pair) = pair_in_each((root, files), &folders)? {
             return Ok(Self::PairsInEach(pair));
+        }
+        if has_image_in_each((root, files), &folders)? {
+            return Ok(Self::ImageInEach);
         }
         if folders.len() <= FEW_FOLDERS && top.sample_names().next().is_none() {
             let mut filled = Vec::new();
@@ -244,6 +249,26 @@ fn pair_in_each((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Resul
     Ok(shared)
 }
 
+/// Whether each of these folders contains only a folder with one image of its name. Only the first few folders are inspected.
+fn has_image_in_each((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<bool, ConvertError> {
+    if folders.len() < 2 || folders.iter().any(|name| is_split_folder(name)) {
+        return Ok(false);
+    }
+    for folder in folders.iter().take(MAX_FOLDERS) {
+        let outer = Directory::scan(root, folder, files)?;
+        let [images] = outer.subdirectories.as_slice() else { return Ok(false) };
+        if !is_one_of(images, &IMAGE_FOLDERS) || outer.sample_names().next().is_some() {
+            return Ok(false);
+        }
+        let inner = Directory::scan(root, &joined(folder, images), files)?;
+        let names: Vec<&[u8]> = inner.sample_names().map(stem).collect();
+        if names != [*folder] {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// The first folder with a known name, or else the only one that `is_like` accepts.
 fn usual(names: &[Vec<u8>], known: &[&str], is_like: fn(&[u8]) -> bool) -> Option<Vec<u8>> {
     let exact = names.iter().filter(|name| is_one_of(name, known)).min();
@@ -301,7 +326,7 @@ fn is_separator(byte: u8) -> bool {
 }
 
 /// Whether a folder's name is one of these. Case and separators are ignored.
-fn is_one_of(name: &[u8], known: &[&str]) -> bool {
+pub(super) fn is_one_of(name: &[u8], known: &[&str]) -> bool {
     let letters = || name.iter().filter(|byte| !is_separator(**byte)).map(u8::to_ascii_lowercase);
     known.iter().any(|known| letters().eq(known.bytes()))
 }

@@ -15,6 +15,7 @@ use super::{
     archive::Unpacked,
     column::SourceColumn,
     mask_colors::MaskColors,
+    mask_files::MaskFiles,
     paths::{PathTable, as_path, join_into, lossy},
     store::{Content, Store},
     warning::{Tally, Warning},
@@ -183,8 +184,8 @@ pub(super) struct LabelLists {
 /// One mask per sample.
 #[derive(Debug, Clone)]
 pub(super) enum Masks {
-    /// Each mask is a separate file.
-    Files { paths: PathTable, bytes: Vec<u64> },
+    /// Each mask consists of separate files.
+    Files(MaskFiles),
     /// The items of a store.
     Stored(Arc<dyn Store>),
 }
@@ -350,13 +351,13 @@ impl Listing {
         self.masks.is_some()
     }
 
-    /// Appends the path of the mask of sample `idx`, relative to the root, to `path`. Returns the mask's size. If the source has no
-    /// masks, returns none and appends nothing.
+    /// Appends the path of the mask of sample `idx`, relative to the root, to `path`: the first of several files, or the image if the
+    /// mask has no file. Returns the mask's size. If the source has no masks, returns none and appends nothing.
     pub fn mask_path_into(&self, idx: usize, path: &mut Vec<u8>) -> Option<u64> {
         match self.masks.as_ref()? {
-            Masks::Files { paths, bytes } => {
-                paths.path_into(idx, path);
-                Some(bytes[idx])
+            Masks::Files(files) => {
+                files.paths.path_into(idx, path);
+                Some(files.bytes(idx))
             }
             Masks::Stored(store) => {
                 self.path_into(idx, path);
@@ -368,7 +369,7 @@ impl Listing {
 
     /// Warns about masks in JPEG files.
     pub(super) fn note_lossy_masks(&mut self) {
-        let Some(Masks::Files { paths, .. }) = &self.masks else { return };
+        let Some(Masks::Files(MaskFiles { paths, .. })) = &self.masks else { return };
         let mut tally = Tally::default();
         for idx in (0..paths.len()).filter(|idx| !self.faults.contains_key(idx)) {
             let name = paths.name(idx).to_ascii_lowercase();
@@ -383,9 +384,15 @@ impl Listing {
     pub(crate) fn mask_bytes(&self, idx: usize) -> u64 {
         match &self.masks {
             None => 0,
-            Some(Masks::Files { bytes, .. }) => bytes.get(idx).copied().unwrap_or(0),
+            Some(Masks::Files(files)) => files.bytes(idx),
             Some(Masks::Stored(store)) => store.bytes(idx),
         }
+    }
+
+    /// The paths and sizes of the files of a mask, unless it consists of one file.
+    pub(crate) fn mask_files(&self, idx: usize) -> Option<Vec<(Vec<u8>, u64)>> {
+        let Some(Masks::Files(files)) = &self.masks else { return None };
+        Some(files.of(idx)).filter(|files| files.len() != 1)
     }
 
     /// Appends the image of sample `idx`, at most `limit` bytes, to `out`. Returns its content type.
@@ -396,14 +403,18 @@ impl Listing {
         }
     }
 
-    /// Appends the mask of sample `idx` to `out`. None if the source has no masks.
-    pub(crate) fn append_mask(&self, idx: usize, out: &mut Vec<u8>) -> Result<Option<Content>, SampleError> {
+    /// Appends the mask of sample `idx` to `out`. `size` is the width and height of the image. None if the source has no masks.
+    pub(crate) fn append_mask(
+        &self,
+        idx: usize,
+        size: (u32, u32),
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Content>, SampleError> {
         match &self.masks {
             None => Ok(None),
-            Some(Masks::Files { paths, .. }) => {
-                append_file(&self.stored_path(&paths.path(idx)), u64::MAX, out)?;
-                let shape = self.mask_colors.as_ref().map(|colors| colors.number(out)).transpose()?;
-                Ok(Some(shape.map_or(Content::File, Content::Pixels)))
+            Some(Masks::Files(files)) => {
+                let open = |path: &[u8]| self.stored_path(path);
+                files.append(idx, size, (&open, self.mask_colors.as_deref()), out).map(Some)
             }
             Some(Masks::Stored(store)) => append_stored(store.as_ref(), idx, u64::MAX, out).map(Some),
         }
@@ -455,7 +466,7 @@ impl Listing {
             }
         };
         let path = match &self.masks {
-            Some(Masks::Files { paths, .. }) if is_mask => paths.path(idx),
+            Some(Masks::Files(files)) if is_mask => files.paths.path(idx),
             _ => self.paths.path(idx),
         };
         let file = self.root.join(as_path(&path));

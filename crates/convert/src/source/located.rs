@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use super::candidate::{SampleFiles, is_image_name};
+use super::candidate::SampleFiles;
 use super::directory::Identity;
 use super::layout::is_mask_folder;
 use super::paths::{PathTable, lossy, stem};
@@ -43,13 +43,13 @@ impl Located {
         root: &Path,
         manifest: &Path,
         first: &[Vec<u8>],
-        is_mask: bool,
+        (files, is_mask): (SampleFiles, bool),
     ) -> Result<Option<Self>, ConvertError> {
         let mut found = Found::default();
         // The walk starts at the root itself, so there is no parent to check for loops.
-        found.add_class((root, Identity::default()), b"", 0, SampleFiles::Images)?;
+        found.add_class((root, Identity::default()), b"", 0, files)?;
         let paths = found.paths;
-        let by_name = by_key(&paths, |idx| paths.name(idx).to_vec());
+        let by_name = by_key(&paths, files, |idx| paths.name(idx).to_vec());
         let mut folders: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
         for path in first {
             for idx in by_name.get(last(path)).into_iter().flatten() {
@@ -70,7 +70,7 @@ impl Located {
         let in_folder = match best.as_slice() {
             [] => return refuse_several(&paths, manifest, first).map(|()| None),
             _ if !has_folder => None,
-            [folder] => Some(within(&paths, folder)),
+            [folder] => Some(within(&paths, files, folder)),
             [one, other, ..] => {
                 let reason = format!("'{}' and '{}' both have files with the listed names", lossy(one), lossy(other));
                 // If one folder is inside the other, suggest the inner one. With the outer one, the same error would recur.
@@ -129,12 +129,12 @@ fn refuse_several(paths: &PathTable, manifest: &Path, first: &[Vec<u8>]) -> Resu
 }
 
 /// The indices of all files by their key, with and without extension.
-fn by_key(paths: &PathTable, key: impl Fn(usize) -> Vec<u8>) -> HashMap<Vec<u8>, Vec<usize>> {
+fn by_key(paths: &PathTable, sample: SampleFiles, key: impl Fn(usize) -> Vec<u8>) -> HashMap<Vec<u8>, Vec<usize>> {
     let mut files: HashMap<Vec<u8>, Vec<usize>> = HashMap::with_capacity(2 * paths.len());
     for idx in 0..paths.len() {
         let key = key(idx);
         // Only one extension is removed: `1.5.png` becomes `1.5`, not `1`.
-        if is_image_name(&key) {
+        if sample.is_named(&key) {
             files.entry(stem(&key).to_vec()).or_default().push(idx);
         }
         files.entry(key).or_default().push(idx);
@@ -147,7 +147,7 @@ fn file_of(all: &[usize]) -> Option<File> {
 }
 
 /// The files below a folder by their relative path, with and without extension.
-fn within(paths: &PathTable, folder: &[u8]) -> HashMap<Vec<u8>, File> {
+fn within(paths: &PathTable, sample: SampleFiles, folder: &[u8]) -> HashMap<Vec<u8>, File> {
     let mut below = Found::default().paths;
     let mut indexes = Vec::new();
     let top = below.push_directory(b"");
@@ -160,7 +160,7 @@ fn within(paths: &PathTable, folder: &[u8]) -> HashMap<Vec<u8>, File> {
             indexes.push(idx);
         }
     }
-    let files = by_key(&below, |idx| below.name(idx).to_vec());
+    let files = by_key(&below, sample, |idx| below.name(idx).to_vec());
     let original = |all: Vec<usize>| file_of(&all.iter().map(|idx| indexes[*idx]).collect::<Vec<_>>());
     files.into_iter().filter_map(|(key, all)| Some((key, original(all)?))).collect()
 }

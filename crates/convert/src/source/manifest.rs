@@ -30,6 +30,7 @@ use super::{
     labels::{LabelBuilder, LabelForm, LabelScan, LabelSplit, MISSING, NEGATIVE, in_known_order},
     listing::{Fault, Faults, Images, Labels, Listing, Masks, SourceKind},
     mask_colors,
+    mask_files::MaskFiles,
     narrow::narrowed_columns,
     numerals::Numerals,
     overlooked,
@@ -42,6 +43,7 @@ use super::{
     split::is_split_folder,
     values::{KindsSeen, text_of},
     warning::Warning,
+    whole,
 };
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
@@ -208,7 +210,8 @@ impl<'a> Manifest<'a> {
         if let (Some(mask), None) = (plan.mask, &taken.masks) {
             warnings.push(Warning::NoMasks { field: self.names[mask].clone() });
         }
-        let mut listing = finish(&self.file.path, root, taken, self.metadata.clone(), self.options.jobs)?;
+        let listing = finish(&self.file.path, root, taken, self.metadata.clone(), self.options.jobs)?;
+        let mut listing = whole::Format::of_table(listing, self.options)?;
         mask_colors::find(&mut listing)?;
         warnings.append(&mut listing.warnings);
         check_mask(&self.file.path, &listing, &warnings)?;
@@ -764,7 +767,7 @@ fn finish(
         Some(masks) => {
             let masks = root.files(masks.paths, jobs, &mut renamed)?;
             note(masks.missing, true);
-            Some(Masks::Files { paths: masks.paths, bytes: masks.bytes })
+            Some(Masks::Files(MaskFiles::new(masks.paths, masks.bytes)))
         }
     };
     for (idx, fault) in unlabelled {

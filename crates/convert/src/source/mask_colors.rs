@@ -11,6 +11,7 @@ use packds_system::open_regular;
 
 use super::listing::{Listing, Masks};
 use super::look::look_at;
+use super::mask_files::MaskFiles;
 use super::paths::as_path;
 use super::rows::{Cell, RowFile, RowForm, Rows};
 use super::split::is_split_folder;
@@ -39,7 +40,7 @@ pub(super) struct MaskColors {
 /// # Errors
 /// If the table is malformed.
 pub(super) fn find(listing: &mut Listing) -> Result<(), ConvertError> {
-    let Some(Masks::Files { paths, .. }) = &listing.masks else { return Ok(()) };
+    let Some(Masks::Files(MaskFiles { paths, .. })) = &listing.masks else { return Ok(()) };
     let first = (0..paths.len()).find(|idx| !listing.faults.contains_key(idx));
     let Some(first) = first.map(|idx| listing.root.join(as_path(&paths.path(idx)))) else { return Ok(()) };
     if !look_at(&first).is_some_and(|look| look.is_color) {

@@ -58,6 +58,7 @@ mod located;
 mod look;
 mod manifest;
 mod mask_colors;
+mod mask_files;
 mod masks;
 mod mistaken;
 pub(crate) mod mnist;

@@ -3,6 +3,7 @@
 //! `layout` finds the folders.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,9 +11,10 @@ use super::candidate::SampleFiles;
 use super::directory::{Directory, Identity};
 use super::doubles::{Doubles, marked};
 use super::image_folder::known_metadata;
-use super::layout::{Pair, inside};
+use super::layout::{Pair, inside, is_one_of};
 use super::listing::{Fault, Faults, Labels, Listing, Masks, SourceKind};
 use super::look::{MAX_LOOKED, look_at};
+use super::mask_files::MaskFiles;
 use super::mistaken::way_out;
 use super::paths::{FileTable, PathTable, joined, lossy, stem};
 use super::walk::{Found, count};
@@ -91,7 +93,7 @@ pub(super) fn list(root: &Path, pair: &Pair, files: SampleFiles) -> Result<Listi
     let told = subfolders
         .first()
         .map(|first| Warning::FoldersInImages { count: count(subfolders.len()), first: first.to_vec() });
-    let mut listing = Both { images, masks, image_keys, mask_keys }.listing(root, pair)?;
+    let mut listing = Both { images, masks, image_keys, mask_keys, several: Vec::new() }.listing(root, pair)?;
     listing.warnings.extend(told);
     Ok(listing)
 }
@@ -106,6 +108,7 @@ pub(super) fn list_each(
 ) -> Result<Listing, ConvertError> {
     let mut both = Both::default();
     let (mut has_several, mut alone, mut unread) = (false, Tally::default(), Vec::new());
+    let mut words = HashSet::new();
     unread.extend(top.other_files());
     let mut folders: Vec<&Vec<u8>> = top.subdirectories.iter().filter(|name| !name.starts_with(b".")).collect();
     folders.sort_unstable();
@@ -121,11 +124,18 @@ pub(super) fn list_each(
         let (n_images, n_masks) = both.add((root, top.identity), folder, pair, (label, files))?;
         has_several |= n_images > 1;
         // With one mask per object, the names of masks need not contain the name of the image.
-        let own_masks = &both.mask_keys[both.mask_keys.len() - n_masks..];
-        if n_images == 1 && n_masks > 1 && !both.image_keys.last().is_some_and(|key| own_masks.contains(key)) {
-            let reason =
-                format!("'{}' has one image and {n_masks} masks: expected one mask for each image", lossy(folder));
-            return Err(ConvertError::contradictory(root, "", reason, MERGE_MASKS));
+        let own_masks = both.mask_keys.len() - n_masks..both.mask_keys.len();
+        let is_named = both.image_keys.last().is_some_and(|key| both.mask_keys[own_masks.clone()].contains(key));
+        if n_images == 1 && n_masks > 1 && !is_named {
+            let mut names = own_masks.clone().map(|mask| stem(both.masks.paths.name(mask)));
+            // Names of objects are numbers or hashes. A word that is also used in another folder is a kind of mask, such as `vessels`.
+            let is_kind = |name: &[u8]| !name.iter().any(u8::is_ascii_digit) && !words.insert(name.to_vec());
+            if names.any(is_kind) {
+                let reason =
+                    format!("'{}' has one image and {n_masks} masks: expected one mask for each image", lossy(folder));
+                return Err(ConvertError::contradictory(root, "", reason, MERGE_MASKS));
+            }
+            both.several.push((both.image_keys.len() - 1, own_masks));
         }
     }
     let labels = Labels::ByDirectory(both.images.directory_labels.clone());
@@ -169,6 +179,8 @@ struct Both {
     masks: Found,
     image_keys: Vec<Vec<u8>>,
     mask_keys: Vec<Vec<u8>>,
+    /// Images with a mask for each object, whatever the names of the masks.
+    several: Vec<(usize, Range<usize>)>,
 }
 
 impl Both {
@@ -199,7 +211,11 @@ impl Both {
     }
 
     fn listing(mut self, root: &Path, pair: &Pair) -> Result<Listing, ConvertError> {
-        let matched = Matched::of(root, &self.images.paths, &self.image_keys, &self.mask_keys)?;
+        let mut matched = Matched::of(root, &self.images.paths, &self.image_keys, &self.mask_keys)?;
+        for (image, masks) in &self.several {
+            matched.of_image[*image] = Some(masks.start);
+            matched.used[masks.clone()].fill(true);
+        }
         if matched.of_image.iter().all(Option::is_none) {
             let reason = format!(
                 "no mask in '{}' has the same name as an image in '{}'",
@@ -215,9 +231,17 @@ impl Both {
         let mut warnings = std::mem::take(&mut self.images.oddities).into_warnings();
         warnings.extend(std::mem::take(&mut self.masks.oddities).into_warnings());
         warnings.extend(matched.unused(&self.masks.paths));
-        let (masks, faults) = matched.masks((root, pair), &self.images, &self.masks);
+        let (mut masks, faults, blank) = matched.masks((root, pair), &self.images, &self.masks);
+        warnings.extend(blank);
+        let mut merged = Tally::default();
+        for (image, own) in self.several {
+            let file = |mask| (self.masks.paths.path(mask), self.masks.bytes[mask]);
+            masks.add(image, own.skip(1).map(file));
+            merged.add(&self.images.paths.path(image));
+        }
+        warnings.extend(merged.warning(|count, first| Warning::MergedMasks { count, first }));
         Ok(Listing {
-            masks: Some(masks),
+            masks: Some(Masks::Files(masks)),
             metadata: known_metadata(root)?,
             faults,
             warnings,
@@ -324,9 +348,16 @@ impl Matched {
         tally.warning(|count, first| Warning::UnusedMasks { count, first })
     }
 
-    /// The masks in the images' order. An image without a mask is a bad sample, with the image's path as a filler.
-    fn masks(&self, (root, pair): (&Path, &Pair), images: &Found, masks: &Found) -> (Masks, Faults) {
+    /// The masks in the images' order. An image without a mask is a bad sample, with the image's path as a filler. If no image of a
+    /// folder such as `good` has a mask, their masks are zeros, with a warning.
+    fn masks(
+        &self,
+        (root, pair): (&Path, &Pair),
+        images: &Found,
+        masks: &Found,
+    ) -> (MaskFiles, Faults, Option<Warning>) {
         let (mut table, mut bytes, mut faults) = (FileTable::default(), Vec::new(), Faults::new());
+        let (mut blank, mut tally) = (Vec::new(), Tally::default());
         let with_mask = |(image, mask): (usize, &Option<usize>)| mask.map(|_| images.paths.directory_idx(image));
         let with_masks: HashSet<usize> = self.of_image.iter().enumerate().filter_map(with_mask).collect();
         let folder: Arc<str> = lossy(&pair.masks).into();
@@ -340,14 +371,27 @@ impl Matched {
                     table.push(&images.paths.path(image));
                     bytes.push(images.bytes[image]);
                     let is_bare = !with_masks.contains(&images.paths.directory_idx(image));
+                    if is_bare && is_normal(images.paths.directory(image)) {
+                        blank.push(image);
+                        tally.add(&images.paths.path(image));
+                        continue;
+                    }
                     let line = is_bare.then(|| zeros((root, pair), &images.paths, image)).flatten();
                     let line = line.map(Into::into);
                     faults.insert(image, Fault::NoMask { masks: Arc::clone(&folder), line });
                 }
             }
         }
-        (Masks::Files { paths: table.paths, bytes }, faults)
+        let mut files = MaskFiles::new(table.paths, bytes);
+        blank.into_iter().for_each(|image| files.set_blank(image));
+        (files, faults, tally.warning(|count, first| Warning::BlankMasks { count, first }))
     }
+}
+
+/// Whether a folder's name says that its images have nothing to mark, such as `test/good` in MVTec AD.
+fn is_normal(folder: &[u8]) -> bool {
+    const NAMES: [&str; 6] = ["good", "normal", "ok", "negative", "healthy", "nodefect"];
+    is_one_of(folder.rsplit(|byte| *byte == b'/').next().unwrap_or_default(), &NAMES)
 }
 
 /// The line of Python that writes a mask of zeros for each image in the folder of the given image.
@@ -399,13 +443,8 @@ pub(super) fn split_masks(listing: &mut Listing) {
     // A full name takes precedence over the same name without its prefix or suffix.
     let places: HashMap<&[u8], usize> =
         bare_keys.iter().enumerate().chain(keys.iter().enumerate()).map(|(idx, key)| (key.as_slice(), idx)).collect();
-    // If an image has several masks, they may be numbered: `1_mask_1.png`.
-    let unnumbered = |key: &[u8]| {
-        let digits = key.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
-        key[..key.len() - digits].strip_suffix(b"_").filter(|_| digits > 0).map(<[u8]>::to_vec)
-    };
     let of_mask = |key: &[u8]| mask_bases(key).find_map(|base| places.get(base).copied());
-    let base = |key: &[u8]| of_mask(key).or_else(|| of_mask(&unnumbered(key)?));
+    let base = |key: &[u8]| of_mask(key).or_else(|| of_mask(unnumbered(key)?));
     let bases: Vec<Option<usize>> = keys.iter().map(|key| base(key)).collect();
     let images: Vec<usize> = (0..keys.len()).filter(|idx| bases[*idx].is_none()).collect();
     let n_masks = keys.len() - images.len();
@@ -429,10 +468,24 @@ pub(super) fn split_masks(listing: &mut Listing) {
     take_masks(listing, &images, &masks_of);
 }
 
+/// The name of a mask without its number, if an image has several: `1_mask_1` becomes `1_mask`.
+fn unnumbered(key: &[u8]) -> Option<&[u8]> {
+    let digits = key.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    key[..key.len() - digits].strip_suffix(b"_").filter(|_| digits > 0)
+}
+
+/// Whether the names of masks differ only in their numbers, so that each mask is an object.
+fn are_numbered(listing: &Listing, masks: &[usize]) -> bool {
+    let name = |mask: &usize| stem(listing.paths.name(*mask));
+    let bases: HashSet<&[u8]> = masks.iter().map(|mask| unnumbered(name(mask)).unwrap_or(name(mask))).collect();
+    bases.len() == 1
+}
+
 /// Keeps only these images in a listing, and makes the files in `masks_of` their masks.
 fn take_masks(listing: &mut Listing, images: &[usize], masks_of: &HashMap<usize, Vec<usize>>) {
     let mut kept = Found::default();
     let (mut masks, mut mask_bytes) = (FileTable::default(), Vec::new());
+    let (mut others, mut merged) = (Vec::new(), Tally::default());
     let mut directory = None;
     for &image in images {
         let idx = listing.paths.directory_idx(image);
@@ -451,6 +504,12 @@ fn take_masks(listing: &mut Listing, images: &[usize], masks_of: &HashMap<usize,
             [] => Some(
                 "no file beside it has its name and '_mask': move this file elsewhere if it is not an image".to_owned(),
             ),
+            several if are_numbered(listing, several) => {
+                let file = |mask: &usize| (listing.paths.path(*mask), listing.bytes[*mask]);
+                others.push((kept.paths.len() - 1, several[1..].iter().map(file).collect::<Vec<_>>()));
+                merged.add(&listing.paths.path(image));
+                None
+            }
             several => Some(format!("there are {} masks beside it: merge them into one file", several.len())),
         };
         if let Some(reason) = reason {
@@ -465,5 +524,8 @@ fn take_masks(listing: &mut Listing, images: &[usize], masks_of: &HashMap<usize,
     }
     listing.paths = kept.paths;
     listing.bytes = kept.bytes;
-    listing.masks = Some(Masks::Files { paths: masks.paths, bytes: mask_bytes });
+    let mut files = MaskFiles::new(masks.paths, mask_bytes);
+    others.into_iter().for_each(|(idx, own)| files.add(idx, own.into_iter()));
+    listing.masks = Some(Masks::Files(files));
+    listing.warnings.extend(merged.warning(|count, first| Warning::MergedMasks { count, first }));
 }

@@ -17,6 +17,7 @@ use rustix::{
 
 use super::{
     ListOptions,
+    candidate::SampleFiles,
     directory::file_size,
     layout::IMAGE_FOLDERS,
     located::Located,
@@ -26,9 +27,12 @@ use super::{
     values::text_of,
     warning::Warning,
 };
+use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::ordered::{Next, ordered};
 
+/// The formats of arrays with one sample per file, which a table may list without the extension.
+const ARRAYS: [DataFormat; 3] = [DataFormat::Npy, DataFormat::Npz, DataFormat::Pt];
 /// Number of rows inspected to find out whether the paths lack a folder.
 const MAX_FIRST: usize = 100;
 /// Number of files whose sizes a thread reads at a time.
@@ -171,7 +175,13 @@ impl Root {
                 continue;
             }
             let Some(named) = paths.first().filter(|_| !paths.iter().any(is_file)) else { continue };
-            let Some(located) = Located::find(&self.path, &rows.file.path, &paths, *is_mask)? else {
+            let located = |files| Located::find(&self.path, &rows.file.path, &paths, (files, *is_mask));
+            let mut located_arrays = ARRAYS.iter().map(|format| located(SampleFiles::Of(*format)));
+            let found = match located(SampleFiles::Images)? {
+                None => located_arrays.find_map(Result::transpose).transpose()?,
+                found => found,
+            };
+            let Some(located) = found else {
                 self.is_lost = true;
                 continue;
             };

@@ -148,12 +148,17 @@ pub(super) fn list_all(
     }
     let opened = splits.opened(&splits.names, options)?;
     let classes = class_union(&opened);
-    let listed = |(split, opened)| {
-        let mut listing = list_split(&splits.root.join(&split), opened, &classes, options)?;
-        splits.warn(&mut listing, &splits.names, !classes.is_empty());
-        Ok((split, listing))
-    };
-    let mut listings = opened.into_iter().map(listed).collect::<Result<Vec<_>, ConvertError>>()?;
+    let listed = |(split, opened)| Ok((list_split(&splits.root.join(&split), opened, &classes, options)?, split));
+    let listings = opened.into_iter().map(listed).collect::<Result<Vec<_>, ConvertError>>()?;
+    // Folders of one sample each are no classes.
+    let have_classes = listings.iter().any(|(listing, _)| listing.has_labels());
+    let mut listings: Vec<(String, Listing)> = listings
+        .into_iter()
+        .map(|(mut listing, split)| {
+            splits.warn(&mut listing, &splits.names, have_classes);
+            (split, listing)
+        })
+        .collect();
     unite_classes(&mut listings);
     Ok(listings)
 }

@@ -17,10 +17,7 @@ impl Listing {
             Arc::new(Picked { store: Arc::clone(store), places: Arc::clone(&places) })
         };
         let masks = self.masks.as_ref().map(|masks| match masks {
-            Masks::Files { paths, bytes } => {
-                let bytes = places.iter().map(|place| bytes[*place]).collect();
-                Masks::Files { paths: picked_paths(paths, &places), bytes }
-            }
+            Masks::Files(files) => Masks::Files(files.picked(&places)),
             Masks::Stored(store) => Masks::Stored(picked(store)),
         });
         let faults = places.iter().enumerate().filter_map(|(idx, place)| Some((idx, self.faults.get(place)?.clone())));
@@ -60,7 +57,7 @@ impl Listing {
     }
 }
 
-fn picked_paths(paths: &PathTable, places: &[usize]) -> PathTable {
+pub(super) fn picked_paths(paths: &PathTable, places: &[usize]) -> PathTable {
     let mut table = FileTable::default();
     places.iter().for_each(|place| table.push(&paths.path(*place)));
     table.paths

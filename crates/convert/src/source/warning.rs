@@ -102,6 +102,27 @@ pub enum Warning {
         /// The first case.
         first: Vec<u8>,
     },
+    /// Images with a mask file for each object.
+    MergedMasks {
+        /// Number of cases.
+        count: u64,
+        /// The first case.
+        first: Vec<u8>,
+    },
+    /// Folders with one image of their name each, in a subfolder such as `images`.
+    ImageInEach {
+        /// Number of cases.
+        count: u64,
+        /// The first case.
+        first: Vec<u8>,
+    },
+    /// Images in folders named `good` or `normal`, without any mask.
+    BlankMasks {
+        /// Number of cases.
+        count: u64,
+        /// The first case.
+        first: Vec<u8>,
+    },
     /// Files named like masks, although most images have no mask; packed as images.
     FewMasks {
         /// Number of cases.

@@ -4,12 +4,13 @@ use std::fmt;
 
 use packds_system::counted;
 
-use super::layout::WRITE_LABELS;
+use super::layout::{WRITE_LABELS, is_mask_folder};
 use super::mistaken::as_classes;
+use super::paths::lossy;
 use super::unread::Unread;
 use super::warning::Warning;
 use crate::error::quoted;
-use crate::opt::{FROM, IMAGES, LABEL_KEY, LEAVE_OUT, MASK_KEY};
+use crate::opt::{FROM, IMAGES, LABEL_KEY, LEAVE_OUT, MASK_KEY, MASKS};
 
 const BESIDE_PAIRS: &str = " beside the folders of images and masks";
 
@@ -72,6 +73,10 @@ impl Warning {
                 let why = ": beside each folder is a file with the same name, as img2dataset writes it";
                 ("did not use", count, "folder", either(count, " as a class", " as classes"), first, why)
             }
+            Self::ImageInEach { count, first } => {
+                let why = ": each has one image with its name, in a subfolder";
+                ("did not use", count, "folder", either(count, " as a class", " as classes"), first, why)
+            }
             Self::OpenEndedTars { count, first } => {
                 ("found", count, "tar file", " without an end marker", first, ": the end of the data may be missing")
             }
@@ -82,6 +87,14 @@ impl Warning {
             Self::LossyMasks { count, first } => {
                 let why = ": JPEG changes class numbers, so save masks as PNG";
                 ("found", count, "mask", " in JPEG format", first, why)
+            }
+            Self::MergedMasks { count, first } => {
+                let why = ": each pixel has the largest value, so objects can no longer be told apart";
+                ("merged the masks of", count, "image", " with several", first, why)
+            }
+            Self::BlankMasks { count, first } => {
+                let why = ": the folder has no masks, and its name says that there is nothing to mark";
+                ("used masks of zeros for", count, "image", "", first, why)
             }
             Self::TarClasses { count, first } => {
                 ("read", count, "tar file", either(count, " as a class", " as classes"), first, "")
@@ -251,8 +264,11 @@ impl Warning {
             Self::NestedClasses { list: None, .. } => {
                 "; for other labels, convert a table with the columns 'path' and 'label'".to_owned()
             }
+            Self::FoldersBesideSplits { first, .. } if is_mask_folder(first) => {
+                format!("; to pack the masks of a split, add {} {}", IMAGES.with("SPLIT"), MASKS.with(lossy(first)))
+            }
             Self::TablesOfTars { .. } => format!("; to read the Parquet files instead, add {}", FROM.with("parquet")),
-            Self::NumberedParts { .. } => format!("; {}", as_classes()),
+            Self::NumberedParts { .. } | Self::ImageInEach { .. } => format!("; {}", as_classes()),
             _ => String::new(),
         }
     }

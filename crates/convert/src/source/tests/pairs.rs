@@ -3,8 +3,11 @@
 use std::fs;
 use std::path::PathBuf;
 
+use packds_pixels::encode_png;
+
 use super::{Tree, classes, labels, paths};
 use crate::error::ConvertError;
+use crate::source::store::Content;
 use crate::source::{ListOptions, Listing, SourceKind, Warning, list, list_all, list_splits};
 
 /// The path of each image with the path of its mask.
@@ -317,12 +320,76 @@ fn a_folder_for_each_image_with_one_mask_is_a_pair() {
 }
 
 #[test]
-fn a_folder_for_each_image_with_a_mask_for_each_object_is_refused() {
-    let tree =
-        Tree::new(&["id1/images/id1.png", "id1/masks/a.png", "id1/masks/b.png", "id2/images/x.png", "id2/masks/c.png"]);
-    let error = tree.list().unwrap_err();
-    assert!(error.to_string().contains("'id1' has one image and 2 masks"), "{error}");
+fn masks_of_objects_are_merged() {
+    let tree = Tree::new(&["id1/images/id1.png", "id2/images/x.png"]);
+    for (name, pixels) in
+        [("id1/masks/a.png", [9, 0, 0]), ("id1/masks/b.png", [0, 7, 0]), ("id2/masks/c.png", [1, 0, 2])]
+    {
+        tree.write(name, &encode_png(3, 1, 1, &pixels).unwrap());
+    }
+    let listing = tree.list().unwrap();
+    assert_eq!(listing.warnings(), [Warning::MergedMasks { count: 1, first: b"id1/images/id1.png".to_vec() }]);
+    assert_eq!(listing.mask_bytes(0), fs::metadata(tree.path("id1/masks/a.png")).unwrap().len() * 2);
+    let mut mask = Vec::new();
+    let content = listing.append_mask(0, (3, 1), &mut mask).unwrap();
+    assert!(matches!(content, Some(Content::Pixels(_))) && mask == [9, 7, 0]);
+    // A single mask is the file itself, also in a subset.
+    mask.clear();
+    let content = listing.subset(2).append_mask(1, (3, 1), &mut mask).unwrap();
+    assert!(matches!(content, Some(Content::File)));
+    assert_eq!(listing.subset(1).mask_files(0).map(|files| files.len()), Some(2));
+    tree.write("id1/masks/b.png", &encode_png(2, 1, 1, &[1, 1]).unwrap());
+    mask.clear();
+    let error = tree.list().unwrap().append_mask(0, (3, 1), &mut mask).unwrap_err().to_string();
+    assert!(error.starts_with("mask `id1/masks/b.png`: expected the image's (3, 1) pixels"), "{error}");
+}
+
+#[test]
+fn a_split_of_folders_with_one_image_each_has_no_classes() {
+    let tree = Tree::new(&["test/id3/images/id3.png", "test/id4/images/id4.png"]);
+    for name in
+        ["train/id1/images/id1.png", "train/id1/masks/1.png", "train/id2/images/id2.png", "train/id2/masks/2.png"]
+    {
+        tree.write(name, &encode_png(1, 1, 1, &[1]).unwrap());
+    }
+    let splits = list_splits(tree.root(), &ListOptions::default()).unwrap();
+    let [(_, test), (_, train)] = splits.as_slice() else { panic!("expected two splits") };
+    assert_eq!(test.warnings(), [Warning::ImageInEach { count: 2, first: b"id3".to_vec() }]);
+    assert_eq!(
+        (paths(test), test.has_labels()),
+        (vec!["id3/images/id3.png".to_owned(), "id4/images/id4.png".to_owned()], false)
+    );
+    assert_eq!((train.warnings(), train.has_masks(), train.has_labels()), (&[][..], true, false));
+    // With several images in a folder, the folders are classes.
+    let tree = Tree::new(&["a/images/1.png", "a/images/2.png", "b/images/3.png"]);
+    assert_eq!(classes(&tree.list().unwrap()), ["a", "b"]);
+}
+
+#[test]
+fn masks_of_several_kinds_are_refused() {
+    let files = [
+        "1/images/a.png",
+        "1/masks/disc.png",
+        "1/masks/cup.png",
+        "2/images/b.png",
+        "2/masks/disc.png",
+        "2/masks/cup.png",
+    ];
+    let error = Tree::new(&files).list().unwrap_err();
+    assert!(error.to_string().contains("'2' has one image and 2 masks"), "{error}");
     assert!(error.hint().unwrap().contains("numpy.max"), "{error}");
+}
+
+#[test]
+fn images_of_a_normal_class_have_masks_of_zeros() {
+    let tree = Tree::new(&["test/good/1.png", "test/bent/2.png", "ground_truth/bent/2_mask.png"]);
+    let listing = list(tree.root(), &folders(Some("test"), Some("ground_truth"))).unwrap();
+    let told = Warning::BlankMasks { count: 1, first: b"test/good/1.png".to_vec() };
+    assert!(listing.warnings().contains(&told), "{:?}", listing.warnings());
+    assert_eq!((listing.faulty().count(), listing.mask_bytes(1), listing.mask_files(1)), (0, 0, Some(Vec::new())));
+    let mut mask = Vec::new();
+    listing.append_mask(1, (3, 2), &mut mask).unwrap();
+    assert_eq!(mask, [0; 6]);
 }
 
 #[test]
@@ -345,8 +412,17 @@ fn splits_with_a_folder_of_masks_beside_each_are_pairs() {
 }
 
 #[test]
-fn several_masks_of_one_image_make_it_a_bad_sample() {
+fn numbered_masks_of_one_image_are_merged_and_others_make_it_a_bad_sample() {
     let tree = Tree::new(&["x/b (1).png", "x/b (1)_mask.png", "x/b (1)_mask_1.png", "x/b (2).png", "x/b (2)_mask.png"]);
+    let listing = tree.list().unwrap();
+    assert_eq!((listing.len(), listing.faulty().count()), (2, 0));
+    assert!(listing.warnings().contains(&Warning::MergedMasks { count: 1, first: b"x/b (1).png".to_vec() }));
+    let files = listing.mask_files(0).unwrap();
+    assert_eq!(
+        files.iter().map(|(path, _)| path.as_slice()).collect::<Vec<_>>(),
+        [b"x/b (1)_mask.png".as_slice(), b"x/b (1)_mask_1.png"]
+    );
+    let tree = Tree::new(&["x/1.png", "x/1_mask.png", "x/1_seg.png", "x/2.png", "x/2_mask.png"]);
     let listing = tree.list().unwrap();
     assert_eq!((listing.len(), listing.faulty().collect::<Vec<_>>()), (2, vec![0]));
     assert!(listing.fault(0).unwrap().to_string().contains("there are 2 masks beside it"));

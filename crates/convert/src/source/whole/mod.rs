@@ -11,13 +11,14 @@ use super::ListOptions;
 use super::candidate::SampleFiles;
 use super::found::{Found, FoundLabels, LabelValues};
 use super::image_folder;
-use super::listing::{Listing, Masks, SourceKind};
+use super::listing::{Labels, Listing, Masks, SourceKind};
 use super::paths::{FileTable, PathTable, lossy};
 use super::shards::Shards;
 use super::split;
 use super::store::{ArrayType, Rows};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
+use crate::formats::Input;
 use crate::metadata::Metadata;
 use crate::opt::LEAVE_OUT;
 use crate::safe_name::safe_names;
@@ -78,6 +79,34 @@ impl Format {
         }
     }
 
+    /// Reads the files that a table lists, if these are arrays.
+    ///
+    /// # Errors
+    /// If both the files and the table have labels.
+    pub(super) fn of_table(table: Listing, options: &ListOptions) -> Result<Listing, ConvertError> {
+        let there = (0..table.len()).find(|idx| !table.faults.contains_key(idx));
+        let name = there.map(|idx| lossy(table.paths.name(idx))).unwrap_or_default();
+        let format = DataFormat::from_file_name(&name).filter(|format| format.may_hold_one_sample());
+        let input = format.and_then(|format| Some((format, format.entry().input.as_ref()?)));
+        let Some((format, Input::Samples { whole: Some(read), .. })) = input else { return Ok(table) };
+        let Listing { labels, classes, fields, .. } = table.clone();
+        let files = Listing { labels: Labels::None, classes: Vec::new(), fields: Vec::new(), ..table };
+        // The other options are about the table.
+        let options = ListOptions { spool: options.spool.clone(), ..ListOptions::default() };
+        let mut listing = Self { format, read: *read }.open(files, &options)?;
+        if !matches!(labels, Labels::None) {
+            if listing.has_labels() || listing.has_label_lists() {
+                let reason = "the files have labels, but they are also in the table";
+                let hint = "remove the column of labels from the table, or the labels from the files";
+                return Err(ConvertError::contradictory(&listing.root, "", reason, hint));
+            }
+            (listing.labels, listing.classes) = (labels, classes);
+        }
+        listing.fields.extend(fields);
+        listing.kind = SourceKind::Manifest;
+        Ok(listing)
+    }
+
     /// Lists a source without a chosen split.
     pub(super) fn list(self, source: &Path, options: &ListOptions) -> Result<Listing, ConvertError> {
         let files = SampleFiles::Of(self.format);
@@ -119,8 +148,8 @@ impl Format {
             class_labels(&folder),
             options,
         )?;
-        if let Some(Masks::Files { paths, .. }) = &folder.masks {
-            self.take_masks(&mut found, &root, paths, options)?;
+        if let Some(Masks::Files(files)) = &folder.masks {
+            self.take_masks(&mut found, &root, &files.paths, options)?;
         }
         found.texts.extend(folder.columns);
         found.faults.extend(folder.faults);
