@@ -394,14 +394,19 @@ pub(super) fn in_known_order(mut labels: Labels, classes: Vec<Vec<u8>>, metadata
     };
     match &mut labels {
         Labels::PerSample(ids) => ids.iter_mut().for_each(renumber),
-        Labels::Lists(lists) => {
-            lists.ids.iter_mut().for_each(renumber);
-            sort_lists(&mut lists.ids, &lists.ends);
-        }
+        Labels::Lists(lists) => lists.renumber(renumber),
         Labels::None | Labels::ByDirectory(_) => {}
     }
     let classes = known.iter().map(|name| name.clone().into_bytes()).collect();
     (labels, classes)
+}
+
+impl LabelLists {
+    /// Changes every id. The lists stay sorted.
+    pub(super) fn renumber(&mut self, change: impl FnMut(&mut i64)) {
+        self.ids.iter_mut().for_each(change);
+        sort_lists(&mut self.ids, &self.ends);
+    }
 }
 
 /// Sorts each of the lists that end at `ends`.

@@ -593,6 +593,15 @@ pub enum Warning {
         count: u64,
         /// The first ignored image.
         first: Vec<u8>,
+        /// Whether the folder consists of splits, which are no classes.
+        in_splits: bool,
+    },
+    /// A folder named like a split has no image that the table of the source names. It is read as a split without labels.
+    NotInTable {
+        /// The folder.
+        folder: Vec<u8>,
+        /// The name of the table.
+        table: Vec<u8>,
     },
     /// Ignored Parquet files that are named like the tar files beside them.
     TablesOfTars {

@@ -298,9 +298,8 @@ impl Warning {
             Self::CaffeColors => out.write_str(
                 "the channels of Caffe's Datum are packed as they are: Caffe's tools write blue first, and packs declare RGB",
             ),
-            Self::TableRead { file, count, first } => {
-                let (file, folder) = (text(file), FROM.with("image-folder"));
-                write!(out, "read the images in '{file}'")?;
+            Self::TableRead { file, count, first, in_splits } => {
+                write!(out, "read the images in '{}'", text(file))?;
                 if *count > 0 {
                     let others = counted(*count, "other image");
                     write!(
@@ -309,8 +308,19 @@ impl Warning {
                         first_of(*count, first)
                     )?;
                 }
-                write!(out, "; to read the folder without the table, add {folder}")
+                match in_splits {
+                    true => out.write_str("; to read a folder without the table, pass that folder as the source"),
+                    false => {
+                        write!(out, "; to read the folder without the table, add {}", FROM.with("image-folder"))
+                    }
+                }
             }
+            Self::NotInTable { folder, table } => write!(
+                out,
+                "'{}' names no image in '{}', so the folder is a split without labels",
+                text(table),
+                text(folder)
+            ),
             Self::OnlySplit { split } => write!(out, "read the split '{split}', the only one"),
             Self::SameStems { count, one, other } => write!(
                 out,
