@@ -157,7 +157,13 @@ fn splits(
         }
         listings.push((split.clone(), listing));
     }
-    if !are_meant {
+    // Ids with names in one table only may have another order.
+    let are_named = |(_, listing): &(String, Listing)| {
+        (listing.has_labels() || listing.has_label_lists()).then_some(!listing.classes.is_empty())
+    };
+    let mut are_named = listings.iter().filter_map(are_named);
+    let is_first = are_named.next();
+    if !are_meant || are_named.any(|is_named| Some(is_named) != is_first) {
         return None;
     }
     unite_classes(&mut listings);
@@ -269,7 +275,13 @@ impl Unnamed {
 /// Finds the images of the folder that no table names, and its other files, which the first listing reports.
 fn note_others(folder: &Path, tables: &[&Path], listings: &mut [&mut Listing]) -> Result<Unnamed, ConvertError> {
     let read = tables.iter().filter_map(|table| table.strip_prefix(folder).ok());
-    let read: Vec<Vec<u8>> = read.map(|table| table.as_os_str().as_encoded_bytes().to_vec()).collect();
+    let mut read: Vec<Vec<u8>> = read.map(|table| table.as_os_str().as_encoded_bytes().to_vec()).collect();
+    read.extend(listings.iter().flat_map(|listing| &listing.warnings).filter_map(|warning| match warning {
+        Warning::ClassNamesRead { file } => Some(file.clone()),
+        _ => None,
+    }));
+    read.sort_unstable();
+    read.dedup();
     let n_read = to_u64(read.len());
     let mut found = Found::default();
     found.oddities.unread = UnreadFiles::except(read);

@@ -61,6 +61,8 @@ pub(super) struct LabelScan {
     has_lists: bool,
     /// Whether any cell has separators between labels, or is a JSON list.
     has_joined: bool,
+    /// The smallest and the largest whole number.
+    pub(super) ids: Option<[i64; 2]>,
     /// The line on which each of these kinds first appears.
     integer: Option<u64>,
     number: Option<u64>,
@@ -165,6 +167,8 @@ impl LabelScan {
             kind => match class_id(kind) {
                 None => self.number.get_or_insert(line),
                 Some(id) => {
+                    let [first, last] = self.ids.unwrap_or([id, id]);
+                    self.ids = Some([first.min(id), last.max(id)]);
                     if id < 0 {
                         self.negative.get_or_insert(line);
                     }

@@ -557,6 +557,8 @@ pub enum Warning {
     ClassNamesUnread {
         /// The name of the file.
         file: Vec<u8>,
+        /// Whether the labels are class ids in a manifest.
+        of_ids: bool,
     },
     /// Class names are read from a file beside the data.
     ClassNamesRead {

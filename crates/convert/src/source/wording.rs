@@ -496,9 +496,14 @@ impl Warning {
                 }
             }
             Self::ClassNamesRead { file } => write!(out, "the class names are read from '{}'", text(file)),
-            Self::ClassNamesUnread { file } => {
+            Self::ClassNamesUnread { file, of_ids: false } => {
                 write!(out, "'{}' was not read: class names come only from folders and labels", text(file))
             }
+            Self::ClassNamesUnread { file, of_ids: true } => write!(
+                out,
+                "'{}' was not read: class names come only from labels, or from a file such as label_map.json with a name for each label: {{\"0\": \"cat\", \"1\": \"dog\"}}",
+                text(file)
+            ),
             _ => self.fmt_of_arrays(out),
         }
     }

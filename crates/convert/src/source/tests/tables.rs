@@ -231,6 +231,28 @@ fn folders_of_splits_that_a_table_does_not_name_are_splits_without_labels() {
 }
 
 #[test]
+fn a_json_file_beside_a_table_has_the_names_of_its_ids() {
+    let tree = Tree::new(&["train/1.png", "train/2.png", "train/3.png", "test/4.png"]);
+    tree.write("label_num_to_disease_map.json", b"{\"0\": \"mould\", \"1\": \"blight\", \"2\": \"healthy\"}");
+    tree.write("train.csv", b"image_id,label\n1,2\n2,0\n3,2\n");
+    let all = list_splits(tree.root(), &ListOptions::default()).unwrap();
+    let (test, train) = (&all[0].1, &all[1].1);
+    assert_eq!((classes(train), labels(train)), (vec!["mould", "blight", "healthy"], vec![2, 0, 2]));
+    assert_eq!((classes(test), test.has_labels()), (classes(train), false));
+    let told: Vec<String> = train.warnings().iter().map(ToString::to_string).collect();
+    assert!(told.contains(&"the class names are read from 'label_num_to_disease_map.json'".to_owned()), "{told:?}");
+    assert!(!told.iter().any(|line| line.contains("other file")), "{told:?}");
+    // An id has no name, or a second file has other names.
+    tree.write("train.csv", b"image_id,label\n1,3\n2,0\n3,2\n");
+    assert!(classes(&list(&tree.path("train.csv"), &ListOptions::default()).unwrap()).is_empty());
+    tree.write("train.csv", b"image_id,label\n1,1\n2,0\n3,2\n");
+    tree.write("classes.json", b"[\"a\", \"b\", \"c\"]");
+    let listing = list(&tree.path("train.csv"), &ListOptions::default()).unwrap();
+    let unread = Warning::ClassNamesUnread { file: b"classes.json".to_vec(), of_ids: true };
+    assert!(listing.classes().is_empty() && listing.warnings().contains(&unread), "{:?}", listing.warnings());
+}
+
+#[test]
 fn lists_of_labels_in_two_tables_share_their_ids() {
     let tree = Tree::new(&["img/1.png", "img/2.png", "img/3.png", "img/4.png"]);
     tree.write("train.csv", b"path,labels\nimg/1.png,dog;owl\nimg/2.png,owl\n");
