@@ -254,6 +254,17 @@ fn has_only_classes(root: &Path, options: &ListOptions) -> Result<bool, ConvertE
 
 /// Lists a folder when no split was chosen.
 pub(super) fn list_source(root: &Path, options: &ListOptions, files: SampleFiles) -> Result<Listing, ConvertError> {
+    list_opened(without_splits(root, options, files)?, None, options)
+}
+
+/// The error if the folder consists of splits.
+pub(super) fn refused_splits(root: &Path, options: &ListOptions) -> Option<ConvertError> {
+    let refused = without_splits(root, options, SampleFiles::Images).err()?;
+    matches!(refused, ConvertError::OnlySplits { .. }).then_some(refused)
+}
+
+/// Opens a folder that does not consist of splits.
+fn without_splits(root: &Path, options: &ListOptions, files: SampleFiles) -> Result<Opened, ConvertError> {
     let opened = Opened::at(root, options, files)?;
     match &opened.layout {
         Layout::Pairs(pair) => {
@@ -263,7 +274,7 @@ pub(super) fn list_source(root: &Path, options: &ListOptions, files: SampleFiles
         _ if has_only_classes(&opened.root, options)? => {}
         _ => split::reject_splits(&opened.root, &opened.top)?,
     }
-    list_opened(opened, None, options)
+    Ok(opened)
 }
 
 /// Lists a folder. If `all_classes` is given, class ids are indices into it. It must be sorted and contain all classes of the

@@ -1,6 +1,6 @@
 //! Reads a table of labels beside unlabelled images: `train.csv` beside `train/` and `test/`, or `metadata.jsonl` in a split.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use packds_system::to_u64;
@@ -9,11 +9,11 @@ use super::ListOptions;
 use super::candidate::SampleFiles;
 use super::directory::Directory;
 use super::directory::Identity;
-use super::image_folder::{is_archive, is_submission};
-use super::listing::Listing;
+use super::image_folder::{self, is_archive, is_submission};
+use super::listing::{Listing, SourceKind};
 use super::manifest;
 use super::mask_colors::is_table;
-use super::paths::{as_path, lossy, stem};
+use super::paths::{FileTable, PathTable, as_path, lossy, stem};
 use super::roles::is_caption_name;
 use super::root::without_dots;
 use super::rows::RowForm;
@@ -34,17 +34,23 @@ pub(super) fn instead(folder: &Path, found: &Result<Listing, ConvertError>, opti
         return None;
     }
     let options = ListOptions { split: None, ..options.clone() };
-    let mut meant = tables_of(folder, found).into_iter().take(MAX_TABLES).filter_map(|table| meant(table, &options));
-    let Meant { table, mut listing, is_named } = meant.next()?;
+    let Meant { table, mut listing, .. } = only_meant(tables_of(folder, found), &options)?;
     let has_labels = |listing: &Listing| listing.has_labels() && !listing.has_one_folder();
-    let loses_labels = found.as_ref().is_ok_and(has_labels) && !listing.has_labels() && !listing.has_label_lists();
-    if loses_labels || (!is_named && meant.next().is_some()) {
+    if found.as_ref().is_ok_and(has_labels) && !listing.has_labels() && !listing.has_label_lists() {
         return None;
     }
-    let others = note_others(folder, &[&table], &mut [&mut listing]).ok()?;
+    let others = note_others(folder, &[&table], &mut [&mut listing]).ok()?.tally();
     let file = table.file_name()?.as_encoded_bytes().to_vec();
-    listing.warnings.insert(0, Warning::TableRead { file, count: others.count, first: others.first });
+    let in_splits = matches!(found, Err(ConvertError::OnlySplits { .. }));
+    listing.warnings.insert(0, Warning::TableRead { file, count: others.count, first: others.first, in_splits });
     Some(listing)
+}
+
+/// The only table that describes images, or the first if it is named like training data.
+fn only_meant(tables: Vec<PathBuf>, options: &ListOptions) -> Option<Meant> {
+    let mut meant = tables.into_iter().take(MAX_TABLES).filter_map(|table| meant(table, options));
+    let first = meant.next()?;
+    (first.is_named || meant.next().is_none()).then_some(first)
 }
 
 /// A table that describes images.
@@ -96,7 +102,10 @@ pub(super) fn of_folder(folder: &Path, input: &Input, options: &ListOptions) -> 
             let table = folder.join(as_path(table));
             Some(Tables::Only(OnlyTable { form: RowForm::of_source(&table)?, folder: folder.to_owned(), table }))
         }
-        _ => splits(folder, &tables, has_only_files, options).map(Tables::Splits),
+        tables => {
+            let splits = splits(folder, tables, has_only_files, options);
+            splits.or_else(|| with_unnamed(folder, tables, options)).map(Tables::Splits)
+        }
     }
 }
 
@@ -148,20 +157,79 @@ fn splits(
         }
         listings.push((split.clone(), listing));
     }
-    if !are_meant {
+    // Ids with names in one table only may have another order.
+    let are_named = |(_, listing): &(String, Listing)| {
+        (listing.has_labels() || listing.has_label_lists()).then_some(!listing.classes.is_empty())
+    };
+    let mut are_named = listings.iter().filter_map(are_named);
+    let is_first = are_named.next();
+    if !are_meant || are_named.any(|is_named| Some(is_named) != is_first) {
         return None;
     }
     unite_classes(&mut listings);
     let paths: Vec<PathBuf> = named.iter().map(|(_, table)| folder.join(as_path(table))).collect();
     let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
     let mut all: Vec<&mut Listing> = listings.iter_mut().map(|(_, listing)| listing).collect();
-    let others = note_others(folder, &paths, &mut all).ok()?;
+    let others = note_others(folder, &paths, &mut all).ok()?.tally();
+    let in_splits = image_folder::refused_splits(folder, &options).is_some();
     // Without images, the folder cannot be read in another way.
     for (listing, (_, table)) in all.into_iter().zip(&named).filter(|_| !has_only_files) {
         let (count, first) = (others.count, others.first.clone());
-        listing.warnings.insert(0, Warning::TableRead { file: table.clone(), count, first });
+        listing.warnings.insert(0, Warning::TableRead { file: table.clone(), count, first, in_splits });
     }
     Some(listings)
+}
+
+/// The images that the table of a folder of splits names, as a split, and the splits with none of them, which have no labels. None if
+/// images outside these splits have no row.
+fn with_unnamed(folder: &Path, tables: &[Vec<u8>], options: &ListOptions) -> Option<Vec<(String, Listing)>> {
+    let options = ListOptions { split: None, ..options.clone() };
+    let found = image_folder::refused_splits(folder, &options).filter(|_| !tables.is_empty())?;
+    let ConvertError::OnlySplits { splits, .. } = &found else { return None };
+    let splits = splits.clone();
+    let Meant { table, mut listing, .. } = only_meant(tables_of(folder, &Err(found)), &options)?;
+    let others = note_others(folder, &[&table], &mut [&mut listing]).ok()?;
+    let is_split = |folder: &[u8]| splits.iter().any(|split| split.as_bytes() == folder);
+    let named = match others.named.iter().filter(|folder| is_split(folder)).collect::<Vec<_>>().as_slice() {
+        [] => "train".to_owned(),
+        [only] => lossy(only),
+        _ => return None,
+    };
+    let file = table.file_name()?.as_encoded_bytes().to_vec();
+    let mut unnamed: BTreeMap<Vec<u8>, (FileTable, Vec<u64>)> = BTreeMap::new();
+    for (idx, bytes) in others.bytes.iter().enumerate() {
+        let path = others.paths.path(idx);
+        let top = top_folder(&path);
+        if !is_split(top) || lossy(top) == named || others.named.contains(top) {
+            return None;
+        }
+        let (files, sizes) = unnamed.entry(top.to_vec()).or_default();
+        files.push(&path);
+        sizes.push(*bytes);
+    }
+    let (count, first) = (0, Vec::new());
+    listing.warnings.insert(0, Warning::TableRead { file: file.clone(), count, first, in_splits: true });
+    let mut listings: Vec<(String, Listing)> = unnamed
+        .into_iter()
+        .map(|(split, (files, bytes))| {
+            let mut listing = Listing::of_files(SourceKind::FlatFolder, folder, files.paths, bytes);
+            listing.warnings.push(Warning::NotInTable { folder: split.clone(), table: file.clone() });
+            (lossy(&split), listing)
+        })
+        .collect();
+    if listings.is_empty() {
+        return None;
+    }
+    listings.push((named, listing));
+    listings.sort_by(|(one, _), (other, _)| one.cmp(other));
+    unite_classes(&mut listings);
+    Some(listings)
+}
+
+/// The first folder of a path; empty for a file of the root.
+fn top_folder(path: &[u8]) -> &[u8] {
+    let slash = path.iter().position(|byte| *byte == b'/');
+    path.get(..slash.unwrap_or(0)).unwrap_or_default()
 }
 
 fn has_columns(listing: &Listing) -> bool {
@@ -188,10 +256,32 @@ fn tables_in(folder: &Path, options: &ListOptions) -> Option<(Vec<Vec<u8>>, bool
     Some((tables, has_only_files))
 }
 
-/// Counts the images of the folder that no table names, and its other files, which the first listing reports.
-fn note_others(folder: &Path, tables: &[&Path], listings: &mut [&mut Listing]) -> Result<Tally, ConvertError> {
+/// The images of a folder that no table names.
+#[derive(Default)]
+struct Unnamed {
+    paths: PathTable,
+    bytes: Vec<u64>,
+    /// The subfolders with images that a table names.
+    named: BTreeSet<Vec<u8>>,
+}
+
+impl Unnamed {
+    fn tally(&self) -> Tally {
+        let first = if self.bytes.is_empty() { Vec::new() } else { self.paths.path(0) };
+        Tally { count: to_u64(self.bytes.len()), first }
+    }
+}
+
+/// Finds the images of the folder that no table names, and its other files, which the first listing reports.
+fn note_others(folder: &Path, tables: &[&Path], listings: &mut [&mut Listing]) -> Result<Unnamed, ConvertError> {
     let read = tables.iter().filter_map(|table| table.strip_prefix(folder).ok());
-    let read: Vec<Vec<u8>> = read.map(|table| table.as_os_str().as_encoded_bytes().to_vec()).collect();
+    let mut read: Vec<Vec<u8>> = read.map(|table| table.as_os_str().as_encoded_bytes().to_vec()).collect();
+    read.extend(listings.iter().flat_map(|listing| &listing.warnings).filter_map(|warning| match warning {
+        Warning::ClassNamesRead { file } => Some(file.clone()),
+        _ => None,
+    }));
+    read.sort_unstable();
+    read.dedup();
     let n_read = to_u64(read.len());
     let mut found = Found::default();
     found.oddities.unread = UnreadFiles::except(read);
@@ -211,13 +301,17 @@ fn note_others(folder: &Path, tables: &[&Path], listings: &mut [&mut Listing]) -
             }
         }
     }
-    let mut others = Tally::default();
-    for idx in 0..found.paths.len() {
+    let (mut others, mut files) = (Unnamed::default(), FileTable::default());
+    for (idx, bytes) in found.bytes.iter().enumerate() {
         let path = found.paths.path(idx);
-        if !named.contains(&without_dots(&folder.join(as_path(&path)))) {
-            others.add(&path);
+        if named.contains(&without_dots(&folder.join(as_path(&path)))) {
+            others.named.insert(top_folder(&path).to_vec());
+        } else {
+            files.push(&path);
+            others.bytes.push(*bytes);
         }
     }
+    others.paths = files.paths;
     let Some(listing) = listings.first_mut() else { return Ok(others) };
     listing.warnings.extend(found.oddities.into_warnings());
     listing.ignored += found.ignored.saturating_sub(n_read);

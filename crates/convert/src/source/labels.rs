@@ -61,6 +61,8 @@ pub(super) struct LabelScan {
     has_lists: bool,
     /// Whether any cell has separators between labels, or is a JSON list.
     has_joined: bool,
+    /// The smallest and the largest whole number.
+    pub(super) ids: Option<[i64; 2]>,
     /// The line on which each of these kinds first appears.
     integer: Option<u64>,
     number: Option<u64>,
@@ -165,6 +167,8 @@ impl LabelScan {
             kind => match class_id(kind) {
                 None => self.number.get_or_insert(line),
                 Some(id) => {
+                    let [first, last] = self.ids.unwrap_or([id, id]);
+                    self.ids = Some([first.min(id), last.max(id)]);
                     if id < 0 {
                         self.negative.get_or_insert(line);
                     }
@@ -394,14 +398,19 @@ pub(super) fn in_known_order(mut labels: Labels, classes: Vec<Vec<u8>>, metadata
     };
     match &mut labels {
         Labels::PerSample(ids) => ids.iter_mut().for_each(renumber),
-        Labels::Lists(lists) => {
-            lists.ids.iter_mut().for_each(renumber);
-            sort_lists(&mut lists.ids, &lists.ends);
-        }
+        Labels::Lists(lists) => lists.renumber(renumber),
         Labels::None | Labels::ByDirectory(_) => {}
     }
     let classes = known.iter().map(|name| name.clone().into_bytes()).collect();
     (labels, classes)
+}
+
+impl LabelLists {
+    /// Changes every id. The lists stay sorted.
+    pub(super) fn renumber(&mut self, change: impl FnMut(&mut i64)) {
+        self.ids.iter_mut().for_each(change);
+        sort_lists(&mut self.ids, &self.ends);
+    }
 }
 
 /// Sorts each of the lists that end at `ends`.

@@ -179,7 +179,7 @@ impl<'a> Manifest<'a> {
             let images = PixelSpool::create(pixels, self.options)?;
             let mut taken = take(&mut rows()?, &plan, &root, Some(images))?;
             let Some(images) = taken.pixels.take() else { return Err(changed(&rows()?)) };
-            return self.finish_pixels(taken, images, plan.warnings);
+            return self.named(self.finish_pixels(taken, images, plan.warnings.clone())?, &plan);
         }
         let columns: Vec<(usize, bool)> =
             plan.path.map(|path| (path, false)).into_iter().chain(plan.mask.map(|mask| (mask, true))).collect();
@@ -217,10 +217,17 @@ impl<'a> Manifest<'a> {
         check_mask(&self.file.path, &listing, &warnings)?;
         warnings.extend(listing.warnings.iter().cloned());
         warnings.extend(overlooked::inner_labels(&listing));
-        if listing.classes.is_empty() && listing.has_labels() {
-            warnings.extend(class_names::beside(&self.file.path)?);
+        self.named(Listing { warnings, ..listing }, &plan)
+    }
+
+    /// Adds the class names in a file beside the table. The ids of all rows must have names, so that every split has the same.
+    fn named(&self, mut listing: Listing, plan: &Plan) -> Result<Listing, ConvertError> {
+        let label = plan.label.as_ref().filter(|label| matches!(label.from, LabelFrom::Cell));
+        let ids = label.and_then(|label| self.scans[label.column].labels.ids);
+        if let Some(ids) = ids.filter(|_| listing.classes.is_empty() && self.metadata.is_none()) {
+            class_names::add(&mut listing, &self.file.path, ids)?;
         }
-        Ok(Listing { warnings, ..listing })
+        Ok(listing)
     }
 
     /// The listing of a table of pixels.

@@ -275,10 +275,18 @@ fn in_archives<T>(
 fn list_one(source: &Path, options: &ListOptions) -> Result<Listing, ConvertError> {
     let (format, input) = input(source, options)?;
     match labelled_table::of_folder(source, input, options) {
-        Some(Tables::Only(table)) => return table.list(options),
-        Some(Tables::Splits(splits)) => return chosen_split(source, splits, options.split.as_deref()),
-        None => {}
+        Some(Tables::Splits(splits)) => chosen_split(source, splits, options.split.as_deref()),
+        Some(Tables::Only(table)) => table.list(options),
+        None => list_input(source, (format, input), options),
     }
+}
+
+/// Lists the samples of a source that is not read from tables in its folder.
+fn list_input(
+    source: &Path,
+    (format, input): (DataFormat, &'static Input),
+    options: &ListOptions,
+) -> Result<Listing, ConvertError> {
     match (input, &options.split) {
         (Input::Folder, None) => {
             let found = image_folder::list_source(source, options, SampleFiles::Images);
@@ -380,11 +388,14 @@ pub fn list_all(source: &Path, options: &ListOptions) -> Result<Listed, ConvertE
 }
 
 fn list_one_or_each(source: &Path, options: &ListOptions) -> Result<Listed, ConvertError> {
-    let (_, input) = input(source, options)?;
-    if let (Some(Tables::Splits(splits)), None) = (labelled_table::of_folder(source, input, options), &options.split) {
-        return Ok(Listed::Splits(splits));
-    }
-    match list_one(source, options) {
+    let (format, input) = input(source, options)?;
+    let listed = match (labelled_table::of_folder(source, input, options), &options.split) {
+        (Some(Tables::Splits(splits)), None) => return Ok(Listed::Splits(splits)),
+        (Some(Tables::Splits(splits)), wanted) => chosen_split(source, splits, wanted.as_deref()),
+        (Some(Tables::Only(table)), _) => table.list(options),
+        (None, _) => list_input(source, (format, input), options),
+    };
+    match listed {
         Err(error) if error.has_only_splits() => {}
         listed => return listed.map(|listing| Listed::One(Box::new(listing))),
     }

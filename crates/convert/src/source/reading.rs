@@ -183,9 +183,16 @@ fn mask_decision(listing: &Listing, options: &ListOptions) -> Option<Decision> {
 }
 
 fn format_decision(listing: &Listing, options: &ListOptions) -> Decision {
-    if reason(listing, |warning| matches!(warning, Warning::TableRead { .. })).is_some() {
+    let in_splits = listing.warnings().iter().find_map(|warning| match warning {
+        Warning::TableRead { in_splits, .. } => Some(*in_splits),
+        _ => None,
+    });
+    if let Some(in_splits) = in_splits {
         let because = "a table beside the images describes them".to_owned();
-        let instead = format!("{}: the folder itself", FROM.with("image-folder"));
+        let instead = match in_splits {
+            true => "a folder of images as the source".to_owned(),
+            false => format!("{}: the folder itself", FROM.with("image-folder")),
+        };
         return Decision { what: "format", because, instead };
     }
     let because = match (options.from, listing.kind()) {

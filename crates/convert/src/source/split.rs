@@ -318,8 +318,10 @@ fn class_union(splits: &[(String, Opened)]) -> Vec<Vec<u8>> {
 
 /// Gives the listings of all splits one class list, so that ids agree.
 pub(super) fn unite_classes(listings: &mut [(String, Listing)]) {
-    let alike = listings.windows(2).all(|pair| matches!(pair, [(_, a), (_, b)] if a.classes == b.classes));
-    if alike {
+    let mut own = listings.iter().map(|(_, listing)| &listing.classes).filter(|classes| !classes.is_empty());
+    let Some(first) = own.next().cloned() else { return };
+    if own.all(|classes| *classes == first) {
+        listings.iter_mut().for_each(|(_, listing)| listing.classes.clone_from(&first));
         return;
     }
     let all = listings.iter().flat_map(|(_, listing)| &listing.classes);
@@ -331,8 +333,10 @@ pub(super) fn unite_classes(listings: &mut [(String, Listing)]) {
             let found = usize::try_from(*id).ok().and_then(|id| new.get(id).copied());
             *id = found.flatten().unwrap_or(*id);
         };
-        if let Labels::PerSample(ids) = &mut listing.labels {
-            ids.iter_mut().for_each(new_id);
+        match &mut listing.labels {
+            Labels::PerSample(ids) => ids.iter_mut().for_each(new_id),
+            Labels::Lists(lists) => lists.renumber(new_id),
+            Labels::None | Labels::ByDirectory(_) => {}
         }
         listing.classes.clone_from(&all);
     }

@@ -525,7 +525,7 @@ impl<'a> Records<'a> {
                 Ok(names)
             }
             None => {
-                warnings.push(Warning::ClassNamesUnread { file });
+                warnings.push(Warning::ClassNamesUnread { file, of_ids: false });
                 Ok(Vec::new())
             }
         }

@@ -578,6 +578,8 @@ pub enum Warning {
     ClassNamesUnread {
         /// The name of the file.
         file: Vec<u8>,
+        /// Whether the labels are class ids in a manifest.
+        of_ids: bool,
     },
     /// Class names are read from a file beside the data.
     ClassNamesRead {
@@ -614,6 +616,15 @@ pub enum Warning {
         count: u64,
         /// The first ignored image.
         first: Vec<u8>,
+        /// Whether the folder consists of splits, which are no classes.
+        in_splits: bool,
+    },
+    /// A folder named like a split has no image that the table of the source names. It is read as a split without labels.
+    NotInTable {
+        /// The folder.
+        folder: Vec<u8>,
+        /// The name of the table.
+        table: Vec<u8>,
     },
     /// Ignored Parquet files that are named like the tar files beside them.
     TablesOfTars {

@@ -314,9 +314,8 @@ impl Warning {
             Self::CaffeColors => out.write_str(
                 "the channels of Caffe's Datum are packed as they are: Caffe's tools write blue first, and packs declare RGB",
             ),
-            Self::TableRead { file, count, first } => {
-                let (file, folder) = (text(file), FROM.with("image-folder"));
-                write!(out, "read the images in '{file}'")?;
+            Self::TableRead { file, count, first, in_splits } => {
+                write!(out, "read the images in '{}'", text(file))?;
                 if *count > 0 {
                     let others = counted(*count, "other image");
                     write!(
@@ -325,8 +324,19 @@ impl Warning {
                         first_of(*count, first)
                     )?;
                 }
-                write!(out, "; to read the folder without the table, add {folder}")
+                match in_splits {
+                    true => out.write_str("; to read a folder without the table, pass that folder as the source"),
+                    false => {
+                        write!(out, "; to read the folder without the table, add {}", FROM.with("image-folder"))
+                    }
+                }
             }
+            Self::NotInTable { folder, table } => write!(
+                out,
+                "'{}' names no image in '{}', so the folder is a split without labels",
+                text(table),
+                text(folder)
+            ),
             Self::OnlySplit { split } => write!(out, "read the split '{split}', the only one"),
             Self::SameStems { count, one, other } => write!(
                 out,
@@ -502,9 +512,14 @@ impl Warning {
                 }
             }
             Self::ClassNamesRead { file } => write!(out, "the class names are read from '{}'", text(file)),
-            Self::ClassNamesUnread { file } => {
+            Self::ClassNamesUnread { file, of_ids: false } => {
                 write!(out, "'{}' was not read: class names come only from folders and labels", text(file))
             }
+            Self::ClassNamesUnread { file, of_ids: true } => write!(
+                out,
+                "'{}' was not read: class names come only from labels, or from a file such as label_map.json with a name for each label: {{\"0\": \"cat\", \"1\": \"dog\"}}",
+                text(file)
+            ),
             _ => self.fmt_of_arrays(out),
         }
     }

@@ -172,7 +172,7 @@ fn columns_of_file_names_are_images_and_masks() {
 
 #[test]
 fn a_table_beside_images_without_labels_is_read_if_it_has_them() {
-    let tree = Tree::new(&["train/1.png", "train/2.png", "test/3.png"]);
+    let tree = Tree::new(&["train/1.png", "train/2.png", "extra/3.png", "test/4.png"]);
     tree.write("sample_submission.csv", b"id,label\n3,0\n");
     tree.write("train.csv", b"id,label\n1,cat\n2,dog\n");
     let listing = list(tree.root(), &ListOptions::default()).unwrap();
@@ -180,21 +180,87 @@ fn a_table_beside_images_without_labels_is_read_if_it_has_them() {
         (paths(&listing), classes(&listing)),
         (vec!["train/1.png".to_owned(), "train/2.png".to_owned()], vec!["cat", "dog"])
     );
-    let read = Warning::TableRead { file: b"train.csv".to_vec(), count: 1, first: b"test/3.png".to_vec() };
+    let (file, first) = (b"train.csv".to_vec(), b"extra/3.png".to_vec());
+    let read = Warning::TableRead { file, count: 2, first, in_splits: true };
     assert_eq!((&listing.warnings()[0], listing.ignored()), (&read, 1));
-    assert!(
-        read.to_string()
-            .starts_with("read the images in 'train.csv', and ignored 1 other image of the folder ('test/3.png'): ")
+    assert_eq!(
+        read.to_string(),
+        "read the images in 'train.csv', and ignored 2 other images of the folder (first: 'extra/3.png'): to pack them too, pass their folder as another source; to read a folder without the table, pass that folder as the source"
     );
     // A table without labels or for other files is not read.
     for (file, table) in [("sizes.csv", "id,width\n1,5\n2,6\n"), ("train.csv", "id,label\n8,cat\n9,dog\n")] {
         std::fs::remove_file(tree.path("train.csv")).or_else(|_| std::fs::remove_file(tree.path("sizes.csv"))).unwrap();
         tree.write(file, table.as_bytes());
-        assert!(list(tree.root(), &ListOptions::default()).unwrap_err().to_string().contains("only the splits"));
+        let error = list(tree.root(), &ListOptions::default()).unwrap_err();
+        assert!(matches!(error, ConvertError::OnlySplits { .. }), "{error}");
     }
     let flat = Tree::new(&["images/1.png", "images/2.png"]);
     flat.write("labels.csv", b"id,label\n1,pug\n2,husky\n");
     assert_eq!(classes(&list(flat.root(), &ListOptions::default()).unwrap()), ["husky", "pug"]);
+}
+
+#[test]
+fn folders_of_splits_that_a_table_does_not_name_are_splits_without_labels() {
+    let tree = Tree::new(&["train_images/1.png", "train_images/2.png", "test_images/3.png", "valid/x/4.png"]);
+    tree.write("labels.csv", b"id,label\n1,pug\n2,husky\n");
+    let all = list_splits(tree.root(), &ListOptions::default()).unwrap();
+    let found: Vec<_> = all.iter().map(|(name, listing)| (name.as_str(), paths(listing), labels(listing))).collect();
+    let train = vec!["train_images/1.png".to_owned(), "train_images/2.png".to_owned()];
+    assert_eq!(
+        found,
+        [
+            ("test_images", vec!["test_images/3.png".to_owned()], vec![]),
+            ("train_images", train, vec![1, 0]),
+            ("valid", vec!["valid/x/4.png".to_owned()], vec![]),
+        ]
+    );
+    assert!(all.iter().all(|(_, listing)| classes(listing) == ["husky", "pug"]));
+    assert_eq!(
+        all[0].1.warnings()[0].to_string(),
+        "'labels.csv' names no image in 'test_images', so the folder is a split without labels"
+    );
+    let valid = ListOptions { split: Some("valid".to_owned()), ..ListOptions::default() };
+    assert_eq!(list(tree.root(), &valid).unwrap().len(), 1);
+    assert!(matches!(list(tree.root(), &ListOptions::default()), Err(ConvertError::SeveralSplits { .. })));
+    // A folder with both kinds of images, and a table of several splits, decide nothing.
+    for table in ["id,label\n1,pug\n", "id,label\ntrain_images/1,pug\ntrain_images/2,pug\nvalid/x/4,husky\n"] {
+        tree.write("labels.csv", table.as_bytes());
+        let listing = list(tree.root(), &ListOptions::default()).unwrap();
+        assert!(listing.warnings()[0].to_string().contains("of the folder"), "{table}");
+    }
+}
+
+#[test]
+fn a_json_file_beside_a_table_has_the_names_of_its_ids() {
+    let tree = Tree::new(&["train/1.png", "train/2.png", "train/3.png", "test/4.png"]);
+    tree.write("label_num_to_disease_map.json", b"{\"0\": \"mould\", \"1\": \"blight\", \"2\": \"healthy\"}");
+    tree.write("train.csv", b"image_id,label\n1,2\n2,0\n3,2\n");
+    let all = list_splits(tree.root(), &ListOptions::default()).unwrap();
+    let (test, train) = (&all[0].1, &all[1].1);
+    assert_eq!((classes(train), labels(train)), (vec!["mould", "blight", "healthy"], vec![2, 0, 2]));
+    assert_eq!((classes(test), test.has_labels()), (classes(train), false));
+    let told: Vec<String> = train.warnings().iter().map(ToString::to_string).collect();
+    assert!(told.contains(&"the class names are read from 'label_num_to_disease_map.json'".to_owned()), "{told:?}");
+    assert!(!told.iter().any(|line| line.contains("other file")), "{told:?}");
+    // An id has no name, or a second file has other names.
+    tree.write("train.csv", b"image_id,label\n1,3\n2,0\n3,2\n");
+    assert!(classes(&list(&tree.path("train.csv"), &ListOptions::default()).unwrap()).is_empty());
+    tree.write("train.csv", b"image_id,label\n1,1\n2,0\n3,2\n");
+    tree.write("classes.json", b"[\"a\", \"b\", \"c\"]");
+    let listing = list(&tree.path("train.csv"), &ListOptions::default()).unwrap();
+    let unread = Warning::ClassNamesUnread { file: b"classes.json".to_vec(), of_ids: true };
+    assert!(listing.classes().is_empty() && listing.warnings().contains(&unread), "{:?}", listing.warnings());
+}
+
+#[test]
+fn lists_of_labels_in_two_tables_share_their_ids() {
+    let tree = Tree::new(&["img/1.png", "img/2.png", "img/3.png", "img/4.png"]);
+    tree.write("train.csv", b"path,labels\nimg/1.png,dog;owl\nimg/2.png,owl\n");
+    tree.write("val.csv", b"path,labels\nimg/3.png,owl;cat\nimg/4.png,cat\n");
+    let all = list_splits(tree.root(), &ListOptions::default()).unwrap();
+    let lists: Vec<_> = all.iter().map(|(_, listing)| [0, 1].map(|idx| listing.label_list(idx).unwrap())).collect();
+    assert_eq!(classes(&all[1].1), ["cat", "dog", "owl"]);
+    assert_eq!(lists, [[&[1, 2][..], &[2][..]], [&[0, 2][..], &[0][..]]]);
 }
 
 #[test]
@@ -222,7 +288,7 @@ fn quotes_after_a_space_hold_one_cell() {
 fn tables_of_targets_and_of_captions_are_read_in_place_of_the_folder() {
     let targets = Tree::new(&["train/1.png", "train/2.png", "test/3.png"]);
     targets.write("train.csv", b"Id,Score\n1,0.5\n2,0.25\n");
-    let listing = list(targets.root(), &ListOptions::default()).unwrap();
+    let (_, listing) = list_splits(targets.root(), &ListOptions::default()).unwrap().swap_remove(1);
     assert_eq!((listing.len(), listing.has_labels()), (2, false));
     assert!(listing.warnings()[0].to_string().contains("read the images in 'train.csv'"), "{:?}", listing.warnings());
     let captions = Tree::new(&["Images/1.png", "Images/2.png"]);
