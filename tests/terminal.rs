@@ -470,3 +470,34 @@ fn what_is_interrupted_while_it_extracts_leaves_whole_files() {
         assert_eq!(bytes[bytes.len() - 8..bytes.len() - 4], *b"IEND");
     }
 }
+
+/// Whether a process runs. Its number is in this file.
+fn runs(file: &Path) -> bool {
+    let number = fs::read_to_string(file).unwrap();
+    Path::new("/proc").join(number.trim()).join("exe").exists()
+}
+
+#[test]
+fn a_command_that_the_doctor_runs_prints_above_the_progress_and_ends_with_it() {
+    let dir = folder_with_pack(3, 64);
+    // The shell and its child, which never end by themselves.
+    let script = "echo $$ >shell; sleep 1000 & echo $! >child; echo started; printf bar; wait";
+    for columns in [50, 80, 200] {
+        let mut terminal = Terminal::start(dir.path(), columns, &["doctor", "a.pack", "--", "sh", "-c", script]);
+        terminal.wait_for("started");
+        terminal.wait_for(", 1 s");
+        terminal.press(b"\x03");
+        let seen = terminal.end();
+        seen.check(130, &["running the command to time its steps"]);
+        assert_eq!(seen.screen.trim_end(), "started\nbar\npackds: interrupted");
+        assert!(!runs(&dir.path().join("shell")) && !runs(&dir.path().join("child")));
+    }
+}
+
+#[test]
+fn what_a_command_printed_last_is_shown() {
+    let dir = folder_with_pack(3, 64);
+    let seen = run(dir.path(), 80, &["doctor", "a.pack", "--", "sh", "-c", "echo first; echo last >&2"]);
+    seen.check(2, &["running the command to time its steps"]);
+    assert!(seen.screen.starts_with("first\nlast\npackds: error: the command took no batch"), "{}", seen.screen);
+}

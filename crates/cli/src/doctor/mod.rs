@@ -1,5 +1,6 @@
 //! `packds doctor`: finds the training bottleneck.
 
+mod running;
 mod training;
 
 use std::ffi::OsString;
