@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::support::{binary, fixture, many_links, packds, stderr, temp_dir};
+use crate::support::{binary, fixture, many_links, packds, stderr, stdout, temp_dir};
 
 /// A time limit, far longer than these tests need.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -320,6 +320,61 @@ fn a_table_is_cut_to_the_width_of_the_terminal() {
     }
 }
 
+/// The lines that a command writes to stdout on a terminal of this width.
+fn results(dir: &Path, columns: usize, args: &str) -> Vec<String> {
+    let line = format!("stty cols {columns}; exec '{}' {args} 2>/dev/null", binary().display());
+    let mut command = Command::new("script");
+    let output = command.args(["-q", "-e", "-c", &line, "/dev/null"]).current_dir(dir).stdin(Stdio::null()).output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(0), "{args}: {}", stdout(&output));
+    stdout(&output).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn lines_and_tables_fit_the_terminal() {
+    let dir = folder_with_pack(600, 64);
+    fs::create_dir(dir.path().join("photos")).unwrap();
+    fs::copy(fixture("images/folder/cat/a.jpg"), dir.path().join("photos/a.jpg")).unwrap();
+    let commands = [
+        "info a.pack --shuffle --batch 16",
+        "formats",
+        "verify a.pack",
+        "convert images b.pack --force --verbose",
+        "convert images b.pack --dry-run --explain",
+        "export a.pack b.npy --force",
+        "bench formats a.pack --quick --formats npy,packds-raw --cache warm --step-ms 1",
+        "bench tune a.pack --quick --threads 1 --prefetch 1,2 --batch 16",
+        "bench load a.pack --batch 16 --seconds 0.1",
+        "bench convert photos --runs 1",
+        "doctor a.pack --seconds 0.3",
+    ];
+    for args in commands {
+        for columns in [50, 80, 200] {
+            for line in results(dir.path(), columns, args) {
+                assert!(line.chars().count() <= columns, "{columns} {args}: {line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn lines_are_wrapped_between_words() {
+    let dir = folder_with_pack(3, 64);
+    let words = |lines: &[String]| -> Vec<String> {
+        lines.iter().flat_map(|line| line.split_whitespace().map(str::to_owned)).collect()
+    };
+    for args in [&["info", "a.pack"][..], &["formats"]] {
+        let whole = Command::new(binary()).args(args).current_dir(dir.path()).output().unwrap();
+        let whole: Vec<String> = stdout(&whole).lines().map(str::to_owned).collect();
+        for columns in [50, 80] {
+            let lines = results(dir.path(), columns, &args.join(" "));
+            assert_eq!(words(&lines), words(&whole));
+            assert!(lines.len() > whole.len(), "{lines:?}");
+        }
+        assert_eq!(results(dir.path(), 400, &args.join(" ")), whole);
+    }
+}
+
 /// A folder that takes a few seconds to convert.
 fn slow_source(dir: &Path) {
     many_links(&dir.join("images"), 20_000);
@@ -414,4 +469,35 @@ fn what_is_interrupted_while_it_extracts_leaves_whole_files() {
         let bytes = fs::read(name.unwrap().path()).unwrap();
         assert_eq!(bytes[bytes.len() - 8..bytes.len() - 4], *b"IEND");
     }
+}
+
+/// Whether a process runs. Its number is in this file.
+fn runs(file: &Path) -> bool {
+    let number = fs::read_to_string(file).unwrap();
+    Path::new("/proc").join(number.trim()).join("exe").exists()
+}
+
+#[test]
+fn a_command_that_the_doctor_runs_prints_above_the_progress_and_ends_with_it() {
+    let dir = folder_with_pack(3, 64);
+    // The shell and its child, which never end by themselves.
+    let script = "echo $$ >shell; sleep 1000 & echo $! >child; echo started; printf bar; wait";
+    for columns in [50, 80, 200] {
+        let mut terminal = Terminal::start(dir.path(), columns, &["doctor", "a.pack", "--", "sh", "-c", script]);
+        terminal.wait_for("started");
+        terminal.wait_for(", 1 s");
+        terminal.press(b"\x03");
+        let seen = terminal.end();
+        seen.check(130, &["running the command to time its steps"]);
+        assert_eq!(seen.screen.trim_end(), "started\nbar\npackds: interrupted");
+        assert!(!runs(&dir.path().join("shell")) && !runs(&dir.path().join("child")));
+    }
+}
+
+#[test]
+fn what_a_command_printed_last_is_shown() {
+    let dir = folder_with_pack(3, 64);
+    let seen = run(dir.path(), 80, &["doctor", "a.pack", "--", "sh", "-c", "echo first; echo last >&2"]);
+    seen.check(2, &["running the command to time its steps"]);
+    assert!(seen.screen.starts_with("first\nlast\npackds: error: the command took no batch"), "{}", seen.screen);
 }

@@ -8,6 +8,8 @@ use serde::Serialize;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::prose::Prose;
+use crate::terminal_line::columns_of;
 
 /// The output streams of a command, and how to write to them.
 pub(crate) struct Console<'a> {
@@ -69,6 +71,17 @@ impl Console<'_> {
             text(self)?
         }
         Ok(Exit::Done)
+    }
+
+    /// Writes lines of the result. On a terminal, they are wrapped between words.
+    pub(crate) fn prose(&mut self) -> Prose<'_> {
+        let columns = self.columns();
+        Prose::new(self.out, columns)
+    }
+
+    /// The width of the terminal that shows the result. `usize::MAX` if there is none.
+    pub(crate) fn columns(&self) -> usize {
+        if self.out_is_terminal { columns_of(io::stdout()) } else { usize::MAX }
     }
 
     pub(crate) fn error(&mut self, message: &str) {

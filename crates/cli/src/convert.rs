@@ -1,6 +1,6 @@
 //! `packds convert`: converts a source to a pack.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::console::Detail;
 use crate::declared::Given;
 use crate::escape::{escape, escape_path, first_few};
+use crate::figures::{Column, Figures, Keys};
 use crate::human::{counted, human_bytes, numbers, seek_line, time_line};
 use crate::progress::Shown;
 use crate::show::{SheetFile, draw_preview};
@@ -38,6 +39,9 @@ const SHEET_SAMPLES: usize = 36;
 
 /// Maximum number of skipped files listed on the terminal. `--json` lists all.
 const SHOWN_SKIPPED: usize = 10;
+
+/// The columns of a dry run.
+const FORMS: [Column; 5] = [("mode", 8), ("size", 10), ("chunk", 6), ("chunks", 7), ("images/s", 10)];
 
 /// Convert an image folder, a manifest or a dataset in another format to a pack
 ///
@@ -304,15 +308,15 @@ fn show_pack(report: &Report, console: &mut Console) -> Result<(), Failure> {
         return show_bad(report, console);
     }
     let bytes = human_bytes(report.bytes_out);
-    writeln!(console.out, "{path}: {samples}{classes} in {chunks} of {chunk_samples}, {bytes}")?;
-    writeln!(console.out, "images   {}", report.images)?;
-    writeln!(console.out, "time     {}", time_line(report.stages.total.as_secs_f64(), *n_samples, "images"))?;
+    writeln!(console.prose(), "{path}: {samples}{classes} in {chunks} of {chunk_samples}, {bytes}")?;
+    writeln!(console.prose(), "images   {}", report.images)?;
+    writeln!(console.prose(), "time     {}", time_line(report.stages.total.as_secs_f64(), *n_samples, "images"))?;
     // Show the decisions even without `--verbose`.
     for note in &report.notes {
-        writeln!(console.out, "note     {note}")?;
+        writeln!(console.prose(), "note     {note}")?;
     }
     if report.ignored > 0 {
-        writeln!(console.out, "ignored  {}", counted(report.ignored, "other file"))?;
+        writeln!(console.prose(), "ignored  {}", counted(report.ignored, "other file"))?;
     }
     if console.detail == Detail::Verbose {
         show_details(report, console)?;
@@ -323,24 +327,24 @@ fn show_pack(report: &Report, console: &mut Console) -> Result<(), Failure> {
 fn show_details(report: &Report, console: &mut Console) -> Result<(), Failure> {
     if !report.mean.is_empty() {
         writeln!(
-            console.out,
+            console.prose(),
             "pixels   mean {}, std {} (on a scale of 0 to 1)",
             numbers(&report.mean),
             numbers(&report.std)
         )?;
     }
     if let Some(seek) = &report.seek {
-        writeln!(console.out, "seek     {}", seek_line(seek, report.n_samples))?;
+        writeln!(console.prose(), "seek     {}", seek_line(seek, report.n_samples))?;
     }
     let (bytes_in, bytes_out) = (human_bytes(report.bytes_in), human_bytes(report.bytes_out));
-    writeln!(console.out, "bytes    {bytes_in} read, {bytes_out} written")?;
+    writeln!(console.prose(), "bytes    {bytes_in} read, {bytes_out} written")?;
     let stages = report.stages.seconds();
     let stages = stages.iter().filter(|(name, s)| *name != "total" && *s >= 0.0005);
     let stages: Vec<String> = stages.map(|(name, s)| format!("{name} {s:.3}")).collect();
-    writeln!(console.out, "stages   {} (s; read, decode, stats, encode over all threads)", stages.join(", "))?;
+    writeln!(console.prose(), "stages   {} (s; read, decode, stats, encode over all threads)", stages.join(", "))?;
     if report.oriented > 0 {
         let images = counted(report.oriented, "image");
-        writeln!(console.out, "exif     {images} with an orientation (see --orientation)")?;
+        writeln!(console.prose(), "exif     {images} with an orientation (see --orientation)")?;
     }
     Ok(())
 }
@@ -351,12 +355,12 @@ fn show_bad(report: &Report, console: &mut Console) -> Result<(), Failure> {
         if list.is_empty() {
             continue;
         }
-        writeln!(console.out, "{what:8} {}", counted(list.len(), "file"))?;
+        writeln!(console.prose(), "{what:8} {}", counted(list.len(), "file"))?;
         for one in list.iter().take(SHOWN_SKIPPED) {
-            writeln!(console.out, "{what:8} {}: {}", escape(&one.path), escape(&one.reason))?;
+            writeln!(console.prose(), "{what:8} {}: {}", escape(&one.path), escape(&one.reason))?;
         }
         if list.len() > SHOWN_SKIPPED {
-            writeln!(console.out, "{what:8} {} more: packds info --json lists them", list.len() - SHOWN_SKIPPED)?;
+            writeln!(console.prose(), "{what:8} {} more: packds info --json lists them", list.len() - SHOWN_SKIPPED)?;
         }
     }
     Ok(())
@@ -369,30 +373,34 @@ fn show_forecast(
 ) -> Result<(), Failure> {
     warn(&forecast.warnings, console);
     if let Some(split) = split {
-        writeln!(console.out, "split    {}", escape(split))?;
+        writeln!(console.prose(), "split    {}", escape(split))?;
     }
     let Forecast { n_samples, n_classes, .. } = forecast;
     let (images, classes) = (counted(*n_samples, "image"), counted(*n_classes, "class"));
-    writeln!(console.out, "source   {images} of {classes}, {}", human_bytes(forecast.bytes_in))?;
+    writeln!(console.prose(), "source   {images} of {classes}, {}", human_bytes(forecast.bytes_in))?;
     show_reading(&forecast.source, console)?;
     if explain {
         for Decision { what, because, instead, .. } in &forecast.source.decisions {
-            writeln!(console.out, "why      {what}: {}; instead: {}", escape(because), escape(instead))?;
+            writeln!(console.prose(), "why      {what}: {}; instead: {}", escape(because), escape(instead))?;
         }
     }
-    writeln!(console.out, "images   {}", forecast.images)?;
+    writeln!(console.prose(), "images   {}", forecast.images)?;
     for note in &forecast.notes {
-        writeln!(console.out, "note     {note}")?;
+        writeln!(console.prose(), "note     {note}")?;
     }
-    writeln!(console.out, "{:8} {:>10} {:>6} {:>7} {:>10}", "mode", "size", "chunk", "chunks", "images/s")?;
+    let mut figures = Figures::new(FORMS.to_vec(), Keys::Name);
     for form in &forecast.forms {
-        let chosen = if form.mode == forecast.chosen.mode { " chosen" } else { "" };
-        let size = human_bytes(form.bytes);
-        let (mode, chunk, n_chunks, rate) = (form.mode, form.chunk_samples, form.n_chunks, form.images_per_s);
-        writeln!(console.out, "{mode:8} {size:>10} {chunk:>6} {n_chunks:>7} {rate:>10.0}{chosen}")?;
+        let mark = if form.mode == forecast.chosen.mode { " chosen" } else { "" };
+        let (size, rate) = (human_bytes(form.bytes), format!("{:.0}", form.images_per_s));
+        figures.push(
+            vec![form.mode.to_string(), size, form.chunk_samples.to_string(), form.n_chunks.to_string(), rate],
+            mark,
+        );
     }
+    let lines = figures.lines(console.columns());
+    lines.iter().try_for_each(|line| writeln!(console.out, "{line}"))?;
     writeln!(
-        console.out,
+        console.prose(),
         "rates    of one thread on this machine, from memory: raw is copied or decompressed, encoded is decoded and resized"
     )?;
     Ok(())
@@ -402,25 +410,25 @@ fn show_forecast(
 fn show_reading(source: &Reading, console: &mut Console) -> Result<(), Failure> {
     let kind = source.kind.replace('_', " ");
     writeln!(
-        console.out,
+        console.prose(),
         "read as  {kind}, one sample per {}; the first image is {}",
         source.sample,
         escape(&source.image)
     )?;
     if let Some(mask) = &source.mask {
-        writeln!(console.out, "masks    one per image; the first is {}", escape(mask))?;
+        writeln!(console.prose(), "masks    one per image; the first is {}", escape(mask))?;
     }
     match (source.labels, source.classes.as_slice()) {
-        ("none", _) => writeln!(console.out, "labels   none")?,
-        ("list", []) => writeln!(console.out, "labels   a list of ids per image")?,
-        (_, []) => writeln!(console.out, "labels   one id per image")?,
-        (_, classes) => writeln!(console.out, "classes  {}", first_few(classes))?,
+        ("none", _) => writeln!(console.prose(), "labels   none")?,
+        ("list", []) => writeln!(console.prose(), "labels   a list of ids per image")?,
+        (_, []) => writeln!(console.prose(), "labels   one id per image")?,
+        (_, classes) => writeln!(console.prose(), "classes  {}", first_few(classes))?,
     }
     if !source.fields.is_empty() {
-        writeln!(console.out, "fields   {}", first_few(&source.fields))?;
+        writeln!(console.prose(), "fields   {}", first_few(&source.fields))?;
     }
     if source.ignored > 0 {
-        writeln!(console.out, "ignored  {}", counted(source.ignored, "other file"))?;
+        writeln!(console.prose(), "ignored  {}", counted(source.ignored, "other file"))?;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! `packds export`: converts a pack to another format.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
@@ -69,7 +70,8 @@ fn show(report: &ExportReport, console: &mut Console) -> Result<(), Failure> {
         lost.for_each(|line| console.warn(&line));
         return Ok(());
     }
-    let out = &mut console.out;
+    let detail = console.detail;
+    let out = &mut console.prose();
     let (export, sync) = (report.export.as_secs_f64(), report.sync.as_secs_f64());
     let (path, format) = (escape_path(&report.output), &report.format);
     let (samples, bytes) = (counted(report.n_samples, "sample"), human_bytes(report.bytes_out));
@@ -79,7 +81,7 @@ fn show(report: &ExportReport, console: &mut Console) -> Result<(), Failure> {
     for line in lost {
         writeln!(out, "{line}")?;
     }
-    if console.detail == Detail::Verbose {
+    if detail == Detail::Verbose {
         writeln!(out, "stages   export {export:.3}, sync {sync:.3} (s)")?;
     }
     Ok(())

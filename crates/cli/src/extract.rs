@@ -88,7 +88,7 @@ fn write_samples(args: &ExtractArgs, pack: &Pack, console: &mut Console) -> Resu
         if console.detail == Detail::Quiet {
             return Ok(());
         }
-        let (out, dir) = (&mut console.out, escape_path(&args.dir));
+        let (out, dir) = (&mut console.prose(), escape_path(&args.dir));
         let (samples, files) = (counted(n_written, "sample"), counted(n_files, "file"));
         writeln!(out, "{dir}: {samples} in {files}, {}", human_bytes(done.bytes))?;
         let kinds: Vec<String> = done.kinds.iter().map(|(extension, n)| format!("{n} .{extension}")).collect();

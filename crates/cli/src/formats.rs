@@ -15,7 +15,7 @@ use crate::{Console, Exit, Failure};
 pub(crate) struct FormatsArgs {}
 
 pub(crate) fn run(_args: &FormatsArgs, console: &mut Console) -> Result<Exit, Failure> {
-    console.result(|| json!({ "formats": DataFormat::ALL.map(document) }), |console| text(console.out))
+    console.result(|| json!({ "formats": DataFormat::ALL.map(document) }), |console| text(&mut console.prose()))
 }
 
 fn text(out: &mut dyn Write) -> Result<(), Failure> {

@@ -1,7 +1,5 @@
 //! `packds head`: lists the first samples as a table.
 
-use std::io;
-
 use clap::Args;
 use packds_format::{Field, FieldKind, Role, Scalar};
 use packds_pixels::probe;
@@ -19,7 +17,6 @@ use crate::opened::with_pack;
 use crate::samples::{bad_samples, note_bad};
 use crate::show::{is_viewable, pixel_shape};
 use crate::table::Table;
-use crate::terminal_line::columns_of;
 use crate::{Console, Exit, Failure};
 
 const EXAMPLES: &str = "\
@@ -75,8 +72,7 @@ fn list(args: &HeadArgs, pack: &Pack, console: &mut Console) -> Result<Exit, Fai
         })
     };
     console.result(document, |console| {
-        let columns = if console.out_is_terminal { columns_of(io::stdout()) } else { usize::MAX };
-        let lines = table(pack, &labels, &names, &rows).lines(columns);
+        let lines = table(pack, &labels, &names, &rows).lines(console.columns());
         Ok(lines.iter().try_for_each(|line| writeln!(console.out, "{line}"))?)
     })?;
     Ok(if bad.is_empty() { Exit::Done } else { Exit::BadData })

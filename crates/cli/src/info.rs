@@ -60,8 +60,9 @@ fn tell(args: &InfoArgs, pack: &Pack, console: &mut Console) -> Result<Exit, Fai
         }
         console.document(&document)?;
     } else {
-        info.text(console.out)?;
-        let mut lines = Lines::new(console.out);
+        info.text(&mut console.prose())?;
+        let out = &mut console.prose();
+        let mut lines = Lines::new(out);
         for (key, value) in shuffle.iter().flat_map(Shuffle::lines) {
             lines.put(key, &value)?;
         }

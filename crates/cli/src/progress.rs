@@ -120,6 +120,17 @@ impl Shown {
         self.shared.begin(what, Amount::Unknown);
     }
 
+    /// Writes a line of another program. On a terminal, the progress line follows below it.
+    pub(crate) fn above(&self, line: &[u8]) {
+        let mut place = lock(&self.shared.place);
+        place.clear();
+        let end: &[u8] = if line.ends_with(b"\n") { b"" } else { b"\n" };
+        // If stderr is closed, the line is lost.
+        let _ = io::stderr().write_all(&[line, end].concat());
+        drop(place);
+        self.shared.show();
+    }
+
     pub(crate) fn reading(&self, source: &Path) {
         lock(&self.shared.now).source = escape_path(source);
     }

@@ -6,6 +6,7 @@ mod sheet_file;
 mod terminal;
 
 use packds_system::{to_u64, to_usize};
+use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
@@ -124,9 +125,17 @@ fn draw(args: &ShowArgs, pack: &Pack, target: &Target<'_>, console: &mut Console
     {
         let (path, cells, bytes) =
             (escape_path(file.path()), counted(n_cells, "sample"), human_bytes(to_u64(bytes_out)));
-        writeln!(console.out, "{path}: {cells}, {bytes}")?;
-        writeln!(console.out, "image    {} of {width}x{height} pixels", if file.is_jpeg() { "JPEG" } else { "PNG" })?;
-        writeln!(console.out, "time     {}", time_line(started.elapsed().as_secs_f64(), n_cells.into(), "samples"))?;
+        writeln!(console.prose(), "{path}: {cells}, {bytes}")?;
+        writeln!(
+            console.prose(),
+            "image    {} of {width}x{height} pixels",
+            if file.is_jpeg() { "JPEG" } else { "PNG" }
+        )?;
+        writeln!(
+            console.prose(),
+            "time     {}",
+            time_line(started.elapsed().as_secs_f64(), n_cells.into(), "samples")
+        )?;
     }
     Ok(if drawn.bad.is_empty() { Exit::Done } else { Exit::BadData })
 }

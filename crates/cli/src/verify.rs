@@ -53,7 +53,7 @@ fn check(path: &Path, jobs: usize, console: &mut Console) -> Result<Exit, Failur
     } else if report.is_ok() && console.detail == Detail::Quiet {
         Ok(())
     } else {
-        text(&report, &escape_path(path), console.out)
+        text(&report, &escape_path(path), &mut console.prose())
     };
     match printed.and_then(|()| Ok(console.out.flush()?)) {
         // A closed pipe must not change the exit code.

@@ -9,6 +9,8 @@ use crate::{Advice, Report, Rung, Stage};
 
 /// Maximum length of a bar, in characters.
 const BAR: usize = 40;
+/// Characters of a line with a bar before and after it.
+const BESIDE_BAR: usize = 33;
 /// A prediction has failed if the measured rate is lower by more than this fraction.
 const FAILED: f64 = 0.2;
 const SECONDS: Opt = Opt::new("seconds");
@@ -75,15 +77,15 @@ fn side_by_side(report: &Report) -> Vec<Vec<&'static str>> {
     tracks.map(|track| track.iter().map(|stage| stage.name()).collect()).collect()
 }
 
-/// A report as text: bars of the stages and of the ladder, then the advice.
-pub fn text(report: &Report) -> String {
+/// A report as text: bars of the stages and of the ladder, then the advice. The bars fit this number of columns.
+pub fn text(report: &Report, columns: usize) -> String {
     let mut text = String::new();
     // Writing to a String does not fail.
-    let _ = write_text(report, &mut text);
+    let _ = write_text(report, columns.saturating_sub(BESIDE_BAR).clamp(1, BAR), &mut text);
     text
 }
 
-fn write_text(report: &Report, out: &mut String) -> std::fmt::Result {
+fn write_text(report: &Report, longest: usize, out: &mut String) -> std::fmt::Result {
     let (case, spread) = (&report.case, report.spread * 100.0);
     write!(out, "binds    {}: {} images/s", report.binds.name(), whole(report.images_per_s))?;
     if report.possible_images_per_s > 0.0 {
@@ -110,7 +112,7 @@ fn write_text(report: &Report, out: &mut String) -> std::fmt::Result {
     let most = stages.iter().map(|(_, ms)| *ms).fold(0.0, f64::max);
     for (stage, ms) in stages {
         let mark = if stage == report.binds { " <" } else { "" };
-        let bar = bar(ms, most);
+        let bar = bar(ms / most, longest);
         writeln!(out, "  {:<17} {ms:>10.2} {bar}{mark}", stage.name())?;
     }
     writeln!(out, "ladder   images/s with the pipeline cached up to each stage")?;
@@ -119,7 +121,7 @@ fn write_text(report: &Report, out: &mut String) -> std::fmt::Result {
     for rung in &report.ladder {
         let name = rung.level.name().replace('_', " ");
         let images_per_s = whole(rung.images_per_s);
-        let bar = bar(rung.images_per_s, most);
+        let bar = bar(rung.images_per_s / most, longest);
         writeln!(out, "  {name:<17} {images_per_s:>10} {bar}")?;
     }
     write_advice(report, out)
@@ -171,11 +173,10 @@ fn whole(images_per_s: f64) -> String {
     if images_per_s > 0.0 { format!("{images_per_s:.0}") } else { "-".to_owned() }
 }
 
-fn bar(value: f64, most: f64) -> String {
-    let filled = (0..BAR).filter(|place| {
-        let edge = f64::from(u32::try_from(*place).unwrap_or(0)) + 0.5;
-        most > 0.0 && value / most * f64::from(u32::try_from(BAR).unwrap_or(1)) > edge
-    });
+/// A bar of this share of the longest. No bar if the share is not a number.
+fn bar(share: f64, longest: usize) -> String {
+    let length = |n: usize| f64::from(u32::try_from(n).unwrap_or(0));
+    let filled = (0..longest).filter(|place| share * length(longest) > length(*place) + 0.5);
     "#".repeat(filled.count())
 }
 
@@ -207,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_report_is_text_with_bars_and_advice() {
-        let text = text(&report(20.0));
+        let text = text(&report(20.0), usize::MAX);
         let begin = "binds    decode: 2000 images/s; the step alone would reach 5000\n";
         assert!(text.starts_with(begin), "{text}");
         let bar = format!("  decode                 30.00 {} <\n", "#".repeat(BAR));
@@ -218,11 +219,19 @@ mod tests {
     }
 
     #[test]
+    fn bars_fit_the_width() {
+        let narrow = text(&report(20.0), 50);
+        let bar = format!("  decode                 30.00 {} <\n", "#".repeat(50 - BESIDE_BAR));
+        assert!(narrow.contains(&bar), "{narrow}");
+        assert!(text(&report(20.0), 10).contains(" # <\n"));
+    }
+
+    #[test]
     fn a_report_says_what_cannot_be_relied_on() {
         let mut case = report(20.0).case;
-        assert!(!text(&diagnose(case.clone())).contains("relied"));
+        assert!(!text(&diagnose(case.clone()), usize::MAX).contains("relied"));
         case.loading.source.high = 2000.0;
-        let text = text(&diagnose(case));
+        let text = text(&diagnose(case), usize::MAX);
         assert!(text.contains("unreliable: times vary by 1950 %"), "{text}");
         assert!(text.contains("instead of 2 *\n"), "{text}");
         assert!(text.contains("* may be noise"), "{text}");
@@ -231,10 +240,10 @@ mod tests {
     #[test]
     fn a_wide_spread_marks_a_report() {
         let mut case = report(20.0).case;
-        assert!(!text(&diagnose(case.clone())).contains("rough"));
+        assert!(!text(&diagnose(case.clone()), usize::MAX).contains("rough"));
         case.loading.source.high = 80.0;
         let report = diagnose(case);
-        let text = text(&report);
+        let text = text(&report, usize::MAX);
         let marked = "the step alone would reach 5000\n         rough: times vary by 30 %";
         assert!(text.contains(marked), "{text}");
         assert_eq!(document(&report)["is_rough"], true);
@@ -244,7 +253,7 @@ mod tests {
     fn a_report_says_that_it_is_of_too_few_batches() {
         let mut case = report(20.0).case;
         case.loading.source.is_short = true;
-        let text = text(&diagnose(case));
+        let text = text(&diagnose(case), usize::MAX);
         assert!(text.contains("too few batches were timed"), "{text}");
     }
 
@@ -253,7 +262,7 @@ mod tests {
         let text = |measured| {
             let mut report = report(20.0);
             report.checked = Some(crate::Checked { change: "threads", predicted: 1000.0, measured });
-            text(&report)
+            text(&report, usize::MAX)
         };
         assert!(text(700.0).contains("700 measured: prediction missed"));
         assert!(text(900.0).contains("900 measured\n"));

@@ -84,18 +84,19 @@ fn every_split(
     Ok(Value::Object(reports))
 }
 
-/// Exports a pack to `target` with these options. Returns the report as JSON.
+/// Exports a pack, or these samples of it, to `target` with these options. Returns the report as JSON.
 #[pyfunction]
-#[pyo3(signature = (pack, target, given, progress=None))]
+#[pyo3(signature = (pack, target, given, samples=None, progress=None))]
 pub(crate) fn export(
     py: Python<'_>,
     pack: &Bound<'_, Pack>,
     target: PathBuf,
     given: GivenTexts,
+    samples: Option<Vec<u64>>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let pack = pack.get().shared();
-    let options: ExportOptions = options_of(&given)?;
+    let options = ExportOptions { samples, ..options_of(&given)? };
     packds_convert::check_apart(pack.file_path(), &target).map_err(Failure::from)?;
     let report = watched(py, progress, AfterInterrupt::Wait, move |watch| {
         let report = packds_convert::export(&**pack, &target, &options, &**watch);

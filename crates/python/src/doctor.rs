@@ -31,7 +31,7 @@ impl Diagnosis {
 
     /// The report as text for a terminal.
     fn text(&self) -> String {
-        packds_doctor::text(&self.report)
+        packds_doctor::text(&self.report, usize::MAX)
     }
 
     /// The plot as SVG.

@@ -44,7 +44,7 @@ def test_options_are_those_of_the_command(photos, tmp_path):
 @pytest.mark.parametrize("name", ["convert", "export"])
 def test_keywords_are_the_declared_options_with_their_defaults(name):
     """In Python, the default of an option is None or the declared default."""
-    others = {"src", "dst", "pack", "dry_run", "progress"}
+    others = {"src", "dst", "pack", "samples", "dry_run", "progress"}
     python = {key: one.default for key, one in inspect.signature(getattr(packds, name)).parameters.items() if key not in others}
     declared = {key: (default, is_switch) for key, _, default, is_switch in _packds.options(name)}
     assert set(python) == set(declared)
@@ -179,6 +179,24 @@ def test_an_export_comes_back(photo_pack, tmp_path):
         np.testing.assert_array_equal(arrays["image"], ds[:]["image"])
     with pytest.raises(packds.Error):
         packds.export(photo_pack, tmp_path / "a.unknown", progress=False)
+
+
+def test_some_samples_are_exported_in_the_order_of_the_pack(photo_pack, tmp_path):
+    ds = packds.open(photo_pack)
+    cats = ds.labels == ds.class_to_idx["cat"]
+    chosen = [("mask", cats, np.flatnonzero(cats)), ("slice", slice(3, 6), [3, 4, 5]), ("indices", [5, 1, 5, -1], [1, 5, len(ds) - 1])]
+    chosen.append(("select", ds.select("label = 'cat'"), np.flatnonzero(cats)))
+    for name, samples, expected in chosen:
+        report = packds.export(ds, tmp_path / f"{name}.npz", samples=samples, progress=False)
+        assert report["n_samples"] == len(expected)
+        with np.load(tmp_path / f"{name}.npz") as arrays:
+            np.testing.assert_array_equal(arrays["image"], ds.samples(expected)["image"])
+    for samples, said in [([], "none is selected"), ([len(ds)], "no sample"), ("cat", "integers, slices or masks")]:
+        with pytest.raises(packds.OptionError, match=f"samples: .*{said}"):
+            packds.export(ds, tmp_path / "none.npz", samples=samples, progress=False)
+    with pytest.raises(TypeError, match=r"samples=Dataset.select"):
+        packds.export(ds, tmp_path / "none.npz", where="label = 'cat'", progress=False)
+    assert not (tmp_path / "none.npz").exists()
 
 
 def test_progress_is_told_and_may_raise(photos, tmp_path):

@@ -4,13 +4,27 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use packds_bench::{ConvertBench, ConvertBenchOptions, Figure, bench_convert};
+use packds_bench::{ConvertBench, ConvertBenchOptions, bench_convert};
 
 use super::show_machine;
 use crate::args::Jobs;
+use crate::figures::{Column, Figures, Keys};
 use crate::human::{counted, human_bytes};
 use crate::progress::Benchmarking;
+use crate::prose::Prose;
 use crate::{Console, Exit, Failure};
+
+const COLUMNS: [Column; 9] = [
+    ("what", 8),
+    ("images", 7),
+    ("images/s", 9),
+    ("MiB/s", 7),
+    ("limit", 16),
+    ("images/s", 9),
+    ("ratio", 6),
+    ("range", 13),
+    ("peak RSS", 9),
+];
 
 /// Measure convert and verify, and compare them with reading, decoding, copying and checksumming the same files
 /// Compares raw conversion (short side 256, crop 224) with a loop that only reads and fully decodes the same files.
@@ -39,10 +53,10 @@ pub(crate) fn run(args: &ConvertBenchArgs, console: &mut Console) -> Result<Exit
     // Clears the progress line.
     drop(shown);
     let bench = bench?;
-    console.result(|| bench.to_json(), |console| show(&bench, console.out))
+    console.result(|| bench.to_json(), |console| show(&bench, &mut console.prose()))
 }
 
-fn show(bench: &ConvertBench, out: &mut dyn Write) -> Result<(), Failure> {
+fn show(bench: &ConvertBench, out: &mut Prose) -> Result<(), Failure> {
     show_machine(&bench.machine, out)?;
     writeln!(
         out,
@@ -53,17 +67,22 @@ fn show(bench: &ConvertBench, out: &mut dyn Write) -> Result<(), Failure> {
         counted(bench.runs, "run"),
         bench.seed
     )?;
-    writeln!(out, "what      images  images/s   MiB/s            limit  images/s  ratio         range  peak RSS")?;
+    let mut figures = Figures::new(COLUMNS.to_vec(), Keys::Name);
     for figure in [&bench.raw, &bench.encoded, &bench.verify] {
-        let Figure { name, n_images, images_per_s, limit, limit_images_per_s, ratio, .. } = figure;
-        let range = format!("{:.2} to {:.2}", figure.ratio_range.0, figure.ratio_range.1);
-        let peak = human_bytes(figure.peak_rss_bytes);
-        let mib_per_s = figure.bytes_per_s / f64::from(1 << 20);
-        writeln!(
-            out,
-            "{name:8} {n_images:>7} {images_per_s:>9.0} {mib_per_s:>7.0} {limit:>16} {limit_images_per_s:>9.0} {ratio:>6.2} {range:>13} {peak:>9}"
-        )?;
+        let cells = [
+            figure.name.to_owned(),
+            figure.n_images.to_string(),
+            format!("{:.0}", figure.images_per_s),
+            format!("{:.0}", figure.bytes_per_s / f64::from(1 << 20)),
+            figure.limit.to_owned(),
+            format!("{:.0}", figure.limit_images_per_s),
+            format!("{:.2}", figure.ratio),
+            format!("{:.2} to {:.2}", figure.ratio_range.0, figure.ratio_range.1),
+            human_bytes(figure.peak_rss_bytes),
+        ];
+        figures.push(cells.to_vec(), "");
     }
+    figures.lines(out.columns()).iter().try_for_each(|line| writeln!(out, "{line}"))?;
     writeln!(out, "open     {:.1} ms for 1.28 million samples, including everything that info shows", bench.open_ms)?;
     Ok(())
 }

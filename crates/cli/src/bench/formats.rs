@@ -11,9 +11,11 @@ use packds_bench::{CacheName, FormatsBenchOptions, OrderName, bench_formats, for
 
 use super::charts;
 use crate::args::named;
+use crate::figures::{Figures, Keys};
 use crate::human::{counted, human_bytes, to_f64};
 use crate::output::replace_file;
 use crate::progress::Benchmarking;
+use crate::prose::Prose;
 use crate::{Console, Exit, Failure};
 
 /// Compare loading the same images from many formats: folders, NumPy, HDF5, Zarr, Parquet, packs and others
@@ -140,7 +142,7 @@ pub(crate) fn run(args: &FormatsBenchArgs, console: &mut Console) -> Result<Exit
         write_all(&report, folder)?;
         charts::write_all(&report, folder)?;
     }
-    console.result(|| &report, |console| show(&report, console.out))
+    console.result(|| &report, |console| show(&report, &mut console.prose()))
 }
 
 fn write_all(report: &Report, folder: &Path) -> Result<(), Failure> {
@@ -152,7 +154,7 @@ fn write_all(report: &Report, folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn show(report: &Report, out: &mut dyn Write) -> Result<(), Failure> {
+fn show(report: &Report, out: &mut Prose) -> Result<(), Failure> {
     let (machine, data) = (&report.machine, &report.data);
     writeln!(
         out,
@@ -222,11 +224,14 @@ fn groups(runs: &[RunRow]) -> Vec<Vec<&RunRow>> {
     groups
 }
 
+/// Least width of the first column, and of the others.
+const WIDTHS: (usize, usize) = (24, 11);
+
 /// A column of the table: its heading, a function that returns its value for a run, and a function that formats the
 /// value. The smallest value is the best.
-type Column = (&'static str, fn(&RunRow, &FormatRow) -> Option<f64>, fn(f64) -> String);
+type Measured = (&'static str, fn(&RunRow, &FormatRow) -> Option<f64>, fn(f64) -> String);
 
-const COLUMNS: [Column; 9] = [
+const COLUMNS: [Measured; 9] = [
     // Negated, because the largest value is the best.
     ("images/s", |run, _| run.images_per_s.map(|rate| -rate), |rate| format!("{:.0}", -rate)),
     // The table has no median, because with several threads the median can be the time to take a batch that was already ready.
@@ -241,7 +246,7 @@ const COLUMNS: [Column; 9] = [
 ];
 
 /// Prints one table, the fastest format first. The best of each column is marked.
-fn show_group(report: &Report, group: &[&RunRow], out: &mut dyn Write) -> Result<(), Failure> {
+fn show_group(report: &Report, group: &[&RunRow], out: &mut Prose) -> Result<(), Failure> {
     let Some(first) = group.first() else { return Ok(()) };
     let step = match first.step_ms > 0.0 {
         true => format!(", with steps of {} ms", first.step_ms),
@@ -253,25 +258,20 @@ fn show_group(report: &Report, group: &[&RunRow], out: &mut dyn Write) -> Result
     let rate = |run: &RunRow| run.images_per_s.unwrap_or(0.0);
     rows.sort_by(|(a, _), (b, _)| rate(b).partial_cmp(&rate(a)).unwrap_or(Ordering::Equal));
     let waited = first.step_ms > 0.0;
-    let columns = || COLUMNS.iter().filter(|(name, ..)| waited || *name != "wait ms");
-    write!(out, "{:24}", "format")?;
-    for (name, ..) in columns() {
-        write!(out, " {name:>11}")?;
-    }
-    writeln!(out)?;
+    let measured: Vec<&Measured> = COLUMNS.iter().filter(|(name, ..)| waited || *name != "wait ms").collect();
     rows.retain(|(run, _)| run.skipped.is_none());
+    let titles = measured.iter().map(|(name, ..)| (*name, WIDTHS.1));
+    let mut figures = Figures::new([("format", WIDTHS.0)].into_iter().chain(titles).collect(), Keys::Name);
     for (run, format) in &rows {
-        write!(out, "{:24}", run.format)?;
-        for (_, value, shown) in columns() {
+        let cell = |(_, value, shown): &&Measured| {
             let best = rows.iter().filter_map(|(run, format)| value(run, format)).fold(f64::INFINITY, f64::min);
             let found = value(run, format);
-            let is_best = found.is_some_and(|found| found <= best);
-            let shown = found.map_or_else(|| "-".to_owned(), shown);
-            let mark = if is_best { "*" } else { " " };
-            write!(out, " {:>11}", format!("{shown}{mark}"))?;
-        }
-        writeln!(out, "{}", note(run))?;
+            let mark = if found.is_some_and(|found| found <= best) { "*" } else { " " };
+            found.map_or_else(|| "-".to_owned(), shown) + mark
+        };
+        figures.push([run.format.clone()].into_iter().chain(measured.iter().map(cell)).collect(), &note(run));
     }
+    figures.lines(out.columns()).iter().try_for_each(|line| writeln!(out, "{line}"))?;
     show_skipped(group, out)
 }
 

@@ -80,7 +80,7 @@ pub(crate) fn run(args: &LoadBenchArgs, console: &mut Console) -> Result<Exit, F
     let shown = Shown::new(console);
     let bench = bench_load(&args.pack, &options, &mut |what| shown.step(what))?;
     drop(shown);
-    console.result(|| &bench, |console| show(&bench, console.out))
+    console.result(|| &bench, |console| show(&bench, &mut console.prose()))
 }
 
 fn show(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {

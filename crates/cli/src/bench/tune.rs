@@ -12,10 +12,26 @@ use packds_report::PlotFile;
 use super::{augmentation, check_time, show_cache, show_machine, tune_plot};
 use crate::args::named;
 use crate::escape::escape_path;
+use crate::figures::{Column, Figures, Keys};
 use crate::human::{counted, human_bytes};
 use crate::output::{check_new, write_plot};
 use crate::progress::Shown;
+use crate::prose::Prose;
 use crate::{Console, Exit, Failure};
+
+const COLUMNS: [Column; 11] = [
+    ("batch", 5),
+    ("threads", 7),
+    ("prefetch", 8),
+    ("wait ms", 8),
+    ("median", 9),
+    ("p95", 7),
+    ("waiting", 7),
+    ("first ms", 9),
+    ("images/s", 9),
+    ("CPU/1000", 9),
+    ("memory", 10),
+];
 
 /// Measure how long training waits, by threads, prefetch and batch size, and recommend settings
 ///
@@ -101,16 +117,16 @@ pub(crate) fn run(args: &TuneBenchArgs, console: &mut Console) -> Result<Exit, F
         write_plot(plot, &figure, args.force)?;
     }
     let text = |console: &mut Console| {
-        show(&bench, console.out)?;
+        show(&bench, &mut console.prose())?;
         if args.quick {
-            writeln!(console.out, "quick    rough; do not cite")?;
+            writeln!(console.prose(), "quick    rough; do not cite")?;
         }
         Ok(())
     };
     console.result(|| &bench, text)
 }
 
-fn show(bench: &TuneBench, out: &mut dyn Write) -> Result<(), Failure> {
+fn show(bench: &TuneBench, out: &mut Prose) -> Result<(), Failure> {
     show_machine(&bench.machine, out)?;
     let augment = augmentation(&bench.augment);
     let (samples, bytes) = (counted(bench.n_samples, "sample"), human_bytes(bench.file_bytes));
@@ -118,13 +134,9 @@ fn show(bench: &TuneBench, out: &mut dyn Write) -> Result<(), Failure> {
     writeln!(out, "pack     {samples}, {bytes}; order {order}, images {augment}, seed {seed}")?;
     show_cache(bench.cache, bench.resident_before, bench.resident_after, out)?;
     writeln!(out, "step     training step {} ms; {} s per configuration", bench.step_ms, bench.seconds)?;
-    writeln!(
-        out,
-        "batch threads prefetch  wait ms    median     p95 waiting  first ms  images/s  CPU/1000     memory"
-    )?;
-    for run in &bench.runs {
-        show_run(bench, run, out)?;
-    }
+    let mut figures = Figures::new(COLUMNS.to_vec(), Keys::Numbers(3));
+    bench.runs.iter().for_each(|run| figures.push(cells(run).to_vec(), star(bench, run)));
+    figures.lines(out.columns()).iter().try_for_each(|line| writeln!(out, "{line}"))?;
     show_too_small(bench, out)?;
     if let Some(cost) = bench.fixed_cost_ms {
         writeln!(out, "epoch    plus {cost:.1} ms per epoch, before the first batch and after the last")?;
@@ -156,33 +168,34 @@ fn show_too_small(bench: &TuneBench, out: &mut dyn Write) -> Result<(), Failure>
     Ok(())
 }
 
-/// Prints a line of the table. The best configuration of each batch size has one star, and the best of all has two.
-fn show_run(bench: &TuneBench, run: &TuneRun, out: &mut dyn Write) -> Result<(), Failure> {
+/// The best configuration of each batch size has one star, and the best of all has two.
+fn star(bench: &TuneBench, run: &TuneRun) -> &'static str {
     let of_batch = bench.recommended_by_batch.iter().any(|one| one.is(run));
     let recommended = bench.recommended.as_ref();
-    let star = match (recommended.is_some_and(|one| one.is(run)), of_batch) {
+    match (recommended.is_some_and(|one| one.is(run)), of_batch) {
         (true, _) => " **",
         (false, true) => " *",
         (false, false) => "",
-    };
+    }
+}
+
+/// A row of the table.
+fn cells(run: &TuneRun) -> [String; 11] {
     let wait = |part: fn(&Wait) -> f64| {
         let wait = run.wait_ms.as_ref();
         wait.map_or_else(|| "-".to_owned(), |wait| format!("{:.2}", part(wait)))
     };
-    writeln!(
-        out,
-        "{:>5} {:>7} {:>5} {:>8} {:>9} {:>7} {:>5.1} % {:>9.1} {:>9.0} {:>7.3} s {:>10}{star}",
-        run.batch,
-        run.threads,
-        run.prefetch,
+    [
+        run.batch.to_string(),
+        run.threads.to_string(),
+        run.prefetch.to_string(),
         wait(|wait| wait.mean),
         wait(|wait| wait.median),
         wait(|wait| wait.p95),
-        run.wait_share * 100.0,
-        run.first_batch_ms,
-        run.images_per_s,
-        run.cpu_s_per_1000,
-        human_bytes(run.memory_bytes)
-    )?;
-    Ok(())
+        format!("{:.1} %", run.wait_share * 100.0),
+        format!("{:.1}", run.first_batch_ms),
+        format!("{:.0}", run.images_per_s),
+        format!("{:.3} s", run.cpu_s_per_1000),
+        human_bytes(run.memory_bytes),
+    ]
 }

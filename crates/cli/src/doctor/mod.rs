@@ -1,8 +1,10 @@
 //! `packds doctor`: finds the training bottleneck.
 
+mod running;
 mod training;
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -231,11 +233,12 @@ impl DoctorArgs {
             console.document(&document)?;
         } else {
             if let Some(training) = training {
-                writeln!(console.out, "{}", training.to_text())?;
+                writeln!(console.prose(), "{}", training.to_text())?;
             }
-            console.out.write_all(text(report).as_bytes())?;
+            let columns = console.columns();
+            console.prose().write_all(text(report, columns).as_bytes())?;
             if self.check && report.checked.is_none() {
-                writeln!(console.out, "checked  nothing, because none of the advice is a loader option")?;
+                writeln!(console.prose(), "checked  nothing, because none of the advice is a loader option")?;
             }
         }
         Ok(Exit::Done)

@@ -1,43 +1,38 @@
-//! Runs a training command for some steps and times them. The command's loaders write their times to a journal; this module
-//! starts the command, reads the journal, and stops the command.
+//! Times the steps of a training command. The command's loaders write their times to a journal; this module reads the journal,
+//! and `running` starts and stops the command.
 
 use packds_system::to_u64;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::num::NonZero;
-use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::Duration;
 
 use packds_doctor::{MeasuredStep, Report, Time};
 use packds_reader::Pack;
-use packds_reader::loader::JOURNAL;
-use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::console::Console;
+use super::running::Running;
+use crate::console::{Console, Detail};
 use crate::failure::Failure;
 use crate::human::{counted, to_f64};
-use crate::interrupt;
+use crate::progress::Shown;
 
-/// Maximum runtime of the command, including its startup.
-const LONGEST: Duration = Duration::from_secs(30);
 /// The command is stopped earlier once its steps and waits have taken this time, over at least this number of batches.
 const ENOUGH: (Duration, u64) = (Duration::from_secs(5), 3);
 /// Initial time that is ignored, because the first steps may include compilation.
 const WARMING: Duration = Duration::from_millis(250);
+/// What the user sees while the command runs.
+const WHAT: &str = "running the command to time its steps";
 /// Fraction of the predicted rate by which the measured rate may deviate before this is reported.
 const DIFFERS: f64 = 0.2;
 /// Minimum duration of a timed part.
 const PART: Duration = Duration::from_millis(50);
 /// With fewer batches than this, times are unreliable.
 const FEW: u64 = 10;
-const LOOK: Duration = Duration::from_millis(50);
-/// Time that the command has to exit after SIGTERM.
-const GRACE: Duration = Duration::from_secs(2);
 
 /// Timing of a training command's steps.
 #[derive(Debug)]
@@ -71,7 +66,7 @@ pub(super) struct LoaderOptions {
 
 /// A line of the journal: totals since the loader was created.
 #[derive(Debug, Clone, Deserialize)]
-struct Line {
+pub(super) struct Line {
     loader: String,
     kind: u64,
     pack: String,
@@ -87,9 +82,15 @@ impl Training {
     pub(super) fn run(command: &[OsString], pack: &Pack, console: &mut Console) -> Result<Self, Failure> {
         let journal = Journal::new()?;
         let uuid = pack.header().pack_uuid.to_string();
-        console.doing("running the command to time its steps");
-        let running = Running::start(command, &journal)?;
-        let (lines, ended) = running.watch(&journal, &uuid)?;
+        if !console.err_is_terminal {
+            console.doing(WHAT);
+        }
+        let shown = Shown::new(console);
+        let is_drawn = console.err_is_terminal && console.detail > Detail::Quiet;
+        let (lines, ended) = shown.stoppable(WHAT, "", || {
+            Running::start(command, &journal, is_drawn.then_some(&shown))?.watch(&journal, &uuid)
+        })?;
+        drop(shown);
         let mut training = Self::of(&lines, &uuid)?;
         training.notes.extend(ended.and_then(|status| training.end(status)));
         Ok(training)
@@ -247,7 +248,7 @@ fn sums(lines: &[&Line]) -> Vec<Line> {
 }
 
 /// Whether the loader with the most time has recorded enough since warm-up.
-fn is_enough(lines: &[Line], uuid: &str) -> bool {
+pub(super) fn is_enough(lines: &[Line], uuid: &str) -> bool {
     let (loaders, (time, batches)) = (of_loaders(lines, uuid), ENOUGH);
     let Some(lines) = loaders.last().map(|lines| parts(lines)) else { return false };
     let (Some(first), Some(last)) = (lines.first(), lines.last()) else { return false };
@@ -293,9 +294,13 @@ fn between(lines: &[Line], nanos: fn(&Line) -> u64) -> Time {
 }
 
 /// The file that loaders write to. It is removed on drop.
-struct Journal(PathBuf);
+pub(super) struct Journal(PathBuf);
 
 impl Journal {
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
     fn new() -> Result<Self, Failure> {
         let path = std::env::temp_dir().join(format!("packds-doctor-{}", std::process::id()));
         // An earlier process with the same id may have been killed and left a journal behind.
@@ -306,7 +311,7 @@ impl Journal {
     }
 
     /// All complete lines so far.
-    fn lines(&self) -> Vec<Line> {
+    pub(super) fn lines(&self) -> Vec<Line> {
         let text = std::fs::read_to_string(&self.0).unwrap_or_default();
         let lines = text.lines();
         lines.filter_map(|line| serde_json::from_str(line).ok()).collect()
@@ -317,67 +322,6 @@ impl Drop for Journal {
     fn drop(&mut self) {
         // If the journal cannot be removed, nothing more can be done.
         let _ = std::fs::remove_file(&self.0);
-    }
-}
-
-/// The training command and all its child processes. They are stopped on drop.
-struct Running {
-    child: Child,
-}
-
-impl Running {
-    fn start(command: &[OsString], journal: &Journal) -> Result<Self, Failure> {
-        let Some((program, args)) = command.split_first() else {
-            return Err(Failure::not_run("no command after --"));
-        };
-        let child = Command::new(program)
-            .args(args)
-            .env(JOURNAL, &journal.0)
-            .stdin(Stdio::null())
-            // stdout is for the report.
-            .stdout(std::io::stderr())
-            .process_group(0)
-            .spawn();
-        let failed = |error| Failure::not_run(format!("cannot run the command: {error}"));
-        let child = child.map_err(|error| failed(error).at(program.as_ref()))?;
-        Ok(Self { child })
-    }
-
-    /// Waits until the journal has enough data, the command exits, or time is up.
-    fn watch(mut self, journal: &Journal, uuid: &str) -> Result<(Vec<Line>, Option<ExitStatus>), Failure> {
-        // Ctrl-C does not reach the command, because it has its own process group. The command is stopped here.
-        let _catching = interrupt::catch();
-        let started = Instant::now();
-        while started.elapsed() < LONGEST {
-            let ended = self.child.try_wait()?;
-            let lines = journal.lines();
-            if ended.is_some() || is_enough(&lines, uuid) {
-                return Ok((lines, ended));
-            }
-            if interrupt::caught().is_some() {
-                return Err(Failure::interrupted("interrupted"));
-            }
-            std::thread::sleep(LOOK);
-        }
-        Ok((journal.lines(), None))
-    }
-
-    fn send(&self, signal: Signal) {
-        // The group may have exited already.
-        let _ = kill_process_group(Pid::from_child(&self.child), signal);
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.send(Signal::TERM);
-        let asked = Instant::now();
-        while asked.elapsed() < GRACE && matches!(self.child.try_wait(), Ok(None)) {
-            std::thread::sleep(LOOK);
-        }
-        self.send(Signal::KILL);
-        // The process has exited or is exiting.
-        let _ = self.child.wait();
     }
 }
 

@@ -16,7 +16,7 @@ from ._errors import OptionError, warn
 from ._habits import OF_CONVERSIONS, OF_EXPORTS, with_habits
 from ._progress import Progress
 from ._types import ExportedImages, Filter, Mode, OnError, Orientation, PackLayout
-from ._words import Normalize, mean_and_std
+from ._words import Normalize, mean_and_std, selected
 
 Size = Union[str, int, "tuple[int, int]", None]
 
@@ -141,6 +141,7 @@ def export(
     pack: Dataset | PathLike,
     dst: PathLike,
     *,
+    samples: Any = None,
     to: str | None = None,
     images: ExportedImages | None = None,
     chunk: int | None = None,
@@ -162,9 +163,16 @@ def export(
     >>> np.load("train.npz")["image"].shape
     (28, 64, 64, 3)
 
+    The options `--class` and `--where` of the command are `samples` in Python:
+
+    >>> ds = packds.open("train.pack")
+    >>> packds.export(ds, "cats.npz", samples=ds.select("label = 'cat'"), progress=False)["n_samples"]
+    4
+
     Args:
         pack: A `Dataset` or a path.
         dst: The file or folder to write.
+        samples: The samples to export: a slice, a mask, or indices; by default all. They keep the pack's order.
         to: The format; by default determined by the name `dst`.
         images: `pixels` (arrays) or `files` (the pack's own files, or PNG if it has none); the default depends on the format.
         chunk: Samples per chunk (HDF5, Zarr), row group (Parquet) or record batch (Arrow); by default as in the pack.
@@ -184,8 +192,10 @@ def export(
         OptionError: An option is unknown, or does not apply to the format.
     """
     given = _given("export", locals())
+    dataset = opened(pack)
+    chosen = None if samples is None else sorted(set(selected(dataset, samples)))
     with Progress(truth("progress", progress), "exporting") as show:
-        text = _packds.export(opened(pack)._pack, path("dst", dst), given, show)
+        text = _packds.export(dataset._pack, path("dst", dst), given, chosen, show)
     report: dict[str, Any] = json_dict(text)
     return report
 

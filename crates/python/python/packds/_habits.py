@@ -141,7 +141,13 @@ OF_CONVERSIONS = {
     "label_column": "pass label_key=",
     "mask_column": "pass mask_key=",
 }
-OF_EXPORTS = {**_OF_FILES, "format": "pass to=", "shards": "pass shard=, the number of samples in a shard"}
+OF_EXPORTS = {
+    **_OF_FILES,
+    **dict.fromkeys(("where", "condition", "class", "class_name"), "pass samples=Dataset.select(CONDITION)"),
+    **dict.fromkeys(("indices", "ids", "subset"), _SOME),
+    "format": "pass to=",
+    "shards": "pass shard=, the number of samples in a shard",
+}
 
 
 def with_habits(

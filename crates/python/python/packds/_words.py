@@ -81,15 +81,20 @@ def seed_of(state: str) -> int | None:
         return None
 
 
-def subset(dataset: Dataset, samples: Any, order: str) -> list[int]:
-    """The samples selected by a mask, a slice or indices. A loader uses them as a set, so it rejects duplicates, and an order
-    that would be ignored."""
+def selected(dataset: Dataset, samples: Any) -> list[int]:
+    """The samples selected by a mask, a slice or indices. At least one must be selected."""
     try:
         chosen = dataset._samples(samples)
     except (TypeError, IndexError) as error:
         raise OptionError(f"samples: {error}") from None
     if not chosen:
         raise OptionError("samples: none is selected")
+    return chosen
+
+
+def subset(dataset: Dataset, samples: Any, order: str) -> list[int]:
+    """The samples selected for a loader. It uses them as a set, so it rejects duplicates, and an order that would be ignored."""
+    chosen = selected(dataset, samples)
     seen: set[int] = set()
     for place, sample in enumerate(chosen):
         if sample in seen:
