@@ -243,14 +243,14 @@ fn labels_in_a_file_beside_that_of_the_images_are_found_by_its_name() {
         (
             &["doubled"],
             1,
-            "expected labels in the file of images or in another file, found 'x', 'y'",
-            "pass only the file of images",
+            "cannot tell which dataset has the labels: expected one in the image file or one in another file, found 'x', 'y'",
+            "pass only the image file",
         ),
         (
             &["{owned,owned_labels}.npz"],
             1,
-            "expected no separate file of labels, because the image files have labels",
-            "pass only the file of images",
+            "expected no separate label file, because the image files have labels",
+            "pass only the image file",
         ),
     ];
     assert_refused(&folder, &refused);
@@ -353,7 +353,7 @@ fn sources_that_may_mean_several_things_are_refused_with_what_to_do() {
         (
             &["corrupted"],
             1,
-            "'labels.npy' has labels, but no file has a usual name for images, found 'brightness', 'fog'",
+            "'labels.npy' has labels, but no file has a name commonly used for images, found 'brightness', 'fog'",
             "--image-key brightness",
         ),
         (&["mixed"], 1, "'b.tar' is webdataset, 'a.parquet' is parquet", "--from webdataset or --from parquet"),

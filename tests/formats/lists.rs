@@ -220,7 +220,7 @@ fn the_explanation_has_the_reason_and_the_option_that_decides_otherwise() {
     for (source, words) in [
         (
             "imagefolder",
-            "why      format: a table beside the images describes them; instead: --from image-folder: the folder itself",
+            "why      format: a table next to the images describes them; instead: --from image-folder: the folder itself",
         ),
         (
             "written/flags.csv",

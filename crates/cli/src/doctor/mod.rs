@@ -235,7 +235,7 @@ impl DoctorArgs {
             }
             console.out.write_all(text(report).as_bytes())?;
             if self.check && report.checked.is_none() {
-                writeln!(console.out, "checked  nothing, because none of the advice is a loader option")?;
+                writeln!(console.out, "checked  nothing: no recommended change is a loader option")?;
             }
         }
         Ok(Exit::Done)

@@ -1,4 +1,4 @@
-//! Files of class names beside the data. They are not read, because the order of the ids is unknown.
+//! Files of class names next to the data. They are not read, because the order of the ids is unknown.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use super::there::first_there;
 use super::warning::Warning;
 use crate::error::ConvertError;
 
-/// Usual names of files with class names.
+/// Common names of files with class names.
 const FILES: [&str; 17] = [
     "classes.txt",
     "classes.json",
@@ -34,7 +34,7 @@ pub(super) fn among(top: &Directory) -> Option<Warning> {
     top.names().filter(is_one).min().map(|file| Warning::ClassNamesUnread { file: file.to_vec() })
 }
 
-/// The warning if there is a file of class names beside a table with numeric labels.
+/// The warning if there is a file of class names next to a table with numeric labels.
 pub(super) fn beside(table: &Path) -> Result<Option<Warning>, ConvertError> {
     let found = first_there(FILES.map(|name| table.with_file_name(name)))?.filter(|found| found != table);
     let name = found.as_ref().and_then(|found| found.file_name());

@@ -64,7 +64,7 @@ impl Foreign {
         Self(what, row.hint)
     }
 
-    /// Recognizes a table whose labels are in another table beside it.
+    /// Recognizes a table whose labels are in another table next to it.
     pub(super) fn of_table(source: &Path) -> Option<Self> {
         const LABELS: &str = "image_class_labels.txt";
         const TABLES: [&str; 5] = ["images.txt", LABELS, "train_test_split.txt", "classes.txt", "bounding_boxes.txt"];

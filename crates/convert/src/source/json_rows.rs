@@ -207,7 +207,7 @@ impl<'a> File<'a> {
     }
 }
 
-/// Whether this is a usual name of a column of paths.
+/// Whether this is a common name for a column of paths.
 fn is_path_column(name: &str) -> bool {
     IMAGE_PATH_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
 }

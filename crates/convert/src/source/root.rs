@@ -44,7 +44,7 @@ pub(super) struct Root {
     base: Option<PathBuf>,
     /// The files of columns whose paths lack the folder or the extension.
     located: BTreeMap<usize, Located>,
-    /// Whether the first rows lead to no file below the root, or images are found only in a folder of masks.
+    /// Whether the first rows lead to no file below the root, or images are found only in a mask folder.
     is_lost: bool,
     /// By column, the prefix of paths that were written on another machine. What follows it is a path below the root.
     elsewhere: BTreeMap<usize, Vec<String>>,
@@ -185,7 +185,7 @@ impl Root {
         Ok(warnings)
     }
 
-    /// The folder of images beside this one, such as `images` beside `labels`, if the first rows lead to files only there. Also
+    /// The image folder next to this one, such as `images` next to `labels`, if the first rows lead to files only there. Also
     /// returns the warnings about it.
     pub(super) fn beside<'a>(
         &self,

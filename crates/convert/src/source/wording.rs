@@ -11,7 +11,7 @@ use super::warning::Warning;
 use crate::error::quoted;
 use crate::opt::{FROM, IMAGES, LABEL_KEY, LEAVE_OUT, MASK_KEY};
 
-const BESIDE_PAIRS: &str = " beside the folders of images and masks";
+const BESIDE_PAIRS: &str = " next to the image and mask folders";
 
 impl Warning {
     /// The parts of a warning that counts ignored cases. None for other warnings.
@@ -19,8 +19,8 @@ impl Warning {
         let ignored =
             |count: &u64, noun, rest, first| Counted { verb: "ignored", count: *count, noun, rest, first, why: "" };
         let counted = match self {
-            Self::FilesBesideClasses { count, first } => ignored(count, "image", " beside the class folders", first),
-            Self::FoldersBesideSplits { count, first } => ignored(count, "folder", " beside the splits", first),
+            Self::FilesBesideClasses { count, first } => ignored(count, "image", " next to the class folders", first),
+            Self::FoldersBesideSplits { count, first } => ignored(count, "folder", " next to the splits", first),
             Self::FoldersBesidePairs { count, first } => ignored(count, "folder", BESIDE_PAIRS, first),
             Self::FilesBesidePairs { count, first } => ignored(count, "image", BESIDE_PAIRS, first),
             Self::FoldersWithoutImages { count, first } => {
@@ -40,12 +40,12 @@ impl Warning {
             Self::UnreadableFiles { count, first } => ignored(count, "unreadable file", "", first),
             Self::OtherArrays { count, first } => ignored(count, "array", " without an item for each image", first),
             Self::TablesOfTars { count, first } => Counted {
-                why: ": the tar files of the same names have the samples",
+                why: ": the samples are in the tar files with the same names",
                 ..ignored(count, "Parquet file", "", first)
             },
             Self::JsonUnread { count, first } => Counted {
                 why: ": expected an object of at most 64 KiB for nearly every image",
-                ..ignored(count, ".json file", " beside the images", first)
+                ..ignored(count, ".json file", " next to the images", first)
             },
             Self::Pickles { count, first } => {
                 Counted { why: ": pickles are never run", ..ignored(count, "pickle", "", first) }
@@ -60,16 +60,20 @@ impl Warning {
         let either = |count: &u64, one, many| if *count == 1 { one } else { many };
         let (verb, count, noun, rest, first, why) = match self {
             Self::FewMasks { count, first } => {
-                let rest = either(count, " named like a mask as an image", " named like masks as images");
+                let rest = either(
+                    count,
+                    " as an image although its name suggests a mask",
+                    " as images although their names suggest masks",
+                );
                 ("packed", count, "file", rest, first, ": most images have no mask")
             }
             Self::FoldersInImages { count, first } => {
-                let why = ": there are masks beside the images";
+                let why = ": there are masks next to the images";
                 let rest = either(count, " of the images as a class", " of the images as classes");
                 ("did not use", count, "subfolder", rest, first, why)
             }
             Self::NumberedParts { count, first } => {
-                let why = ": beside each folder is a file with the same name, as img2dataset writes it";
+                let why = ": next to each folder is a file with the same name, as img2dataset writes it";
                 ("did not use", count, "folder", either(count, " as a class", " as classes"), first, why)
             }
             Self::OpenEndedTars { count, first } => {
@@ -96,7 +100,7 @@ impl Warning {
     }
 }
 
-/// A warning that counts cases: "ignored 2 folders beside the splits (first: 'other')".
+/// A warning that counts cases: "ignored 2 folders next to the splits (first: 'other')".
 struct Counted<'a> {
     verb: &'static str,
     count: u64,
@@ -218,7 +222,7 @@ impl Warning {
             ),
             Self::CopyOfClasses { folder } => write!(
                 out,
-                "ignored the folder '{}', which looks like a copy: it has folders with the names of all folders beside it; {}",
+                "ignored the folder '{}', which looks like a copy: its subfolders have the same names as the folders next to it; {}",
                 text(folder),
                 as_classes()
             ),
@@ -257,19 +261,19 @@ impl Warning {
         }
     }
 
-    /// Writes a warning about text and JSON files beside the images.
+    /// Writes a warning about text and JSON files next to the images.
     fn fmt_beside(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Captions { missing: 0 } => out.write_str("the .txt files beside the images are packed as 'caption'"),
+            Self::Captions { missing: 0 } => out.write_str("the .txt files next to the images are packed as 'caption'"),
             Self::Captions { missing } => write!(
                 out,
-                "the .txt files beside the images are packed as 'caption', which is empty for {} without such a file",
+                "the .txt files next to the images are packed as 'caption', which is empty for {} without such a file",
                 counted(*missing, "image")
             ),
             Self::JsonFields { fields, label, missing } => {
                 write!(
                     out,
-                    "the values in the .json files beside the images are packed as fields: {}",
+                    "the values in the .json files next to the images are packed as fields: {}",
                     quoted(fields)
                 )?;
                 if *missing > 0 {
@@ -283,7 +287,7 @@ impl Warning {
             Self::BoxesUnread { count } => {
                 write!(
                     out,
-                    "ignored {} beside the images: bounding boxes in YOLO format are not packed",
+                    "ignored {} next to the images: bounding boxes in YOLO format are not packed",
                     counted(*count, ".txt file")
                 )
             }
@@ -453,7 +457,7 @@ impl Warning {
         }
     }
 
-    /// Writes a warning about a list of paths, or a file of labels or class names.
+    /// Writes a warning about a list of paths, or a label file or class names.
     fn fmt_of_list(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match self {

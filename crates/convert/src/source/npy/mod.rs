@@ -234,9 +234,10 @@ fn refuse_unnamed_images(folder: &Path, files: &[(String, PathBuf)]) -> Result<(
     };
     let mut stems: Vec<String> = files.iter().map(|(stem, _)| stem.clone()).collect();
     stems.retain(|stem| stem != *label);
-    let reason = format!("'{label}.npy' has labels, but no file has a usual name for images, found {}", quoted(&stems));
+    let reason =
+        format!("'{label}.npy' has labels, but no file has a name commonly used for images, found {}", quoted(&stems));
     let hint = format!(
-        "choose the file of images with {IMAGE_KEY}, such as {}, and the file of labels with {}",
+        "choose the image file with {IMAGE_KEY}, such as {}, and the label file with {}",
         IMAGE_KEY.with(images),
         LABEL_KEY.with(label)
     );

@@ -93,7 +93,7 @@ fn images_beside_class_folders_are_ignored_with_a_warning() {
     assert_eq!(listing.ignored(), 3);
     let expected = Warning::FilesBesideClasses { count: 2, first: b"x.jpg".to_vec() };
     assert_eq!(listing.warnings(), std::slice::from_ref(&expected));
-    assert_eq!(expected.to_string(), "ignored 2 images beside the class folders (first: 'x.jpg')");
+    assert_eq!(expected.to_string(), "ignored 2 images next to the class folders (first: 'x.jpg')");
 }
 
 #[test]
