@@ -366,7 +366,7 @@ class Loader(Sealed):
         stay = "stays" if len(names) == 1 else "stay"
         quoted = ", ".join(f"`{name}`" for name in names)
         return [
-            f"{quoted} {stay} as stored while images are mixed: batch.mix, from loader.batches(), has partners and shares; "
+            f"{quoted} {stay} as stored while images are mixed: batch.mix, from loader.batches(), has partners and weights; "
             "fields= selects the fields to load"
         ]
 
