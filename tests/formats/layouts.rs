@@ -115,7 +115,10 @@ fn what_is_overlooked_or_left_out_is_said() {
         report["warnings"].to_string()
     };
     let two = warnings("two.npz");
-    assert!(two.contains("no field has a usual label name (fields: 'targets_1', 'targets_2'); choose"), "{two}");
+    assert!(
+        two.contains("no field has a name commonly used for labels (fields: 'targets_1', 'targets_2'); choose"),
+        "{two}"
+    );
     let objects = warnings("objects.npz");
     assert!(objects.contains("left out the field 'about': elements of type"), "{objects}");
     assert!(!warnings("unlabeled.npz").contains("no labels"));
@@ -168,7 +171,10 @@ fn one_hot_rows_are_labels_and_other_rows_are_told() {
         assert!(said.contains("or 3 numbers with a 1 for the class and 0 elsewhere, found other numbers"), "{said}");
     }
     let told = folder.packds(&["convert", "attributes.npz", "no.pack", "--dry-run"]).stderr;
-    assert!(told.contains("no labels found: no field has a usual label name (fields: 'attributes')"), "{told}");
+    assert!(
+        told.contains("no labels found: no field has a name commonly used for labels (fields: 'attributes')"),
+        "{told}"
+    );
 }
 
 #[test]

@@ -102,7 +102,10 @@ fn image_decision(listing: &Listing, options: &ListOptions) -> Option<Decision> 
                 Some(_) => "you chose the mask folder",
                 None => "the folders have names commonly used for images and masks",
             };
-            (because.to_owned(), format!("{images} without {MASKS} for images alone, both for other folders"))
+            (
+                because.to_owned(),
+                format!("{images} without {MASKS} for images without masks, or both for other folders"),
+            )
         }
         SourceKind::ImageFolder | SourceKind::FlatFolder => {
             let because = match listing.has_masks() {

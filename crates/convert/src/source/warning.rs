@@ -109,7 +109,7 @@ pub enum Warning {
         /// The first case.
         first: Vec<u8>,
     },
-    /// Subfolders of a folder of images. They are not used as classes.
+    /// Subfolders of an image folder. They are not used as classes.
     FoldersInImages {
         /// Number of cases.
         count: u64,
@@ -169,7 +169,7 @@ pub enum Warning {
         /// The first case.
         first: Vec<u8>,
     },
-    /// Ignored images whose names say that they are backups or partial downloads, such as `1.jpg.bak`.
+    /// Ignored images whose names suggest backups or partial downloads, such as `1.jpg.bak`.
     BackupFiles {
         /// Number of cases.
         count: u64,
@@ -462,7 +462,7 @@ pub enum Warning {
         /// The number of classes.
         n: u64,
     },
-    /// No field has a label name, so the only one with a whole number for each image gives the labels.
+    /// No field has a label name, so the only field with a whole number for each image supplies the labels.
     OnlyIds {
         /// The field.
         field: String,
@@ -612,7 +612,7 @@ pub enum Warning {
     JsonFields {
         /// The fields.
         fields: Vec<String>,
-        /// A field with a recognized name of labels, if there are no other labels.
+        /// A field with a name commonly used for labels, if there are no other labels.
         label: Option<String>,
         /// Number of images without such values.
         missing: u64,

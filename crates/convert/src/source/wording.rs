@@ -23,9 +23,7 @@ impl Warning {
             Self::FoldersBesideSplits { count, first } => ignored(count, "folder", " next to the splits", first),
             Self::FoldersBesidePairs { count, first } => ignored(count, "folder", BESIDE_PAIRS, first),
             Self::FilesBesidePairs { count, first } => ignored(count, "image", BESIDE_PAIRS, first),
-            Self::FoldersWithoutImages { count, first } => {
-                ignored(count, "folder", " without a folder of images", first)
-            }
+            Self::FoldersWithoutImages { count, first } => ignored(count, "folder", " without an image folder", first),
             Self::FoldersBesideWrapper { count, first } => ignored(count, "folder", " without images", first),
             Self::UnusedMasks { count, first } => ignored(count, "mask", " without an image", first),
             Self::BrokenLinks { count, first } => ignored(count, "broken link", "", first),
@@ -73,7 +71,7 @@ impl Warning {
                 ("did not use", count, "subfolder", rest, first, why)
             }
             Self::NumberedParts { count, first } => {
-                let why = ": next to each folder is a file with the same name, as img2dataset writes it";
+                let why = ": each has a file of the same name next to it, as written by img2dataset";
                 ("did not use", count, "folder", either(count, " as a class", " as classes"), first, why)
             }
             Self::OpenEndedTars { count, first } => {
@@ -167,7 +165,11 @@ impl fmt::Display for Warning {
             }
             Self::SplitUnlabelled => out.write_str("this split has no labels, but another one has class folders"),
             Self::NoLabels { fields, is_program } => {
-                write!(out, "no labels found: no field has a usual label name (fields: {})", quoted(fields))?;
+                write!(
+                    out,
+                    "no labels found: no field has a name commonly used for labels (fields: {})",
+                    quoted(fields)
+                )?;
                 match is_program {
                     true => out.write_str("; give the label field the kind 'label'"),
                     false => write!(out, "; choose the label field with {LABEL_KEY}"),
@@ -216,7 +218,7 @@ impl Warning {
             }
             Self::ClipFolders { one, other } => write!(
                 out,
-                "the labels are the folders, but names such as '{}' and '{}' differ only in their numbers; if each folder is one clip or patient, list the images and their labels in a table and convert the table",
+                "each folder is a class, but names such as '{}' and '{}' differ only in their numbers; if each folder is one clip or patient, list the images and their labels in a table and convert the table",
                 text(one),
                 text(other)
             ),
@@ -228,12 +230,12 @@ impl Warning {
             ),
             Self::NumberedFolders { first } => write!(
                 out,
-                "the labels are the folders, whose names are numbers ('{}'); if they only divide the files, move the images into one folder",
+                "each folder is a class, but the names are numbers such as '{}'; if the folders only divide the files, move the images into one folder",
                 text(first)
             ),
             Self::SampleFolders { first, count } => write!(
                 out,
-                "each folder is a class, but its files look like one sample: '{}' has {count} files with its own name; to pack one sample per folder, merge its files, for example into one .npy file",
+                "each folder is a class, but the files of a folder look like one sample: '{}' has {count} files with its own name; to pack one sample per folder, merge the files of each folder, for example into one .npy file",
                 text(first)
             ),
             Self::Gifs { count, first } => write!(
@@ -295,12 +297,12 @@ impl Warning {
         }
     }
 
-    /// Writes a warning about file names that show that files belong together.
+    /// Writes a warning about files that belong together according to their names.
     fn fmt_of_files(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match self {
             Self::CaffeColors => out.write_str(
-                "the channels of Caffe's Datum are packed as they are: Caffe's tools write blue first, and packs declare RGB",
+                "the channels of Caffe's Datum are packed unchanged: Caffe's tools write blue first, but packs declare RGB",
             ),
             Self::TableRead { file, count, first } => {
                 let (file, folder) = (text(file), FROM.with("image-folder"));
@@ -432,7 +434,7 @@ impl Warning {
             }
             Self::LabelColumn { field } => write!(out, "labels are read from '{field}', because of its name"),
             Self::Indicators { fields } => {
-                write!(out, "the label of a row is the column that has a 1: {}", quoted(fields))
+                write!(out, "the label of each row is the name of the column with a 1: {}", quoted(fields))
             }
             Self::OnlyOtherColumn { field } => {
                 write!(out, "labels are read from '{field}', the only column besides the paths")
@@ -449,7 +451,7 @@ impl Warning {
             }
             Self::MaybeJoined { field, cell } => write!(
                 out,
-                "{} in '{field}' is packed as one class name: if it is a list of labels, separate them with ';' and convert with {}",
+                "{} in '{field}' is packed as one class name: if it is a list of labels, separate the labels with ';' and convert with {}",
                 shown(cell),
                 LABEL_KEY.with(field)
             ),
@@ -457,7 +459,7 @@ impl Warning {
         }
     }
 
-    /// Writes a warning about a list of paths, or a label file or class names.
+    /// Writes a warning about a list of paths, a label file, or class names.
     fn fmt_of_list(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match self {
