@@ -14,7 +14,7 @@ use super::warning::Warning;
 use crate::error::ConvertError;
 use crate::opt::{FROM, IMAGES};
 
-/// If there are more folders, all are classes, even if two have suspicious names. The classes may be country codes such as HR and LR.
+/// Maximum number of folders whose names are checked. More folders are always classes, because names such as HR and LR may be country codes.
 pub(super) const FEW_FOLDERS: usize = 8;
 /// Advice for folders that do not look like classes: pack one of them, or read all as classes.
 pub(super) fn way_out(folder: &str) -> String {
