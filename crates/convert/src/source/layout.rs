@@ -252,7 +252,7 @@ fn usual(names: &[Vec<u8>], known: &[&str], is_like: fn(&[u8]) -> bool) -> Optio
     exact.or(only).cloned()
 }
 
-/// The splits and their folders of masks. None unless there are at least two splits and each has a folder of masks beside it.
+/// The splits and their mask folders. None unless there are at least two splits and each has a mask folder next to it.
 fn split_pairs((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<Option<Vec<Pair>>, ConvertError> {
     let (splits, others): (Vec<&[u8]>, Vec<&[u8]>) = folders.iter().partition(|name| is_split_folder(name));
     let is_mask_word = |word: &[u8]| is_one_of(word, &MASK_FOLDERS) || is_one_of(word, &SPLIT_MASKS);
@@ -281,7 +281,7 @@ pub(super) fn is_mask_folder(name: &[u8]) -> bool {
         || ends(b"masks")
 }
 
-/// Whether a folder's name contains a word that is usual for folders of images, such as `image_2`.
+/// Whether a folder's name contains a word commonly used for image folders, such as `image_2`.
 pub(super) fn is_like_images(name: &[u8]) -> bool {
     words(name).any(|word| is_one_of(word, &IMAGE_FOLDERS))
 }

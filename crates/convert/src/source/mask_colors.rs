@@ -34,7 +34,7 @@ pub(super) struct MaskColors {
     ids: HashMap<[u8; 3], u8>,
 }
 
-/// Reads the table beside colour masks, if there is one.
+/// Reads the table next to colour masks, if there is one.
 ///
 /// # Errors
 /// If the table is malformed.

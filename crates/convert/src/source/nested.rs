@@ -90,7 +90,7 @@ fn clips(classes: &[Vec<u8>]) -> Option<[&[u8]; 2]> {
     None
 }
 
-/// The folder that looks like a copy of the folders next to it: it contains only folders, some of them with the names of all others.
+/// The folder that looks like a copy of the folders next to it: it contains only folders, some of which have the names of all the others.
 pub(super) fn copy_of_others(
     root: &Path,
     top: &Directory,

@@ -31,7 +31,7 @@ use crate::opt::{IMAGE_KEY, LABEL_KEY, LEAVE_OUT};
 use example::{Example, Feature, tensor_of};
 use frames::Frames;
 
-/// Names of the image feature, the most usual first. Its field is always named `image`.
+/// Names of the image feature, the most common first. Its field is always named `image`.
 const IMAGE_KEYS: [&str; 4] = ["image/encoded", "image_raw", "image/raw", "image_bytes"];
 /// Names of the label feature. Its field is always named `label`.
 const LABEL_KEYS: [&str; 2] = ["image/class/label", "image/label"];
@@ -109,7 +109,7 @@ impl Place<'_> {
 
     /// The error for an undamaged record that is not a `tf.Example`.
     fn no_example(&self, reason: impl Into<String>) -> ConvertError {
-        let hint = "write each sample as a tf.train.Example (SerializeToString), because other messages have no names (tf.io.serialize_tensor writes such messages)";
+        let hint = "write each sample as a tf.train.Example (SerializeToString), because other messages, such as those of tf.io.serialize_tensor, have no feature names";
         ConvertError::contradictory(self.path, &self.name(), reason, hint)
     }
 

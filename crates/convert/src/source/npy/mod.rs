@@ -1,4 +1,4 @@
-//! NumPy's `.npy`: a file of all images with labels next to it, a folder with one such file per field, or a folder with one file
+//! NumPy's `.npy`: a file with all images and its labels next to it, a folder with one such file per field, or a folder with one file
 //! per sample.
 
 mod header;
