@@ -314,7 +314,7 @@ enum Found {
 /// The files of a column.
 pub(super) struct Files {
     pub(super) paths: PathTable,
-    /// The size of each; 0 if missing.
+    /// The size of each file; 0 if it is missing.
     pub(super) bytes: Vec<u64>,
     /// Missing or non-regular files by index.
     pub(super) missing: BTreeMap<usize, Missing>,
@@ -348,7 +348,7 @@ impl Renamed {
 
 /// The sizes of the files of a column.
 struct Sizes {
-    /// The size of each; 0 if missing.
+    /// The size of each file; 0 if it is missing.
     bytes: Vec<u64>,
     /// Missing or non-regular files by index, with whether something exists there.
     not_files: BTreeMap<usize, bool>,

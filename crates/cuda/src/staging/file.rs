@@ -159,7 +159,7 @@ fn keeps_clean(driver: &dyn Driver, map: &[u8], dirtied: &mut dyn FnMut() -> Opt
             return Ok(());
         }
     }
-    let text = "this driver marks the whole registered file as dirty when it is released, or other processes write too much to tell";
+    let text = "releasing a registered file with this driver marks all of it as dirty, or other processes write too much to be sure";
     Err(text.to_owned())
 }
 
