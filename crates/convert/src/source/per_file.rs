@@ -24,7 +24,7 @@ pub(crate) enum PerFile {
     One,
 }
 
-/// Minimum number of rows for a file to be taken for a single image.
+/// Minimum number of rows for a file to be read as a single image.
 const MIN_ROWS: usize = 8;
 /// Minimum side of the images that may be flattened into rows.
 const MIN_SIDE: u32 = 8;

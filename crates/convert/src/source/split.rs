@@ -236,7 +236,7 @@ impl Splits {
                 _ => None,
             };
             let Some(pair) = pair else { return Opened::at(&self.root.join(name), options, self.files) };
-            // Scans only the split's own folder of images: the rest of the root belongs to other splits.
+            // Scans only the split's own image folder: the rest of the root belongs to other splits.
             let top = Directory::scan(&self.root, &pair.images, self.files)?;
             let layout = Layout::Pairs(pair);
             Ok(Opened {
