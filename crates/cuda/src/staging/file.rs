@@ -228,7 +228,7 @@ mod tests {
         tried(&driver, &[PAGES / 2 - 1]).unwrap();
         tried(&driver, &[5 * PAGES, PAGES, 0]).unwrap();
         let dirty = tried(&driver, &[PAGES, PAGES / 2, PAGES, PAGES]).unwrap_err();
-        assert!(dirty.contains("marks the whole registered file as dirty"), "{dirty}");
+        assert!(dirty.contains("with this driver marks all of it as dirty"), "{dirty}");
         let untold = tried(&driver, &[]).unwrap_err();
         assert!(untold.contains("does not report"), "{untold}");
         assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
