@@ -155,7 +155,7 @@ class Trainer:
 
     def step(self, images: Tensor, labels: Tensor) -> Tensor:
         with self.autocast():
-            # Labels are class ids, or with --mix rows of shares.
+            # Labels are class ids, or soft labels with --mix.
             loss = cross_entropy(self.net(images), labels, label_smoothing=self.options.label_smoothing)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()

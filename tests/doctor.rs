@@ -33,7 +33,7 @@ fn a_slow_step_binds_and_needs_no_advice() {
     assert!(rates.is_sorted_by(|a, b| a >= b) && rates[0] < 4.0, "{rates:?}");
     assert_eq!(told["step_is_modelled"], true);
     let args = ["doctor", &pack, "--seconds", "0.5", "--step-ms", "2000", "--batch", "4", "--check"];
-    assert!(stdout(&packds(&args)).contains("none of the advice is a loader option"));
+    assert!(stdout(&packds(&args)).contains("no recommended change is a loader option"));
 }
 
 #[test]

@@ -105,8 +105,8 @@ fn words_of_a_file_replace_class_names() {
     fs::write(folder.path("names.json"), r#"{"n01440764": "tench"}"#).unwrap();
     for command in [&["head", "out.pack"][..], &["show", "out.pack", "-o", "none.png"]] {
         let ran = folder.packds(&[command, &["--names", "names.json"]].concat());
-        let expected = "packds: error: names.json: this file has no words for the classes of out.pack: \
-                        it has words for n01440764, but the classes are cat, dog, sea lion\n";
+        let expected = "packds: error: names.json: this file has no display names for the classes of out.pack: \
+                        it has display names for n01440764, but the classes are cat, dog, sea lion\n";
         assert_eq!((ran.code, ran.stderr.as_str()), (2, expected));
     }
     assert!(!folder.path("none.png").exists());

@@ -1,4 +1,4 @@
-"""Bar charts as SVG, without a library. Their look is that of the charts of `packds bench` (crates/report/src/palette.rs)."""
+"""Bar charts as SVG, without a library. They look like the charts of `packds bench` (crates/report/src/palette.rs)."""
 
 from __future__ import annotations
 

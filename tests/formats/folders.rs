@@ -240,9 +240,12 @@ fn channels_that_are_no_classes_are_refused_with_the_way_out() {
 fn a_folder_is_explained_without_options_for_fields() {
     let folder = sources();
     let (said, _) = read(&folder, &["stems", "--explain"]);
-    assert!(said.contains("why      mask: the files beside the images have the same names; instead: --from"), "{said}");
+    assert!(
+        said.contains("why      mask: the files next to the images have the same names; instead: --from"),
+        "{said}"
+    );
     assert!(said.contains("why      label: there are no class folders; instead: a CSV file"), "{said}");
-    assert!(!said.contains("a field") && !said.contains("-key"), "{said}");
+    assert!(!said.contains("one field") && !said.contains("-key"), "{said}");
 }
 
 /// The masks of a source of three colours, which a table numbers.
@@ -293,7 +296,7 @@ fn colours_without_a_class_are_refused() {
 fn values_of_masks_that_do_not_count_from_zero_are_noted() {
     let folder = sources();
     let noted = folder.packds(&["convert", "binary", "out.pack"]).stdout;
-    assert!(noted.contains("note     the masks hold the values 0, 255, packed as they are"), "{noted}");
+    assert!(noted.contains("note     the masks contain the values 0, 255, packed unchanged"), "{noted}");
     let plain = folder.packds(&["convert", "letters", "out.pack", "--force"]).stdout;
-    assert!(!plain.contains("the masks hold"), "{plain}");
+    assert!(!plain.contains("the masks contain"), "{plain}");
 }

@@ -115,7 +115,10 @@ fn what_is_overlooked_or_left_out_is_said() {
         report["warnings"].to_string()
     };
     let two = warnings("two.npz");
-    assert!(two.contains("no field has a usual label name (fields: 'targets_1', 'targets_2'); choose"), "{two}");
+    assert!(
+        two.contains("no field has a name commonly used for labels (fields: 'targets_1', 'targets_2'); choose"),
+        "{two}"
+    );
     let objects = warnings("objects.npz");
     assert!(objects.contains("left out the field 'about': elements of type"), "{objects}");
     assert!(!warnings("unlabeled.npz").contains("no labels"));
@@ -168,7 +171,10 @@ fn one_hot_rows_are_labels_and_other_rows_are_told() {
         assert!(said.contains("or 3 numbers with a 1 for the class and 0 elsewhere, found other numbers"), "{said}");
     }
     let told = folder.packds(&["convert", "attributes.npz", "no.pack", "--dry-run"]).stderr;
-    assert!(told.contains("no labels found: no field has a usual label name (fields: 'attributes')"), "{told}");
+    assert!(
+        told.contains("no labels found: no field has a name commonly used for labels (fields: 'attributes')"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -243,14 +249,14 @@ fn labels_in_a_file_beside_that_of_the_images_are_found_by_its_name() {
         (
             &["doubled"],
             1,
-            "expected labels in the file of images or in another file, found 'x', 'y'",
-            "pass only the file of images",
+            "cannot tell which dataset has the labels: expected one in the image file or one in another file, found 'x', 'y'",
+            "pass only the image file",
         ),
         (
             &["{owned,owned_labels}.npz"],
             1,
-            "expected no separate file of labels, because the image files have labels",
-            "pass only the file of images",
+            "expected no separate label file, because the image files have labels",
+            "pass only the image file",
         ),
     ];
     assert_refused(&folder, &refused);
@@ -353,7 +359,7 @@ fn sources_that_may_mean_several_things_are_refused_with_what_to_do() {
         (
             &["corrupted"],
             1,
-            "'labels.npy' has labels, but no file has a usual name for images, found 'brightness', 'fog'",
+            "'labels.npy' has labels, but no file has a name commonly used for images, found 'brightness', 'fog'",
             "--image-key brightness",
         ),
         (&["mixed"], 1, "'b.tar' is webdataset, 'a.parquet' is parquet", "--from webdataset or --from parquet"),

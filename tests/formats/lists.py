@@ -59,7 +59,7 @@ def encodings(root):
 
 
 def papers(root):
-    # Food-101: paths without extensions in meta/, beside images/.
+    # Food-101: paths without extensions in meta/, next to images/.
     classes = ["pie", "waffles"]
     paths = [f"{classes[i % 2]}/{i}" for i in range(N)]
     images(root / "food" / "images", [f"{path}.jpg" for path in paths])
@@ -69,7 +69,7 @@ def papers(root):
     images(root / "fgvc" / "images", [f"{i:07d}.jpg" for i in range(N)])
     variants = [f"{i:07d} {['707-320', 'A320 family', 'BAe 146'][i % 3]}\n" for i in range(N)]
     (root / "fgvc" / "images_family_train.txt").write_text("".join(variants))
-    # DTD: the lists are in labels/, and must not be taken for boxes.
+    # DTD: the lists are in labels/, and must not be mistaken for boxes.
     paths = [f"{['banded', 'blotchy'][i % 2]}/{i}.jpg" for i in range(N)]
     images(root / "dtd" / "images", paths)
     (root / "dtd" / "labels").mkdir()

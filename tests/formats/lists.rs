@@ -63,7 +63,7 @@ fn tags_are_labels_if_they_come_back_and_are_told_otherwise() {
     assert_told(
         &folder,
         "tables/other_tags.csv",
-        &["no labels found", "no field has a usual label name (fields: 'tags')"],
+        &["no labels found", "no field has a name commonly used for labels (fields: 'tags')"],
     );
 }
 
@@ -173,8 +173,8 @@ fn arrays_with_other_numbers_of_labels_are_refused_and_samples_in_the_last_dimen
 fn tables_of_pandas_and_csv_have_their_labels() {
     let (folder, expected) = sources();
     let labelled: [(&str, &[&str]); 11] = [
-        ("flags.csv", &["the label of a row is the column that has a 1: 'cat', 'dog', 'owl'"]),
-        ("float_flags.csv", &["the label of a row is the column that has a 1: 'cat', 'dog', 'owl'"]),
+        ("flags.csv", &["the label of each row is the name of the column with a 1: 'cat', 'dog', 'owl'"]),
+        ("float_flags.csv", &["the label of each row is the name of the column with a 1: 'cat', 'dog', 'owl'"]),
         ("photo.csv", &["image paths are read from 'photo', because its cells are names of image files"]),
         ("index.csv", &["left out the first column: it has no name, like the index column that pandas writes"]),
         ("ham.csv", &["labels are read from 'dx', because of its name", "'0000' is read from '0000.png'"]),
@@ -220,11 +220,11 @@ fn the_explanation_has_the_reason_and_the_option_that_decides_otherwise() {
     for (source, words) in [
         (
             "imagefolder",
-            "why      format: a table beside the images describes them; instead: --from image-folder: the folder itself",
+            "why      format: a table next to the images describes them; instead: --from image-folder: the folder itself",
         ),
         (
             "written/flags.csv",
-            "why      label: the label of a row is the column that has a 1: 'cat', 'dog', 'owl'; instead: --label-key NAME",
+            "why      label: the label of each row is the name of the column with a 1: 'cat', 'dog', 'owl'; instead: --label-key NAME",
         ),
         (
             "written/photo.csv",

@@ -9,7 +9,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-# The folder of this script has modules that have the names of libraries, so it must not be searched.
+# Some modules in this script's folder have the names of libraries, so Python must not search this folder.
 sys.path.pop(0)
 
 import h5py

@@ -105,7 +105,7 @@ fn an_archive_of_archives_is_refused_with_the_one_to_pass() {
     assert!(said.contains("pass one of them, such as archives/kaggle.zip/train.zip"), "{said}");
     assert_eq!(ids(&convert(&folder, "archives/kaggle.zip/train.zip", &[])), [0, 0, 0, 1, 1, 1]);
     let said = refused(&folder, "archives/table.zip", 2);
-    assert!(said.contains("unpack the archives, and pass 'labels.csv' with the images beside it"), "{said}");
+    assert!(said.contains("unpack the archives, and pass 'labels.csv' with the images next to it"), "{said}");
 }
 
 #[test]

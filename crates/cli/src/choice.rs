@@ -9,7 +9,7 @@ use crate::Failure;
 use crate::label::Labels;
 use crate::samples::SampleList;
 
-/// The options that choose samples. A sample must meet all that are given.
+/// The options that choose samples. A sample must meet all of the given options.
 #[derive(Debug, Args)]
 pub(crate) struct Choice {
     /// Only these samples, as in 3,5-8

@@ -1,4 +1,4 @@
-//! Words to show instead of class names. For example, `n01440764` is shown as "tench".
+//! Display names of classes. For example, `n01440764` is shown as "tench".
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,13 +17,14 @@ use crate::Failure;
 use crate::escape::{escape, escape_path, first_few};
 use crate::label::Labels;
 
-/// The option that names a file of words.
+/// The option for a file of display names.
 #[derive(Debug, Default, Args)]
 pub(crate) struct WordsFile {
-    /// File of words to show instead of class names, such as LOC_synset_mapping.txt; - is stdin
+    /// File of display names for the classes, such as LOC_synset_mapping.txt; - is stdin
     ///
-    /// Each line of a text file has a class name, a space or a tab, and the words. A .csv file has two columns. A .json file
-    /// has an object: {"n01440764": "tench"} or {"0": ["n01440764", "tench"]}. Names without words are shown as they are.
+    /// Each line of a text file has a class name, a space or a tab, and the display name. A .csv file has two columns. A .json
+    /// file has an object: {"n01440764": "tench"} or {"0": ["n01440764", "tench"]}. Classes without a display name keep their
+    /// class name.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     names: Option<PathBuf>,
 }
@@ -52,23 +53,23 @@ pub(crate) type Names<'a> = (Labels<'a>, Vec<Classes>);
 
 type Words = HashMap<String, String>;
 
-/// Checks that the words match the pack's class names.
+/// Checks that there are display names for the pack's classes.
 fn check(words: &Words, classes: &[Classes], pack: &Path) -> Result<(), Failure> {
     let names = || classes.iter().flat_map(|classes| &classes.names);
     if names().any(|name| words.contains_key(name)) {
         return Ok(());
     }
     if names().next().is_none() {
-        let message = format!("the classes of {} have no names that words could replace", escape_path(pack));
+        let message = format!("the classes of {} have no names to replace", escape_path(pack));
         return Err(Failure::not_run(message).hint("drop --names"));
     }
     let mut given: Vec<String> = words.keys().cloned().collect();
     given.sort();
     let names: Vec<String> = names().cloned().collect();
     let message = format!(
-        "this file has no words for the classes of {}: it has words for {}, but the classes are {}",
+        "this file has no display names for the classes of {}: it has display names for {}, but the classes are {}",
         escape_path(pack),
-        if given.is_empty() { "no name".to_owned() } else { first_few(&given) },
+        if given.is_empty() { "no class".to_owned() } else { first_few(&given) },
         first_few(&names)
     );
     Err(Failure::not_run(message))
@@ -93,7 +94,7 @@ fn read(file: &Path) -> Result<Words, Failure> {
         match words.insert(name.clone(), shown.clone()) {
             Some(before) if before != shown => {
                 let (name, before, shown) = (escape(&name), escape(&before), escape(&shown));
-                return Err(wrong(format!("{place}: `{name}` has two meanings: `{before}` and `{shown}`")));
+                return Err(wrong(format!("{place}: `{name}` has two display names: `{before}` and `{shown}`")));
             }
             _ => {}
         }
@@ -107,18 +108,18 @@ fn read_stdin() -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A name, its words, and their place in the file.
+/// A class name, its display name, and their place in the file.
 type Entry = (String, String, String);
 
 fn entry(place: String, name: &str, words: &str) -> Result<Entry, String> {
     let (name, words) = (name.trim(), words.trim());
     if name.is_empty() || words.is_empty() {
-        return Err(format!("{place}: expected a class name and words, found only one of them"));
+        return Err(format!("{place}: expected a class name and a display name, found only one of them"));
     }
     Ok((place, name.to_owned(), words.to_owned()))
 }
 
-/// Parses lines with a name and words. A name may contain spaces if a tab follows it.
+/// Parses lines with a class name and a display name. A class name may contain spaces if a tab follows it.
 fn text_lines(text: &str) -> Result<Vec<Entry>, String> {
     let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
     let parsed = lines.map(|(number, line): (u64, &str)| {
@@ -136,7 +137,7 @@ fn csv_rows(text: &str) -> Result<Vec<Entry>, String> {
         let place = format!("line {}", row.position().map_or(0, csv::Position::line));
         match (row.get(0), row.get(1), row.len()) {
             (Some(name), Some(words), 2) => entry(place, name, words),
-            _ => Err(format!("{place}: expected 2 columns, a class name and words, found {}", row.len())),
+            _ => Err(format!("{place}: expected 2 columns, a class name and a display name, found {}", row.len())),
         }
     });
     rows.collect()
@@ -144,16 +145,16 @@ fn csv_rows(text: &str) -> Result<Vec<Entry>, String> {
 
 fn json_entries(text: &str) -> Result<Vec<Entry>, String> {
     let object: Pairs = serde_json::from_str(text)
-        .map_err(|error| format!("expected a JSON object of class names and words: {error}"))?;
+        .map_err(|error| format!("expected a JSON object of class names and display names: {error}"))?;
     let entries = object.0.iter().map(|(key, value)| {
         let place = format!("entry `{}`", escape(key));
         match value {
             Value::String(words) => entry(place, key, words),
             Value::Array(pair) => match pair.as_slice() {
                 [Value::String(name), Value::String(words)] => entry(place, name, words),
-                _ => Err(format!("{place}: expected a list of two strings, a class name and words")),
+                _ => Err(format!("{place}: expected a list of two strings, a class name and a display name")),
             },
-            _ => Err(format!("{place}: expected words, or a list of a class name and words")),
+            _ => Err(format!("{place}: expected a display name, or a list of a class name and a display name")),
         }
     });
     entries.collect()
@@ -212,17 +213,29 @@ mod tests {
     #[test]
     fn what_is_in_doubt_is_an_error_that_names_the_place() {
         let cases = [
-            ("a.txt", "cat Katze\ndog\n", "line 2: expected a class name and words, found only one of them"),
-            ("a.txt", "cat Katze\ncat Kater\n", "line 2: `cat` has two meanings: `Katze` and `Kater`"),
-            ("a.csv", "cat,Katze\ndog,Hund,chien\n", "line 2: expected 2 columns, a class name and words, found 3"),
+            ("a.txt", "cat Katze\ndog\n", "line 2: expected a class name and a display name, found only one of them"),
+            ("a.txt", "cat Katze\ncat Kater\n", "line 2: `cat` has two display names: `Katze` and `Kater`"),
+            (
+                "a.csv",
+                "cat,Katze\ndog,Hund,chien\n",
+                "line 2: expected 2 columns, a class name and a display name, found 3",
+            ),
             (
                 "a.json",
                 r#"{"cat": "Katze", "cat": "Kater"}"#,
-                "entry `cat`: `cat` has two meanings: `Katze` and `Kater`",
+                "entry `cat`: `cat` has two display names: `Katze` and `Kater`",
             ),
-            ("a.json", "[1]", "expected a JSON object of class names and words: invalid type"),
-            ("a.json", r#"{"cat": 1}"#, "entry `cat`: expected words, or a list of a class name and words"),
-            ("a.json", r#"{"0": ["cat"]}"#, "entry `0`: expected a list of two strings, a class name and words"),
+            ("a.json", "[1]", "expected a JSON object of class names and display names: invalid type"),
+            (
+                "a.json",
+                r#"{"cat": 1}"#,
+                "entry `cat`: expected a display name, or a list of a class name and a display name",
+            ),
+            (
+                "a.json",
+                r#"{"0": ["cat"]}"#,
+                "entry `0`: expected a list of two strings, a class name and a display name",
+            ),
         ];
         for (name, text, expected) in cases {
             let message = words(name, text).unwrap_err();

@@ -95,7 +95,7 @@ pub(crate) fn run(args: &ConvertArgs, console: &mut Console) -> Result<Exit, Fai
     }
     if !args.dry_run {
         check_apart(&args.source, &args.output)?;
-        // Several splits are written to other files, so an existing file is no obstacle yet.
+        // Several splits are written to other files, so an existing OUT does not matter yet.
         check_output(&args.output, options.force || options.list.split.is_none())?;
     }
     let listed = shown.during("listing", || list_all(&args.source, &options.list))?;

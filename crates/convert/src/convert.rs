@@ -294,7 +294,7 @@ fn lost_stats(listing: &Listing, plan: &Plan, stats: &Stats) -> Option<String> {
         return None;
     }
     let why = match plan.form {
-        ImageForm::Array(_) => "the samples are different, and statistics are kept for u8 only".to_owned(),
+        ImageForm::Array(_) => "the samples have changed, and statistics are computed only for u8".to_owned(),
         _ => format!(
             "not all images are decoded, and their files differ from the files in that pack; {} decodes and counts all images",
             CHECK_DECODE.on()

@@ -134,7 +134,7 @@ pub enum ConvertError {
         first: String,
         /// The last part.
         last: String,
-        /// The table beside the parts.
+        /// The table next to the parts.
         table: PathBuf,
     },
     /// The source has several splits, and none was chosen.
@@ -449,7 +449,7 @@ impl ConvertError {
         Some(match self {
             Self::SeveralSplits { and, .. } if !and.is_empty() => {
                 format!(
-                    "{one} reads one split; to read data outside the splits, pass a pattern or a separate folder for files, or choose arrays with {IMAGE_KEY} and {LABEL_KEY}"
+                    "{one} reads one split. To read files outside the splits, pass a pattern or move them to a separate folder; to read arrays, choose them with {IMAGE_KEY} and {LABEL_KEY}"
                 )
             }
             Self::Parts { table, .. } => format!(

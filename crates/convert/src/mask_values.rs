@@ -37,11 +37,11 @@ impl MaskValues {
         let is_near = |value: &usize| *value < NEAR || *value > 255 - NEAR;
         // Values near 255 count only if they differ from 255, which may mark pixels to ignore.
         if values.iter().all(is_near) && values.iter().any(|value| (256 - NEAR..255).contains(value)) {
-            return Some("the masks hold values near 0 and 255, as JPEG files do, packed as they are; to get the two classes, save the masks again as PNG, in Python: (mask > 127).astype(\"uint8\")".to_owned());
+            return Some("the masks contain values near 0 and 255, as is typical of JPEG; they are packed unchanged; to get two classes, save the masks again as PNG, in Python: (mask > 127).astype(\"uint8\")".to_owned());
         }
         has_gaps.then(|| {
             format!(
-                "the masks hold the values {}, packed as they are: a model needs {} for them; to number the values from 0, save the masks again, in Python: numpy.searchsorted({}, mask).astype(\"uint8\")",
+                "the masks contain the values {}, packed unchanged: a model needs {} for them; to number the values from 0, save the masks again, in Python: numpy.searchsorted({}, mask).astype(\"uint8\")",
                 ranges(&values),
                 counted(values.last().map_or(0, |last| last + 1), "class"),
                 match values.len() {
@@ -96,7 +96,7 @@ mod tests {
             (&[7, 8, 11, 255], "7 to 8, 11, 255", 256),
         ] {
             let note = note(values).unwrap();
-            assert!(note.starts_with(&format!("the masks hold the values {shown}, packed")), "{note}");
+            assert!(note.starts_with(&format!("the masks contain the values {shown}, packed")), "{note}");
             assert!(note.contains(&format!("needs {n} classes")), "{note}");
         }
         let spread: Vec<u8> = (0..=255).step_by(3).collect();

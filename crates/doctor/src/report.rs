@@ -86,7 +86,7 @@ pub fn diagnose(mut case: Case) -> Report {
     }
 }
 
-/// The times that make up a relevant part of a batch's time.
+/// The times that account for a significant share of a batch.
 fn counted(case: &Case) -> Vec<Time> {
     let loading = &case.loading;
     let times = [

@@ -89,8 +89,8 @@ pub struct Classes {
 /// a chunk are to share a label than two samples of the whole dataset. 0 is a random order, and 1 is a single class per
 /// chunk.
 ///
-/// The value is `(w - t) / (1 - t)`, where `w` is the share of equal pairs within chunks and `t` the share of equal
-/// pairs overall. This is the one-way ANOVA intraclass correlation of the class indicators, pooled over classes. It is
+/// The value is `(w - t) / (1 - t)`, where `w` is the fraction of pairs with equal labels within chunks, and `t` this
+/// fraction overall. This is the one-way ANOVA intraclass correlation of the class indicators, pooled over classes. It is
 /// undefined (`None`) for a single class, and for chunks of one sample.
 #[must_use]
 pub fn label_icc(labels: impl Iterator<Item = i64>, chunk_samples: u32) -> Option<f64> {

@@ -218,7 +218,7 @@ def test_a_check_without_advice_to_follow_says_so(numbered):
     with packds.Loader(numbered, batch_size=100) as loader:
         report = packds.doctor(loader, lambda batch: time.sleep(0.03), seconds=1.5, check=True)
     assert report.checked is None
-    assert "none of the advice is a loader option" in repr(report)
+    assert "no recommended change is a loader option" in repr(report)
 
 
 class Drawn:

@@ -1,4 +1,4 @@
-"""Packs truncated while another SIGBUS handler is first: an error, not the end of the process."""
+"""A truncated pack causes an error, not the end of the process, even if another SIGBUS handler runs first."""
 
 import os
 import shutil

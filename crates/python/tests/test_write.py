@@ -453,7 +453,7 @@ def test_arrays_of_bytes_that_look_like_pixels_keep_their_shape(tmp_path, shape)
 
 def test_a_writers_report_has_no_option_that_writers_lack(tmp_path):
     report = packds.from_dataset([{"image": image_of(1), "n": 3}], tmp_path / "a.pack", progress=False)
-    assert report["warnings"] == ["no labels found: no field has a usual label name (fields: 'n'); give the label field the kind 'label'"]
+    assert report["warnings"] == ["no labels found: no field has a name commonly used for labels (fields: 'n'); give the label field the kind 'label'"]
 
 
 def test_a_writer_that_was_not_closed_says_what_is_lost(tmp_path):

@@ -97,7 +97,7 @@ impl Block {
 
 static TABLE: Block = Block::new();
 static LOCK: Mutex<()> = Mutex::new(());
-/// The page size. The handler must not call the system for it.
+/// The page size, stored here so that the handler need not make a system call.
 static PAGE: AtomicUsize = AtomicUsize::new(0);
 /// The action for SIGBUS before this handler was first installed. It is null until known, and never freed.
 static FIRST: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());

@@ -1,6 +1,6 @@
-// A click on a heading sorts by its column, a second one the other way; what is empty stays last.
+// A click on a heading sorts by its column, and a second click reverses the order. Empty cells stay last.
 for (const head of document.querySelectorAll("#runs thead th")) {
-  // Not a button, because browsers do not print those in the headings that each sheet of paper repeats.
+  // Not a button, because browsers do not print buttons in headings that are repeated on each page.
   const button = document.createElement("span");
   button.role = "button";
   button.tabIndex = 0;
@@ -30,7 +30,7 @@ for (const head of document.querySelectorAll("#runs thead th")) {
     body.append(...rows.map(([, row]) => row));
   });
 }
-// Printing opens everything; afterwards it is as it was.
+// Opens all sections for printing, and closes them again afterwards.
 let folded = [];
 addEventListener("beforeprint", () => {
   folded = [...document.querySelectorAll("details:not([open])")];

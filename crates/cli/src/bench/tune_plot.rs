@@ -9,7 +9,7 @@ use packds_report::{
 
 use crate::human::counted;
 
-/// The axis extends at least to this share of the time, in %, because a shorter one would make small losses look large.
+/// The axis extends at least to this share of the time, in %, because a shorter axis would make small losses look large.
 const LEAST_END: f64 = 10.0;
 const WIDTH: u32 = 960;
 const LEFT: f64 = 64.0;

@@ -238,7 +238,7 @@ impl DoctorArgs {
             let columns = console.columns();
             console.prose().write_all(text(report, columns).as_bytes())?;
             if self.check && report.checked.is_none() {
-                writeln!(console.prose(), "checked  nothing, because none of the advice is a loader option")?;
+                writeln!(console.prose(), "checked  nothing: no recommended change is a loader option")?;
             }
         }
         Ok(Exit::Done)

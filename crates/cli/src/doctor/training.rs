@@ -166,7 +166,7 @@ impl Training {
         let least = trained.min(modelled);
         if (trained - modelled).abs() > least * differs {
             self.notes.push(format!(
-                "the training command reached {trained:.0} images/s, but the stages predict {modelled:.0}: other processes may have used the cores, or options given here differ from its loader's"
+                "the training command reached {trained:.0} images/s, but the stages predict {modelled:.0}: other processes may have used the cores, or the options given here may differ from those of the training command's loader"
             ));
         }
     }

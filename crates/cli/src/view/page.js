@@ -45,7 +45,7 @@ function showPack(pack) {
   element("info").querySelector("pre").textContent = JSON.stringify(pack.info, null, 2);
   showClasses(pack.classes);
   showColumns(pack.columns);
-  // The pack knows the statistics of all its samples only.
+  // A pack has statistics only of all its samples together.
   if (pack.n_samples === pack.info.n_samples) showPixels(pack.info.stats.fields || {});
 }
 

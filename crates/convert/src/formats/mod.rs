@@ -28,7 +28,7 @@ use crate::source::{Found, Head, ListOptions, ReadWhole, Shards};
 
 /// The properties of a format.
 pub(crate) struct Entry {
-    /// The file and folder extensions of the format, the usual one first. Empty if names do not reveal the format.
+    /// The file and folder extensions of the format, the most common one first. Empty if names do not reveal the format.
     pub(crate) extensions: &'static [&'static str],
     /// A short description of the format's contents.
     pub(crate) describe: &'static str,

@@ -1,4 +1,4 @@
-//! Golden identifiers. They must never change: with a new identifier, a dataset would be taken for a different one.
+//! Golden identifiers. They must never change: with a new identifier, a dataset would be mistaken for a different one.
 
 use std::path::Path;
 

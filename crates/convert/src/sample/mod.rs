@@ -69,12 +69,12 @@ pub enum SampleError {
         /// Two files whose names differ from it only in case or Unicode form.
         near: Option<Box<[String; 2]>>,
     },
-    /// The folder of masks does not contain a mask for this image.
+    /// The mask folder does not contain a mask for this image.
     #[error("sample {sample}: '{masks}' has no mask with the same name")]
     NoMask {
         /// The number of the sample.
         sample: usize,
-        /// The folder of masks.
+        /// The mask folder.
         masks: String,
         /// A line of Python that writes a mask for each image in this image's folder. `None` if some of these images
         /// have masks.

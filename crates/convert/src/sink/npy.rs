@@ -1,4 +1,4 @@
-//! NumPy's `.npy`: one file of images, a folder with one file per field, or a folder with one file per sample.
+//! NumPy's `.npy`: one file with all images, a folder with one file per field, or a folder with one file per sample.
 
 use packds_system::to_u64;
 use std::collections::BTreeSet;

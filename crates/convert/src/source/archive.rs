@@ -230,7 +230,7 @@ pub(super) fn alone_in(folder: &Path, options: &ListOptions) -> Option<PathBuf> 
     let is_meant = match detect(folder) {
         Ok(DataFormat::ImageFolder) if inner.is_dir() => {
             let is_set = |format| matches!(format, DataFormat::Zarr | DataFormat::Lmdb | DataFormat::TfRecord);
-            // An error about the inner folder says more than one about a folder without images.
+            // An error about the inner folder is more helpful than an error about a folder without images.
             detect(&inner).map_or(true, is_set)
         }
         // The archive may contain a folder of files rather than samples.

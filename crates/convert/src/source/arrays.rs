@@ -316,7 +316,7 @@ impl ArraySet {
         all.into_found(&part.root, keys)
     }
 
-    /// Takes the label array from the label file beside the image file. Does nothing if only the image file was named and no labels
+    /// Takes the label array from the label file next to the image file. Does nothing if only the image file was named and no labels
     /// can be taken.
     ///
     /// # Errors
@@ -352,10 +352,10 @@ impl ArraySet {
             found => {
                 let names: Vec<String> = beside.arrays.iter().map(|a| a.name.clone()).collect();
                 let reason = match found {
-                    Some(_) => "expected no separate file of labels, because the image files have labels".to_owned(),
+                    Some(_) => "expected no separate label file, because the image files have labels".to_owned(),
                     None => format!("expected an array of labels, found {}", quoted(&names)),
                 };
-                let hint = format!("pass only the file of images, or choose the file of labels with {LABEL_KEY}");
+                let hint = format!("pass only the image file, or choose the label file with {LABEL_KEY}");
                 Err(ConvertError::contradictory(file, "", reason, hint))
             }
         }

@@ -9,7 +9,7 @@ use crate::data_format::DataFormat;
 /// Number of bytes that [`is_image_bytes`] needs.
 pub(super) const SNIFFED_BYTES: usize = 16;
 
-/// Folders that other programs create beside data, for copies, thumbnails, settings or deleted files. They are never classes.
+/// Folders that other programs create next to data, for copies, thumbnails, settings or deleted files. They are never classes.
 const SYSTEM_FOLDERS: [&str; 15] = [
     "__MACOSX",
     ".ipynb_checkpoints",

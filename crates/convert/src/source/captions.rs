@@ -1,4 +1,4 @@
-//! Text files beside images, such as `x.txt` beside `x.jpg`, as used to train image generators. Their contents become a column.
+//! Text files next to images, such as `x.txt` next to `x.jpg`, as used to train image generators. Their contents become a column.
 
 use std::io::{ErrorKind, Read};
 use std::path::Path;

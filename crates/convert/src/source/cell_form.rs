@@ -6,7 +6,7 @@ use super::rows::{Cell, RowFile};
 use crate::error::ConvertError;
 use crate::opt::LEAVE_OUT;
 
-/// Usual names of run-length columns, in lower case. Pairs of numbers in other columns are treated as labels.
+/// Common names of run-length columns, in lower case. Pairs of numbers in other columns are treated as labels.
 const RUN_LENGTH_NAMES: [&str; 10] = [
     "encodedpixels",
     "encoded_pixels",

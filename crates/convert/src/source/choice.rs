@@ -15,7 +15,7 @@ use crate::opt::{IMAGES, MASKS};
 /// Maximum number of choices to show.
 const MAX_SHOWN: usize = 3;
 
-/// The pair of image and mask folders if it is unambiguous, as with `train` and `train_masks` beside `test`.
+/// The pair of image and mask folders if it is unambiguous, as with `train` and `train_masks` next to `test`.
 ///
 /// # Errors
 /// If there are pairs, but it is not clear which one to use.
@@ -28,7 +28,7 @@ pub(super) fn only(root: &Path, folders: &[&[u8]], files: SampleFiles) -> Result
     }
 }
 
-/// Returns an error if a folder has a usual name for masks and the same file names as an image folder.
+/// Returns an error if a folder has a name commonly used for masks and the same file names as an image folder.
 pub(super) fn refuse(root: &Path, folders: &[&[u8]], files: SampleFiles) -> Result<(), ConvertError> {
     match choices((root, files), folders)?.as_slice() {
         [] => Ok(()),
@@ -42,7 +42,7 @@ fn are_splits(folders: &[&[u8]], pair: &Pair) -> bool {
     pair.masks.starts_with(&pair.images) && others.into_iter().all(|name| is_split_folder(name))
 }
 
-/// Whether there are only splits beside the mask folder, and it lacks some class folders of the images, as in MVTec AD, which has masks
+/// Whether there are only splits next to the mask folder, and it lacks some class folders of the images, as in MVTec AD, which has masks
 /// of defects only. The splits are then read without masks.
 fn has_masks_of_some_classes(
     (root, files): (&Path, SampleFiles),
@@ -90,7 +90,7 @@ fn several(root: &Path, best: &Pair, choices: &[Pair]) -> ConvertError {
     ConvertError::contradictory(root, "", like_masks(best), hint)
 }
 
-/// The subfolders with usual names for masks, or the folder itself if there are none.
+/// The subfolders with names commonly used for masks, or the folder itself if there are none.
 pub(super) fn folders_of_masks(
     (root, files): (&Path, SampleFiles),
     folder: &[u8],

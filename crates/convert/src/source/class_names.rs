@@ -1,4 +1,4 @@
-//! Files of class names beside the data. A JSON file beside a table is read if it has a name for each label. Other files are not read,
+//! Files of class names next to the data. A JSON file next to a table is read if it has a name for each label. Other files are not read,
 //! because the order of the ids is unknown.
 
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::there::{first_there, is_there_as_file, text_file};
 use super::warning::Warning;
 use crate::error::ConvertError;
 
-/// Usual names of files with class names.
+/// Common names of files with class names.
 const FILES: [&str; 17] = [
     "classes.txt",
     "classes.json",
@@ -48,7 +48,7 @@ pub(super) fn among(top: &Directory) -> Option<Warning> {
     top.names().filter(is_one).min().map(unread)
 }
 
-/// The warning if there is a file of class names beside a file with numeric labels.
+/// The warning if there is a file of class names next to a file with numeric labels.
 pub(super) fn beside(data: &Path) -> Result<Option<Warning>, ConvertError> {
     let name = file_beside(data)?;
     Ok(name.map(|file| Warning::ClassNamesUnread { file, of_ids: false }))
@@ -59,7 +59,7 @@ fn file_beside(data: &Path) -> Result<Option<Vec<u8>>, ConvertError> {
     Ok(found.as_ref().and_then(|found| found.file_name()).map(|name| name.as_encoded_bytes().to_vec()))
 }
 
-/// Adds the class names in a JSON file beside a table, or the warning about a file of names that is not read. The labels are ids from
+/// Adds the class names in a JSON file next to a table, or the warning about a file of names that is not read. The labels are ids from
 /// `first` to `last`.
 pub(super) fn add(listing: &mut Listing, table: &Path, [first, last]: [i64; 2]) -> Result<(), ConvertError> {
     if let Some((file, names)) = of_ids(table, [first, last])? {
@@ -71,7 +71,7 @@ pub(super) fn add(listing: &mut Listing, table: &Path, [first, last]: [i64; 2]) 
     Ok(())
 }
 
-/// The names of all ids from `first` to `last`, from the only JSON file beside a table that has them, and that file's name.
+/// The names of all ids from `first` to `last`, from the only JSON file next to a table that has them, and that file's name.
 fn of_ids(table: &Path, [first, last]: [i64; 2]) -> Result<Option<(String, Vec<String>)>, ConvertError> {
     let Some(folder) = table.parent() else { return Ok(None) };
     let is_one = |name: &String| {

@@ -57,7 +57,7 @@ impl Choices<'_> {
         Ok(Roles { path, mask, label })
     }
 
-    /// The column of image paths: one with a usual name, or the only one that contains names of image files.
+    /// The column of image paths: one with a recognized name, or the only one that contains names of image files.
     fn path(&self, warnings: &mut Vec<Warning>) -> Result<usize, ConvertError> {
         let known = self.find(self.options.image_key.as_ref(), &IMAGE_PATH_NAMES)?;
         if let Some(known) = known.filter(|known| self.options.image_key.is_some() || self.are_files[*known]) {
@@ -79,7 +79,7 @@ impl Choices<'_> {
         }
     }
 
-    /// The mask column if it has no usual name: the only other column of image files, if it is named like masks or labels or the
+    /// The mask column if it has no recognized name: the only other column of image files, if it is named like masks or labels or the
     /// table has just two columns.
     fn unnamed_mask(&self, path: Option<usize>, label: Option<usize>) -> Option<usize> {
         if self.options.label_key.is_some() && label.is_some_and(|label| self.are_files[label]) {

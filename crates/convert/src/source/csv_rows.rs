@@ -432,7 +432,7 @@ fn trimmed(cell: &[u8]) -> String {
     str::from_utf8(cell).unwrap_or_default().trim().to_owned()
 }
 
-/// Whether the first row is data rather than a header: some cells are numbers, and none is a usual column name. Consecutive numbers
+/// Whether the first row is data rather than a header: some cells are numbers, and none is a common column name. Consecutive numbers
 /// are column names, as written by pandas.
 fn are_data(cells: &[String]) -> bool {
     let numbers: Vec<i64> = cells.iter().filter_map(|cell| cell.parse().ok()).collect();

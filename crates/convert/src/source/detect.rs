@@ -228,10 +228,10 @@ fn of_own_files(folder: &Path) -> Option<DataFormat> {
     }
     let is_published = |format: &DataFormat| (format.entry().is_published)(folder, &names);
     let found = DataFormat::ALL.into_iter().find(is_published);
-    // A file of weights or features beside class folders is not the dataset.
+    // A file of weights or features next to class folders is not the dataset.
     let is_image_folder = || holds_class_folders(folder).unwrap_or(false) || is_unpacked(folder, &names);
     let found = found.or_else(|| names.iter().find_map(|name| of_set(name)).filter(|_| !is_image_folder()));
-    // A repository has its data in a subfolder, beside a dataset card and scripts.
+    // A repository has its data in a subfolder, next to a dataset card and scripts.
     let found = found.or_else(|| names_in(&data_folder(folder)).iter().find_map(|name| of_set(name)));
     let in_splits = || split_folders(folder).iter().flat_map(|split| names_in(split)).find_map(|name| of_set(&name));
     found.or_else(in_splits).or_else(|| of_sample_files(folder))

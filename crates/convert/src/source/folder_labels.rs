@@ -9,7 +9,7 @@ pub(super) fn folder_of(path: &str) -> &str {
     path.trim_start_matches('/').rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// Whether so many folders can be the classes of so many images: each has two on average.
+/// Whether this many folders can be the classes of this many images: each class needs two images on average.
 pub(super) fn are_class_folders(n_folders: usize, n_images: u64) -> bool {
     n_folders > 1 && 2 * to_u64(n_folders) <= n_images
 }

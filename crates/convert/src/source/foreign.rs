@@ -64,7 +64,7 @@ impl Foreign {
         Self(what, row.hint)
     }
 
-    /// Recognizes a table whose labels are in another table beside it.
+    /// Recognizes a table whose labels are in another table next to it.
     pub(super) fn of_table(source: &Path) -> Option<Self> {
         const LABELS: &str = "image_class_labels.txt";
         const TABLES: [&str; 5] = ["images.txt", LABELS, "train_test_split.txt", "classes.txt", "bounding_boxes.txt"];
@@ -95,7 +95,7 @@ impl Foreign {
                 Self::of("this is a Lance dataset", "export it to Parquet with pyarrow, and convert the Parquet file")
             }
             () if has("train_X.bin") && has("train_y.bin") => Self::of(
-                "this is STL-10 as raw numbers, with the columns of each image first",
+                "this is STL-10 in its binary format, which stores images column by column",
                 "convert both splits in Python: for s in ('train', 'test'): numpy.savez(s + '.npz', images=numpy.fromfile(s + '_X.bin', 'uint8').reshape(-1, 3, 96, 96).transpose(0, 3, 2, 1), labels=numpy.fromfile(s + '_y.bin', 'uint8') - 1, classes=open('class_names.txt').read().split())",
             ),
             () if ends(".beton") => Self::of(

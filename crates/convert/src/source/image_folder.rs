@@ -32,13 +32,13 @@ pub(super) struct Opened {
     pub(super) layout: Layout,
     /// The name of the subfolder that is read in place of its parent, if any.
     pub(super) wrapper: Option<Vec<u8>>,
-    /// Number of entries beside that subfolder.
+    /// Number of entries next to that subfolder.
     pub(super) beside_it: u64,
     /// Hidden folders that are not read as classes.
     pub(super) hidden: Tally,
-    /// Warnings about unread files and folders beside the data, such as files of labels or class names.
+    /// Warnings about unread files and folders next to the data, such as label files or class names.
     pub(super) beside: Vec<Warning>,
-    /// Tables, lists of labels or a file of another format, beside the images or in a folder above. The likeliest is first.
+    /// Tables, lists of labels or a file of another format, next to the images or in a folder above. The likeliest is first.
     pub(super) manifests: Vec<Vec<u8>>,
 }
 
@@ -148,7 +148,7 @@ fn rows_in(root: &Path, top: &Directory) -> Vec<Vec<u8>> {
     files.into_iter().filter(is_of_rows).map(<[u8]>::to_vec).collect()
 }
 
-/// The warning about a file of labels that cannot be read.
+/// The warning about a label file that cannot be read.
 fn foreign_labels_in(top: &Directory) -> Option<Warning> {
     const ENDS: [&str; 12] =
         [".npy", ".npz", ".pkl", ".pickle", ".pt", ".pth", ".h5", ".hdf5", ".parquet", ".xlsx", ".xls", ".xml"];
@@ -223,7 +223,7 @@ fn only_archives(root: &Path, top: &Directory) -> Option<ConvertError> {
     let first = root.join(archives.first()?);
     let reason = format!("no images in this folder, but the archives {}", quoted(&archives));
     let hint = match manifests_in(top).into_iter().find(|table| !is_submission(table)) {
-        Some(table) => format!("unpack the archives, and pass '{}' with the images beside it", lossy(&table)),
+        Some(table) => format!("unpack the archives, and pass '{}' with the images next to it", lossy(&table)),
         None => format!("pass one of them, such as {}", first.display()),
     };
     Some(ConvertError::unsupported(root, "", reason, hint))
@@ -234,11 +234,11 @@ pub(super) fn is_submission(table: &[u8]) -> bool {
     table.to_ascii_lowercase().windows(10).any(|word| word == b"submission")
 }
 
-/// A file of another format or an archive, if there are folders beside it.
+/// A file of another format or an archive, if there are folders next to it.
 fn data_file_in(top: &Directory) -> Option<Vec<u8>> {
     let is_data = |name: &str| of_set(name).is_some() || is_archive(name);
     let is_beside = !top.subdirectories.is_empty();
-    // `images.zip` beside a folder `images` is assumed to have the same contents.
+    // `images.zip` next to a folder `images` is assumed to have the same contents.
     let is_unpacked = |name: &[u8]| {
         let stem = name.split(|byte| *byte == b'.').next().unwrap_or_default();
         top.subdirectories.iter().any(|folder| folder == stem)
@@ -320,7 +320,7 @@ pub(super) fn list_opened(
             match parts {
                 None => listing,
                 Some(parts) => {
-                    // Files beside numbered parts are not reported as labels.
+                    // Files next to numbered parts are not reported as labels.
                     manifests.clear();
                     as_one(listing, parts)
                 }
@@ -353,14 +353,14 @@ pub(super) fn list_opened(
     let unasked = wrapper.filter(|_| options.images.is_none());
     listing.warnings.extend(unasked.map(|folder| Warning::Wrapper { folder }));
     join_other_files(&mut listing.warnings);
-    // An export writes a manifest beside the class folders.
+    // An export writes a manifest next to the class folders.
     if listing.metadata.is_some() {
         listing.warnings.retain(|warning| !matches!(warning, Warning::OtherFiles { .. }));
     }
     Ok(listing)
 }
 
-/// Returns warnings about what is beside a subfolder that is read in place of its parent.
+/// Returns warnings about what is next to a subfolder that is read in place of its parent.
 fn beside_wrapper(top: &Directory, wrapper: &[u8]) -> Vec<Warning> {
     let mut others: Vec<&Vec<u8>> = top.subdirectories.iter().filter(|name| !name.starts_with(b".")).collect();
     others.retain(|name| name.as_slice() != wrapper);
@@ -378,7 +378,7 @@ fn as_one(mut listing: Listing, parts: Warning) -> Listing {
     Listing { labels: Labels::None, classes: Vec::new(), kind: SourceKind::FlatFolder, ..listing }
 }
 
-/// Adds captions and objects from the files beside the images, and warnings about other files there.
+/// Adds captions and objects from the files next to the images, and warnings about other files there.
 fn add_beside(listing: &mut Listing, has_manifest: bool, told: Vec<Warning>) -> Result<(), ConvertError> {
     captions::add(listing)?;
     json_files::add(listing)?;
@@ -391,7 +391,7 @@ fn add_beside(listing: &mut Listing, has_manifest: bool, told: Vec<Warning>) -> 
     if !has_manifest && !told.iter().any(may_be_labels) {
         listing.warnings.extend(name_words::find(listing));
     }
-    // The warning about a file of labels replaces the one about its file type.
+    // The warning about a label file replaces the one about its file type.
     let is_told =
         |first: &Vec<u8>| told.iter().any(|warning| matches!(warning, Warning::LabelsUnread { file } if file == first));
     listing
@@ -401,7 +401,7 @@ fn add_beside(listing: &mut Listing, has_manifest: bool, told: Vec<Warning>) -> 
     Ok(())
 }
 
-/// Reports unused files and folders beside the folders of images and masks, and in the folders above them.
+/// Reports unused files and folders next to the image and mask folders, and in the folders above them.
 fn note_beside(
     listing: &mut Listing,
     (root, files): (&Path, SampleFiles),

@@ -1,7 +1,7 @@
-//! JSON files beside images, such as `x.json` or `x.jpg.json` beside `x.jpg`, as download tools write them. Their values become
+//! JSON files next to images, such as `x.json` or `x.jpg.json` next to `x.jpg`, as download tools write them. Their values become
 //! columns.
 //!
-//! `captions` reads the text files beside images.
+//! `captions` reads the text files next to images.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ use crate::error::ConvertError;
 /// Maximum number of keys. If there are more, the files are not per-image metadata.
 const MAX_KEYS: usize = 256;
 
-/// Adds a column for each key in the JSON files beside the images, if nearly every image has a JSON object.
+/// Adds a column for each key in the JSON files next to the images, if nearly every image has a JSON object.
 pub(super) fn add(listing: &mut Listing) -> Result<(), ConvertError> {
     let n_first = listing.len().min(MAX_FIRST);
     let n_there = (0..n_first).filter(|idx| path_of(listing, *idx).is_some()).count();
@@ -45,7 +45,7 @@ pub(super) fn add(listing: &mut Listing) -> Result<(), ConvertError> {
         for column in &mut columns {
             let cell = object.get(&column.name).map_or(Cell::Missing, Cell::Json);
             if !column.values.push(cell) {
-                let reason = "the .json files beside the images changed while they were read";
+                let reason = "the .json files next to the images changed while they were read";
                 return Err(ConvertError::malformed(&listing.file_path(idx), "", reason));
             }
         }
@@ -57,7 +57,7 @@ pub(super) fn add(listing: &mut Listing) -> Result<(), ConvertError> {
     listing.columns.extend(columns);
     listing.ignored = listing.ignored.saturating_sub(n_files);
     listing.warnings.push(Warning::JsonFields { fields, label, missing });
-    let reason = "the .txt files beside the images have this field".to_owned();
+    let reason = "the .txt files next to the images have this field".to_owned();
     let left_out = taken.into_iter().map(|key| Warning::LeftOut { field: key.name, reason: reason.clone() });
     listing.warnings.extend(left_out);
     rename_taken(listing);

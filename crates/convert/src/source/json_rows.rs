@@ -88,7 +88,7 @@ impl<'a> File<'a> {
                 self.rows_of_classes(&members)
             }
             (Some((own, rows)), None) => match members.iter().find(|(name, value)| name != own && is_array(value)) {
-                Some((name, value)) => Err(self.unread(value, &format!("a list '{name}' beside '{own}'"))),
+                Some((name, value)) => Err(self.unread(value, &format!("a list '{name}' next to '{own}'"))),
                 None => self.rows_of_array(rows),
             },
             (Some(_), Some(_)) if members.iter().any(|(name, _)| name == "categories") => Err(self.coco()),
@@ -207,7 +207,7 @@ impl<'a> File<'a> {
     }
 }
 
-/// Whether this is a usual name of a column of paths.
+/// Whether this is a common name for a column of paths.
 fn is_path_column(name: &str) -> bool {
     IMAGE_PATH_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
@@ -280,7 +280,7 @@ mod tests {
             (r#"{"info": {"a": 1}, "x": [1]}"#, "found 'info' with an object in it"),
             (
                 r#"{"classes": ["cat"], "data": [{"path": "1.jpg", "label": 0}]}"#,
-                "found a list 'classes' beside 'data'",
+                "found a list 'classes' next to 'data'",
             ),
             (r#"[[0, "1.jpg"]]"#, "found an array that does not begin with a path"),
         ] {

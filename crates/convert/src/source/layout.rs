@@ -16,7 +16,7 @@ use super::there::text_file;
 use crate::error::{ConvertError, quoted};
 use crate::opt::{IMAGES, MASKS, SPLIT};
 
-/// Usual names of a folder of images that is beside a folder of masks. Case and separators are ignored.
+/// Common names of an image folder next to a mask folder. Case and separators are ignored.
 pub(super) const IMAGE_FOLDERS: [&str; 16] = [
     "images",
     "image",
@@ -35,7 +35,7 @@ pub(super) const IMAGE_FOLDERS: [&str; 16] = [
     "inputs",
     "input",
 ];
-/// Usual names of a folder of masks. Case and separators are ignored.
+/// Common names of a mask folder. Case and separators are ignored.
 const MASK_FOLDERS: [&str; 19] = [
     "masks",
     "mask",
@@ -57,7 +57,7 @@ const MASK_FOLDERS: [&str; 19] = [
     "targets",
     "1stmanual",
 ];
-/// What may follow a split's name in the name of its folder of masks. Case is ignored.
+/// What may follow a split's name in the name of its mask folder. Case is ignored.
 const SPLIT_MASKS: [&str; 8] = ["annot", "annotations", "mask", "masks", "label", "labels", "lab", "gt"];
 /// Maximum number of subfolders to inspect for the kinds of their files.
 const MAX_FOLDERS: usize = 64;
@@ -82,17 +82,17 @@ pub(super) enum Layout {
     Classes,
     /// Images and masks.
     Pairs(Pair),
-    /// Folders that each contain a folder of images and a folder of masks. The pair is relative to each outer folder.
+    /// Folders that each contain an image folder and a mask folder. The pair is relative to each outer folder.
     PairsInEach(Pair),
     /// Folders that each contain only a folder with one image, which has the outer folder's name: `id/images/id.png`.
     ImageInEach,
-    /// Splits with a folder of masks beside each, such as `train` and `trainannot`. The folder of images is named like the split.
+    /// Splits with a mask folder next to each, such as `train` and `trainannot`. The image folder is named like the split.
     SplitPairs(Vec<Pair>),
     /// Another folder around the data, such as `data/data`.
     Wrapper(Vec<u8>),
 }
 
-/// A folder of images and a folder of masks, relative to the source.
+/// An image folder and a mask folder, relative to the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pair {
     pub(super) images: Vec<u8>,
@@ -100,7 +100,7 @@ pub(super) struct Pair {
 }
 
 impl Layout {
-    /// The layout if the caller chose the folders of images or masks.
+    /// The layout if the caller chose the image or mask folder.
     pub(super) fn named(
         root: &Path,
         top: &Directory,
@@ -117,8 +117,8 @@ impl Layout {
         };
         let found = || top.subdirectories.iter().filter(|name| is_one_of(name, &IMAGE_FOLDERS)).min().cloned();
         let images = images.map(named).or_else(found).ok_or_else(|| ConvertError::Options {
-            reason: format!("{}: none of its folders has a usual name for images", root.display()),
-            hint: format!("choose the folder of images with {}", IMAGES.with("DIR")),
+            reason: format!("{}: none of its folders has a name commonly used for images", root.display()),
+            hint: format!("choose the image folder with {}", IMAGES.with("DIR")),
         })?;
         Ok(Self::Pairs(Pair { images, masks: named(masks) }))
     }
@@ -196,7 +196,7 @@ impl Layout {
             [masks] => Ok(Self::Pairs(Pair { images: images.to_vec(), masks: masks.clone() })),
             [first, .., last] => {
                 let [first, last] = [first, last].map(|name| lossy(name));
-                let reason = format!("there are several folders of masks, such as '{first}' and '{last}'");
+                let reason = format!("there are several mask folders, such as '{first}' and '{last}'");
                 let hint = format!("choose with {}; {}", MASKS.with(first), as_classes());
                 Err(ConvertError::contradictory(root, "", reason, hint))
             }
@@ -221,7 +221,7 @@ fn no_folder(root: &Path, top: &Directory, named: &[&Path], missing: &Path) -> C
     ConvertError::Options { reason: format!("{}: it has no folder '{}'", root.display(), missing.display()), hint }
 }
 
-/// The folders of images and masks that all of these folders contain. Only the first few folders are inspected.
+/// The image and mask folders that all of these folders contain. Only the first few folders are inspected.
 fn pair_in_each((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<Option<Pair>, ConvertError> {
     if folders.len() < 2 || folders.iter().any(|name| is_split_folder(name)) {
         return Ok(None);
@@ -277,7 +277,7 @@ fn usual(names: &[Vec<u8>], known: &[&str], is_like: fn(&[u8]) -> bool) -> Optio
     exact.or(only).cloned()
 }
 
-/// The splits and their folders of masks. None unless there are at least two splits and each has a folder of masks beside it.
+/// The splits and their mask folders. None unless there are at least two splits and each has a mask folder next to it.
 fn split_pairs((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<Option<Vec<Pair>>, ConvertError> {
     let (splits, others): (Vec<&[u8]>, Vec<&[u8]>) = folders.iter().partition(|name| is_split_folder(name));
     let is_mask_word = |word: &[u8]| is_one_of(word, &MASK_FOLDERS) || is_one_of(word, &SPLIT_MASKS);
@@ -297,7 +297,7 @@ fn split_pairs((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result
     Ok(Contents::below((root, files), &first.masks)?.images.then_some(pairs))
 }
 
-/// Whether a folder has a usual name of a folder of masks, such as `masks`, `train_masks` or `leftMask`.
+/// Whether a folder has a name commonly used for mask folders, such as `masks`, `train_masks` or `leftMask`.
 pub(super) fn is_mask_folder(name: &[u8]) -> bool {
     let ends = |end: &[u8]| name.to_ascii_lowercase().ends_with(end);
     is_one_of(name, &MASK_FOLDERS)
@@ -306,12 +306,12 @@ pub(super) fn is_mask_folder(name: &[u8]) -> bool {
         || ends(b"masks")
 }
 
-/// Whether a folder's name contains a word that is usual for folders of images, such as `image_2`.
+/// Whether a folder's name contains a word commonly used for image folders, such as `image_2`.
 pub(super) fn is_like_images(name: &[u8]) -> bool {
     words(name).any(|word| is_one_of(word, &IMAGE_FOLDERS))
 }
 
-/// Whether a folder has a usual name of a folder of images, such as `images` or `images_png`.
+/// Whether a folder has a name commonly used for image folders, such as `images` or `images_png`.
 fn is_image_folder(name: &[u8]) -> bool {
     is_one_of(name, &IMAGE_FOLDERS) || words(name).all(|word| is_one_of(word, &IMAGE_FOLDERS))
 }
@@ -331,7 +331,7 @@ pub(super) fn is_one_of(name: &[u8], known: &[&str]) -> bool {
     known.iter().any(|known| letters().eq(known.bytes()))
 }
 
-/// Whether the only subfolder of a folder is not a class: it has class folders, the folder's own name, or a usual name for images.
+/// Whether the only subfolder of a folder is not a class: it has class folders, the folder's own name, or a name commonly used for images.
 fn is_wrapper((root, files): (&Path, SampleFiles), only: &[u8]) -> Result<bool, ConvertError> {
     let inner = Directory::scan(root, only, files)?;
     let is_empty = inner.sample_names().next().is_none();
@@ -497,7 +497,7 @@ fn refuse_captions(
     let images = inside(root, own.unwrap_or(&images));
     let list = inside(root, &joined(annotations, first));
     let reason = format!(
-        "this is a COCO dataset with captions in {}, which packds reads only from a table beside the images",
+        "this is a COCO dataset with captions in {}, which packds reads only from a table next to the images",
         lossy(annotations)
     );
     let hint = format!(
@@ -508,7 +508,7 @@ fn refuse_captions(
     Err(ConvertError::unsupported(root, "", reason, hint))
 }
 
-/// Refuses a folder with a text file for each image in the folder of images. Other text files are lists.
+/// Refuses a folder with a text file for each image in the image folder. Other text files are lists.
 fn refuse_texts(
     (root, files): (&Path, SampleFiles),
     images: &[u8],
@@ -529,12 +529,12 @@ fn refuse_texts(
         return Ok(());
     }
     let reason = format!(
-        "'{}' has a text file for each image in '{}', and packds reads text files only beside their images",
+        "'{}' has a text file for each image in '{}', and packds reads text files only next to their images",
         lossy(labels),
         lossy(images)
     );
     let hint = format!(
-        "{WRITE_LABELS}; to pack the text files as captions, move each beside its image; to pack only the images, add {}",
+        "{WRITE_LABELS}; to pack the text files as captions, move each next to its image; to pack only the images, add {}",
         IMAGES.with(lossy(images))
     );
     Err(ConvertError::unsupported(root, "", reason, hint))
@@ -554,7 +554,7 @@ fn refuse_devkit((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Resu
     Err(ConvertError::unsupported(root, "", reason, hint))
 }
 
-/// Refuses a folder of masks that are not image files, if it is beside a folder of image files.
+/// Refuses a mask folder without image files next to an image folder.
 fn refuse_data((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<(), ConvertError> {
     let images = folders.iter().copied().find(|name| is_one_of(name, &IMAGE_FOLDERS));
     let masks = folders.iter().copied().find(|name| is_mask_folder(name) || is_one_of(name, &["ann"]));

@@ -1,4 +1,4 @@
-//! Warns about lists in folders beside the folder of images. They are not read, but may contain labels or splits.
+//! Warns about lists in folders next to the image folder. They are not read, but may contain labels or splits.
 
 use std::path::Path;
 

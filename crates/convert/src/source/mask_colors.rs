@@ -21,7 +21,7 @@ use super::warning::Warning;
 use crate::error::ConvertError;
 use crate::sample::SampleError;
 
-/// Usual names of such tables.
+/// Common names of such tables.
 const FILES: [&str; 2] = ["class_dict.csv", "class_dict_seg.csv"];
 /// The names of each column, in lower case.
 const COLUMNS: [&[&str]; 4] =
@@ -35,7 +35,7 @@ pub(super) struct MaskColors {
     ids: HashMap<[u8; 3], u8>,
 }
 
-/// Reads the table beside colour masks, if there is one.
+/// Reads the table next to colour masks, if there is one.
 ///
 /// # Errors
 /// If the table is malformed.
@@ -75,7 +75,7 @@ pub(super) fn is_table(file: &[u8]) -> bool {
     FILES.iter().any(|name| name.as_bytes() == file)
 }
 
-/// The possible paths of the table: in the folder of masks or a folder above it, up to the root, or beside the folder of a split.
+/// The possible paths of the table: in the mask folder or a folder above it, up to the root, or next to the folder of a split.
 fn places(mask: &Path, root: &Path) -> Vec<PathBuf> {
     let is_split = root.file_name().is_some_and(|name| is_split_folder(name.as_encoded_bytes()));
     let above = root.parent().filter(|_| is_split);

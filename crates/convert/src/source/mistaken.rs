@@ -14,7 +14,7 @@ use super::warning::Warning;
 use crate::error::ConvertError;
 use crate::opt::{FROM, IMAGES};
 
-/// If there are more folders, all are classes, even if two have suspicious names. The classes may be country codes such as HR and LR.
+/// Maximum number of folders whose names are checked. More folders are always classes, because names such as HR and LR may be country codes.
 pub(super) const FEW_FOLDERS: usize = 8;
 /// Advice for folders that do not look like classes: pack one of them, or read all as classes.
 pub(super) fn way_out(folder: &str) -> String {
@@ -26,7 +26,7 @@ pub(super) fn as_classes() -> String {
     format!("{} reads every folder as a class", FROM.with("image-folder"))
 }
 
-/// The reason in an error about a folder of masks among class folders.
+/// The reason in an error about a mask folder among class folders.
 pub(super) fn like_masks(pair: &Pair) -> String {
     format!("'{}' looks like the masks of '{}', not like a class", lossy(&pair.masks), lossy(&pair.images))
 }
@@ -58,8 +58,8 @@ pub(super) fn refuse_named(root: &Path, folders: &[&[u8]]) -> Result<(), Convert
     Ok(())
 }
 
-/// The warning about folders that are parts of one dataset: beside each folder is a file with its name, such as `00000.parquet` or
-/// `00000_stats.json` beside `00000`, as written by img2dataset.
+/// The warning about folders that are parts of one dataset: next to each folder is a file with its name, such as `00000.parquet` or
+/// `00000_stats.json` next to `00000`, as written by img2dataset.
 pub(super) fn numbered_parts(top: &Directory) -> Option<Warning> {
     let names: HashSet<&[u8]> = top.names().collect();
     let is_part = |folder: &&Vec<u8>| {
@@ -71,7 +71,7 @@ pub(super) fn numbered_parts(top: &Directory) -> Option<Warning> {
     top.subdirectories.iter().all(|folder| is_part(&folder)).then_some(Warning::NumberedParts { count, first })
 }
 
-/// Refuses folders beside a table if their names differ only in a number, such as `images_001` and `images_002`.
+/// Refuses folders next to a table if their names differ only in a number, such as `images_001` and `images_002`.
 pub(super) fn refuse_parts(root: &Path, folders: &[Vec<u8>], table: &[u8]) -> Result<(), ConvertError> {
     const WORDS: [&str; 6] = ["part", "images", "image", "batch", "shard", "folder"];
     let letters = |name: &[u8]| lossy(name).replace(|c: char| c.is_ascii_digit(), "").to_ascii_lowercase();

@@ -58,14 +58,14 @@ pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     for (name, path) in sets {
         let split = split_of(&name);
         if parts.iter().any(|part| part.split == split) {
-            let reason = format!("there are several files of images for {}", split.as_deref().unwrap_or("no split"));
-            let hint = "pass one file of images; its labels are found beside it";
+            let reason = format!("there are several image files for {}", split.as_deref().unwrap_or("no split"));
+            let hint = "pass one image file; its labels are found next to it";
             return Err(ConvertError::unsupported(source, &name, reason, hint));
         }
         parts.push(Shards { root: source.to_owned(), files: vec![path], split });
     }
     if parts.is_empty() {
-        let reason = "this folder has no files of images (such as train-images-idx3-ubyte)";
+        let reason = "this folder has no image files (such as train-images-idx3-ubyte)";
         return Err(ConvertError::malformed(source, "", reason));
     }
     parts.sort_by(|a, b| a.split.cmp(&b.split));

@@ -168,9 +168,9 @@ pub struct ListOptions {
     pub label_key: Option<String>,
     /// The field of masks, or of their paths in a manifest; if none, found by name.
     pub mask_key: Option<String>,
-    /// The folder of images inside the source; if none, found by name.
+    /// The image folder inside the source; if none, found by name.
     pub images: Option<PathBuf>,
-    /// The folder of masks inside the source, with names like those of the images; if none, found by name.
+    /// The mask folder inside the source, with names like those of the images; if none, found by name.
     pub masks: Option<PathBuf>,
     /// Whether each file of arrays holds one sample rather than one per row; if none, true for files in class folders.
     pub one_sample_per_file: Option<bool>,
@@ -190,7 +190,7 @@ impl ListOptions {
         self.leave_out.iter().any(|left_out| left_out == name)
     }
 
-    /// Whether a pack needs the field of this name: it has a usual name of images or labels, or was chosen by the caller.
+    /// Whether a pack needs the field of this name: it has a name commonly used for images or labels, or was chosen by the caller.
     fn needs(&self, name: &str) -> bool {
         let keys = [&self.image_key, &self.label_key, &self.mask_key];
         let is_named = keys.iter().any(|key| key.as_deref() == Some(name));

@@ -9,8 +9,8 @@ use super::warning::Warning;
 /// Minimum number of images. With fewer, equal words may be chance.
 const MIN_IMAGES: usize = 4;
 
-/// The warning about a folder of images without labels, or with only one class, if their names begin with several numbers, or with words that each begin two or more
-/// names on average.
+/// The warning about unlabelled or single-class images whose names seem to contain labels: several leading numbers, or leading words that recur
+/// twice or more on average.
 pub(super) fn find(listing: &Listing) -> Option<Warning> {
     let is_flat = listing.kind() == SourceKind::FlatFolder && matches!(listing.labels, Labels::None);
     let is_flat = is_flat || listing.has_one_folder();

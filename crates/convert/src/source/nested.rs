@@ -90,7 +90,7 @@ fn clips(classes: &[Vec<u8>]) -> Option<[&[u8]; 2]> {
     None
 }
 
-/// The folder that looks like a copy of the folders beside it: it contains only folders, some of them with the names of all others.
+/// The folder that looks like a copy of the folders next to it: it contains only folders, some of which have the names of all the others.
 pub(super) fn copy_of_others(
     root: &Path,
     top: &Directory,
@@ -112,7 +112,7 @@ pub(super) fn copy_of_others(
     Ok(None)
 }
 
-/// Refuses classes that all contain folders of images and masks: `TRAIN/TRAIN-Image` beside `TRAIN/TRAIN-Mask`.
+/// Refuses classes that all contain image and mask folders: `TRAIN/TRAIN-Image` next to `TRAIN/TRAIN-Mask`.
 pub(super) fn refuse_masks(listing: &Listing) -> Result<(), ConvertError> {
     let folders: BTreeSet<&[u8]> = (0..listing.paths.len()).map(|idx| listing.paths.directory(idx)).collect();
     let class = |folder: &[u8]| folder.split(|byte| *byte == b'/').next().unwrap_or_default().to_vec();
@@ -127,7 +127,7 @@ pub(super) fn refuse_masks(listing: &Listing) -> Result<(), ConvertError> {
     Err(ConvertError::contradictory(listing.root(), "", like_masks(first), hint))
 }
 
-/// Refuses classes that all contain splits: `bottle/train` and `bottle/test` beside `cable/train` and `cable/test`.
+/// Refuses classes that all contain splits: `bottle/train` and `bottle/test` next to `cable/train` and `cable/test`.
 pub(super) fn refuse_splits(listing: &Listing) -> Result<(), ConvertError> {
     let (mut all, mut with_splits, mut first) = (BTreeSet::new(), BTreeSet::new(), None);
     let mut last = None;
@@ -155,7 +155,7 @@ pub(super) fn refuse_splits(listing: &Listing) -> Result<(), ConvertError> {
     Err(ConvertError::contradictory(listing.root(), "", reason, hint))
 }
 
-/// The folder of images beside a folder of masks.
+/// The image folder next to a mask folder.
 fn images_beside<'a>(folders: &BTreeSet<&'a [u8]>, masks: &[u8]) -> Option<&'a [u8]> {
     let parent = parent(masks);
     if parent.is_empty() || !is_mask_folder(&masks[parent.len()..]) {

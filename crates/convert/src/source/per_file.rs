@@ -24,7 +24,7 @@ pub(crate) enum PerFile {
     One,
 }
 
-/// Minimum number of rows for a file to be taken for a single image.
+/// Minimum number of rows for a file to be read as a single image.
 const MIN_ROWS: usize = 8;
 /// Minimum side of the images that may be flattened into rows.
 const MIN_SIDE: u32 = 8;
@@ -84,7 +84,7 @@ fn looks_like_one(found: &Found, n_files: usize) -> Option<String> {
 }
 
 /// Refuses files that were read as one sample each, but look like many: files of many flattened images, and files of numbers or
-/// vectors next to files of images, which are probably labels. Warns if each file may contain many images.
+/// vectors next to image files, which are probably labels. Warns if each file may contain many images.
 pub(super) fn refuse_many(
     folder: &Path,
     paths: &PathTable,
@@ -169,7 +169,7 @@ fn vector_beside_images(each: &[Content]) -> Option<(usize, &[u64])> {
     }
 }
 
-/// The error about a file of images and a file of their labels that differ in length.
+/// The error about an image file and a label file that differ in length.
 fn other_length(
     folder: &Path,
     paths: &PathTable,

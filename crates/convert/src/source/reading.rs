@@ -99,15 +99,18 @@ fn image_decision(listing: &Listing, options: &ListOptions) -> Option<Decision> 
         SourceKind::SampleFiles(_) => return None,
         SourceKind::PairedFolders => {
             let because = match &options.masks {
-                Some(_) => "you chose the folder of masks",
-                None => "the names of the folders are usual for images and masks",
+                Some(_) => "you chose the mask folder",
+                None => "the folders have names commonly used for images and masks",
             };
-            (because.to_owned(), format!("{images} without {MASKS} for images alone, both for other folders"))
+            (
+                because.to_owned(),
+                format!("{images} without {MASKS} for images without masks, or both for other folders"),
+            )
         }
         SourceKind::ImageFolder | SourceKind::FlatFolder => {
             let because = match listing.has_masks() {
-                true => "the other files beside the images are their masks",
-                false => "no folder has a usual name for masks or splits",
+                true => "the other files next to the images are their masks",
+                false => "no folder has a name commonly used for masks or splits",
             };
             (because.to_owned(), format!("{images} with {MASKS} for image and mask pairs, {SPLIT} for one split"))
         }
@@ -116,7 +119,7 @@ fn image_decision(listing: &Listing, options: &ListOptions) -> Option<Decision> 
             let because = match (&options.image_key, told) {
                 (Some(key), _) => format!("you chose '{key}'"),
                 (None, Some(told)) => told,
-                (None, None) => "a field has a usual name for images".to_owned(),
+                (None, None) => "one field has a name commonly used for images".to_owned(),
             };
             (because, IMAGE_KEY.with("NAME").to_string())
         }
@@ -143,7 +146,7 @@ fn label_decision(listing: &Listing, options: &ListOptions) -> Decision {
         (Labels::ByDirectory(_), None) => "each folder with images is a class".to_owned(),
         _ if has_class_folders(listing) => "each folder with files is a class".to_owned(),
         (Labels::PerSample(_) | Labels::Lists(_), None) => {
-            reason(listing, is_reason).unwrap_or_else(|| "a field has a usual name for labels".to_owned())
+            reason(listing, is_reason).unwrap_or_else(|| "one field has a name commonly used for labels".to_owned())
         }
         (Labels::None, None) if has_parts => "the folders are parts of one dataset, not classes".to_owned(),
         (Labels::None, None) if is_folder(listing) => "there are no class folders".to_owned(),
@@ -171,8 +174,8 @@ fn mask_decision(listing: &Listing, options: &ListOptions) -> Option<Decision> {
         (None, None) if listing.kind() == SourceKind::PairedFolders => {
             "the files in the folder have the same names as the images".to_owned()
         }
-        (None, None) if is_folder(listing) => "the files beside the images have the same names".to_owned(),
-        (None, None) => "a field has a usual name for masks".to_owned(),
+        (None, None) if is_folder(listing) => "the files next to the images have the same names".to_owned(),
+        (None, None) => "one field has a name commonly used for masks".to_owned(),
     };
     let instead = match listing.kind() {
         SourceKind::PairedFolders => format!("{}: every folder is a class", FROM.with("image-folder")),
@@ -188,9 +191,9 @@ fn format_decision(listing: &Listing, options: &ListOptions) -> Decision {
         _ => None,
     });
     if let Some(in_splits) = in_splits {
-        let because = "a table beside the images describes them".to_owned();
+        let because = "a table next to the images describes them".to_owned();
         let instead = match in_splits {
-            true => "a folder of images as the source".to_owned(),
+            true => "an image folder as the source".to_owned(),
             false => format!("{}: the folder itself", FROM.with("image-folder")),
         };
         return Decision { what: "format", because, instead };
@@ -226,7 +229,7 @@ fn sample_decision(listing: &Listing, options: &ListOptions) -> Option<Decision>
             ("the files are in class folders", MANY_SAMPLES_PER_FILE.to_string())
         }
         (SourceKind::SampleFiles(_), None) => {
-            ("no file has a usual name for an array of all images", MANY_SAMPLES_PER_FILE.to_string())
+            ("no file has a name commonly used for an array with all images", MANY_SAMPLES_PER_FILE.to_string())
         }
         (SourceKind::Container(format), None) if format.may_hold_one_sample() => {
             ("the files are not in class folders and do not look like single images", ONE_SAMPLE_PER_FILE.to_string())

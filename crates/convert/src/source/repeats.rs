@@ -16,7 +16,7 @@ use super::warning::Warning;
 use crate::error::{ConvertError, quoted};
 use crate::opt::LEAVE_OUT;
 
-/// Usual names of the four columns of a box, in lower case, without spaces or underscores.
+/// Common names of the four columns of a box, in lower case, without spaces or underscores.
 const BOXES: [[&str; 4]; 8] = [
     ["xmin", "ymin", "xmax", "ymax"],
     ["x1", "y1", "x2", "y2"],
@@ -27,7 +27,7 @@ const BOXES: [[&str; 4]; 8] = [
     ["left", "top", "width", "height"],
     ["xcenter", "ycenter", "width", "height"],
 ];
-/// Usual names of a column with one or more boxes in each cell.
+/// Common names of a column with one or more boxes in each cell.
 const BOX_CELLS: [&str; 6] = ["bbox", "bboxes", "box", "boxes", "boundingbox", "boundingboxes"];
 
 /// Warns about images in several rows, and about columns of boxes.

@@ -1,6 +1,6 @@
 //! Decides which field of a source is the image, the label, the mask or the path, with one rule for all formats.
 //!
-//! The caller's keys come first, then the field's role in the exported pack, then the usual names. `manifest` decides for manifests,
+//! The caller's keys come first, then the field's role in the exported pack, then the common names. `manifest` decides for manifests,
 //! because their columns hold paths and cells.
 
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use crate::error::ConvertError;
 use crate::metadata::Metadata;
 use crate::opt::{IMAGE_KEY, LABEL_KEY, MASK_KEY};
 
-/// Usual names of the image field, used if the caller gives no key. Earlier names take precedence; case is ignored.
+/// Common names of the image field, used if the caller gives no key. Earlier names take precedence; case is ignored.
 const IMAGE_NAMES: [&str; 16] = [
     "image",
     "images",
@@ -35,7 +35,7 @@ const IMAGE_NAMES: [&str; 16] = [
     "png",
     "arr_0",
 ];
-/// Usual names of the label field, used if the caller gives no key. Earlier names take precedence; case is ignored.
+/// Common names of the label field, used if the caller gives no key. Earlier names take precedence; case is ignored.
 pub const LABEL_NAMES: [&str; 14] = [
     "label",
     "labels",
@@ -52,7 +52,7 @@ pub const LABEL_NAMES: [&str; 14] = [
     "class_id",
     "arr_1",
 ];
-/// Other usual names of a manifest's column of labels. Using one of them gives a warning.
+/// Other common names of a manifest's column of labels. Using one of them gives a warning.
 pub(super) const LABEL_COLUMN_NAMES: [&str; 11] = [
     "classid",
     "diagnosis",
@@ -66,12 +66,12 @@ pub(super) const LABEL_COLUMN_NAMES: [&str; 11] = [
     "label_name",
     "category_name",
 ];
-/// Usual names of the mask field.
+/// Common names of the mask field.
 pub(super) const MASK_NAMES: [&str; 8] =
     ["mask", "masks", "mask_path", "segmentation", "annotation", "seg", "gt", "segmentation_mask"];
-/// Usual names of a manifest's column of mask files. Other names may mean labels.
+/// Common names of a manifest's column of mask files. Other names may mean labels.
 pub(super) const MASK_PATH_NAMES: [&str; 5] = ["mask", "masks", "mask_path", "segmentation", "annotation"];
-/// Usual names of a manifest's column of image files.
+/// Common names of a manifest's column of image files.
 pub(super) const IMAGE_PATH_NAMES: [&str; 25] = [
     "path",
     "image",
@@ -99,54 +99,54 @@ pub(super) const IMAGE_PATH_NAMES: [&str; 25] = [
     "isic_id",
     "id",
 ];
-/// Usual names of a manifest's column of splits.
+/// Common names of a manifest's column of splits.
 pub(super) const SPLIT_COLUMN_NAMES: [&str; 10] =
     ["split", "subset", "partition", "set", "usage", "fold", "phase", "data set", "dataset", "data_set"];
-/// Usual names of a column of captions.
+/// Common names of a column of captions.
 const CAPTION_NAMES: [&str; 5] = ["caption", "captions", "comment", "text", "description"];
-/// Usual names of other strings and measurements. Like captions, they are never read as labels, even if a manifest has no other column.
+/// Common names of other strings and measurements. Like captions, they are never read as labels, even if a manifest has no other column.
 const OTHER_NAMES: [&str; 10] = ["prompt", "title", "url", "age", "score", "count", "width", "height", "size", "year"];
-/// Usual names of a manifest's column of several labels for each image, other than `labels`.
+/// Common names of a manifest's column of several labels for each image, other than `labels`.
 pub(super) const TAG_NAMES: [&str; 6] = ["tags", "tag", "categories", "attributes", "attribute_ids", "classes"];
 /// The name of a list of labels.
 pub(super) const LABEL_LIST_NAME: &str = "labels";
-/// Usual names of the field with the samples' paths.
+/// Common names of the field with the samples' paths.
 const PATH_NAMES: [&str; 5] = ["path", "paths", "filename", "filenames", "file_name"];
-/// Usual names of a list of class names.
+/// Common names of a list of class names.
 pub(super) const CLASS_LIST_NAMES: [&str; 4] = ["classes", "class_names", "label_names", "list_classes"];
 
-/// Whether this is a usual name of a label field.
+/// Whether this is a common name for a label field.
 pub(super) fn is_label_name(name: &str) -> bool {
     LABEL_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// Whether this is a usual name of a manifest's column other than labels.
+/// Whether this is a common name for a manifest's column other than labels.
 pub(super) fn is_column_name(name: &str) -> bool {
     let mut known = IMAGE_PATH_NAMES.iter().chain(&MASK_PATH_NAMES).chain(&SPLIT_COLUMN_NAMES);
     known.any(|known| known.eq_ignore_ascii_case(name)) || is_other_name(name)
 }
 
-/// Whether this is a usual name of a column of captions.
+/// Whether this is a common name for a column of captions.
 pub(super) fn is_caption_name(name: &str) -> bool {
     CAPTION_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// Whether this is a usual name of captions, other strings or measurements.
+/// Whether this is a common name for captions, other strings or measurements.
 pub(super) fn is_other_name(name: &str) -> bool {
     is_caption_name(name) || OTHER_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// Whether this is a usual name of a mask field.
+/// Whether this is a common name for a mask field.
 pub(super) fn is_mask_name(name: &str) -> bool {
     MASK_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// Whether this is a usual name of an image field.
+/// Whether this is a common name for an image field.
 pub(super) fn is_image_name(name: &str) -> bool {
     IMAGE_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// Whether this is a usual name of a field with the samples' paths.
+/// Whether this is a common name for a field with the samples' paths.
 pub(super) fn is_path_name(name: &str) -> bool {
     PATH_NAMES.contains(&name)
 }
@@ -198,7 +198,7 @@ impl<'a> Keys<'a> {
 }
 
 /// The index in `names` of the field with a role. A field named by `keys` comes first. Next comes the field that had this
-/// role in the exported pack, and then the field with the most usual name. None if nothing matches and no key was given.
+/// role in the exported pack, and then the field with the first of the common names. None if nothing matches and no key was given.
 pub(super) fn find_field(
     source: &Path,
     names: &[String],

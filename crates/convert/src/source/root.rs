@@ -48,7 +48,7 @@ pub(super) struct Root {
     base: Option<PathBuf>,
     /// The files of columns whose paths lack the folder or the extension.
     located: BTreeMap<usize, Located>,
-    /// Whether the first rows lead to no file below the root, or images are found only in a folder of masks.
+    /// Whether the first rows lead to no file below the root, or images are found only in a mask folder.
     is_lost: bool,
     /// By column, the prefix of paths that were written on another machine. What follows it is a path below the root.
     elsewhere: BTreeMap<usize, Vec<String>>,
@@ -195,7 +195,7 @@ impl Root {
         Ok(warnings)
     }
 
-    /// The folder of images beside this one, such as `images` beside `labels`, if the first rows lead to files only there. Also
+    /// The image folder next to this one, such as `images` next to `labels`, if the first rows lead to files only there. Also
     /// returns the warnings about it.
     pub(super) fn beside<'a>(
         &self,
@@ -324,7 +324,7 @@ enum Found {
 /// The files of a column.
 pub(super) struct Files {
     pub(super) paths: PathTable,
-    /// The size of each; 0 if missing.
+    /// The size of each file; 0 if it is missing.
     pub(super) bytes: Vec<u64>,
     /// Missing or non-regular files by index.
     pub(super) missing: BTreeMap<usize, Missing>,
@@ -358,7 +358,7 @@ impl Renamed {
 
 /// The sizes of the files of a column.
 struct Sizes {
-    /// The size of each; 0 if missing.
+    /// The size of each file; 0 if it is missing.
     bytes: Vec<u64>,
     /// Missing or non-regular files by index, with whether something exists there.
     not_files: BTreeMap<usize, bool>,

@@ -1,4 +1,4 @@
-//! Recognizes files of arrays without usual names: one array per image, or one per class.
+//! Recognizes files of arrays without common names: one array per image, or one per class.
 
 use std::path::Path;
 

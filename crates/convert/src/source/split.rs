@@ -41,7 +41,7 @@ pub(super) fn is_split_folder(name: &[u8]) -> bool {
 }
 
 /// An error if the subfolders are splits instead of classes: if all of them or at least two are named like splits, or if one is and
-/// that folder or a folder beside it contains class folders.
+/// that folder or a folder next to it contains class folders.
 pub(super) fn reject_splits(root: &Path, top: &Directory) -> Result<(), ConvertError> {
     let splits = split_names(top);
     let visible = top.subdirectories.iter().filter(|name| !name.starts_with(b".")).map(|name| lossy(name));
@@ -55,7 +55,7 @@ pub(super) fn reject_splits(root: &Path, top: &Directory) -> Result<(), ConvertE
     let are_splits = match (splits.as_slice(), others.as_slice()) {
         ([], _) => false,
         (_, []) | ([_, _, ..], _) => true,
-        // Class folders contain files, not folders: `val_256` beside `data_256`, which contains `a/airfield`.
+        // Class folders contain files, not folders: `val_256` next to `data_256`, which contains `a/airfield`.
         ([one], others) => {
             let beside = others.iter().map(has_classes).collect::<Result<Vec<_>, _>>()?;
             has_classes(one)? || (beside.contains(&true) && has_images(one)?)
@@ -74,7 +74,7 @@ pub(super) fn reject_splits(root: &Path, top: &Directory) -> Result<(), ConvertE
     Err(ConvertError::OnlySplits { path: root.to_owned(), splits, others, tables })
 }
 
-/// Whether a split has an image or a folder. Splits inside folders of images and masks do.
+/// Whether a split has an image or a folder. Splits inside image and mask folders do.
 fn have_images(root: &Path, splits: &[String]) -> Result<bool, ConvertError> {
     for split in splits {
         if !root.join(split).is_dir() {
@@ -121,7 +121,7 @@ pub(super) fn list_one(
         }
         names.push(wanted.to_owned());
     }
-    // Images with masks have no classes to share, and another split may lack the folder of masks.
+    // Images with masks have no classes to share, and another split may lack the mask folder.
     let own = [wanted.to_owned()];
     let mut opened = splits.opened(if options.masks.is_some() { &own } else { &names }, options)?;
     let classes = class_union(&opened);
@@ -178,13 +178,13 @@ fn list_split(
 struct Splits {
     root: PathBuf,
     files: SampleFiles,
-    /// The folders of images and masks, if these contain the splits.
+    /// The image and mask folders, if these contain the splits.
     layout: Layout,
     /// The splits' names, sorted.
     names: Vec<String>,
     /// The names of the folders, including the splits.
     folders: Vec<Vec<u8>>,
-    /// Warnings about files beside the splits.
+    /// Warnings about files next to the splits.
     beside: Vec<Warning>,
     /// Whether the folders that the caller named are inside each split. Otherwise, these folders contain the splits.
     has_named: bool,
@@ -214,7 +214,7 @@ impl Splits {
         Ok(Self { names, root, files, layout, folders, beside, has_named })
     }
 
-    /// Warns about a split without labels beside splits with classes, and about folders and files that belong to no split.
+    /// Warns about a split without labels next to splits with classes, and about folders and files that belong to no split.
     fn warn(&self, listing: &mut Listing, names: &[String], have_classes: bool) {
         if have_classes && !listing.has_labels() {
             listing.warnings.push(Warning::SplitUnlabelled);
@@ -241,7 +241,7 @@ impl Splits {
                 _ => None,
             };
             let Some(pair) = pair else { return Opened::at(&self.root.join(name), options, self.files) };
-            // Scans only the split's own folder of images: the rest of the root belongs to other splits.
+            // Scans only the split's own image folder: the rest of the root belongs to other splits.
             let top = Directory::scan(&self.root, &pair.images, self.files)?;
             let layout = Layout::Pairs(pair);
             Ok(Opened {

@@ -31,7 +31,7 @@ use crate::opt::{IMAGE_KEY, LABEL_KEY, LEAVE_OUT};
 use example::{Example, Feature, tensor_of};
 use frames::Frames;
 
-/// Names of the image feature, the most usual first. Its field is always named `image`.
+/// Names of the image feature, the most common first. Its field is always named `image`.
 const IMAGE_KEYS: [&str; 4] = ["image/encoded", "image_raw", "image/raw", "image_bytes"];
 /// Names of the label feature. Its field is always named `label`.
 const LABEL_KEYS: [&str; 2] = ["image/class/label", "image/label"];
@@ -52,7 +52,7 @@ const ABOUT_IMAGE: [&str; 8] = [
 ];
 /// Features that state the size and type of raw pixels.
 const SIZES_OF_RAW: [&str; 5] = ["height", "width", "depth", "channels", "dtype"];
-/// The file of class names that TF-Slim writes beside its records.
+/// The file of class names that TF-Slim writes next to its records.
 const SLIM_NAMES: &str = "labels.txt";
 /// Maximum number of features reported as left out. A file can have nearly as many feature names as bytes.
 const MAX_LEFT_OUT: usize = 100;
@@ -109,7 +109,7 @@ impl Place<'_> {
 
     /// The error for an undamaged record that is not a `tf.Example`.
     fn no_example(&self, reason: impl Into<String>) -> ConvertError {
-        let hint = "write each sample as a tf.train.Example (SerializeToString), because other messages have no names (tf.io.serialize_tensor writes such messages)";
+        let hint = "write each sample as a tf.train.Example (SerializeToString), because other messages, such as those of tf.io.serialize_tensor, have no feature names";
         ConvertError::contradictory(self.path, &self.name(), reason, hint)
     }
 
@@ -342,7 +342,7 @@ impl<'a> Records<'a> {
             }
             (Kind::Text, Feature::Bytes(values)) => match values.as_slice() {
                 [one] => self.text_or_bytes(place, *one, planned),
-                // Several values: the single strings before were lists with one element.
+                // Several values, so the single strings seen earlier were in fact one-element lists.
                 _ => {
                     text = feature.json().map_err(|reason| wrong(&reason))?;
                     Item::Json(&text)
@@ -509,7 +509,7 @@ impl<'a> Records<'a> {
         Ok(Found { faults: self.faults, ..found })
     }
 
-    /// The class names in a file beside the records. A file that cannot be used causes a warning.
+    /// The class names in a file next to the records. A file that cannot be used causes a warning.
     fn classes_beside(&self, part: &Shards, warnings: &mut Vec<Warning>) -> Result<Vec<String>, ConvertError> {
         let Some(first) = part.files.first().filter(|_| !self.ids.is_empty()) else { return Ok(Vec::new()) };
         let path = first.with_file_name(SLIM_NAMES);
@@ -553,7 +553,7 @@ impl<'a> Records<'a> {
     }
 }
 
-/// The label field that the caller chose, with `label` in place of the usual names of the feature.
+/// The label field that the caller chose, with `label` in place of the common names of the feature.
 fn label_key(options: &ListOptions) -> Option<String> {
     let key = options.label_key.as_deref()?;
     let is_customary = LABEL_KEYS.contains(&key);
@@ -580,7 +580,7 @@ fn slim_names(text: &str) -> Option<Vec<String>> {
         .then(|| pairs.into_iter().map(|(_, name)| name).collect())
 }
 
-/// The class names that TensorFlow Datasets stores in the source or beside its first file.
+/// The class names that TensorFlow Datasets stores in the source or next to its first file.
 fn label_names(part: &Shards) -> Result<Option<Vec<String>>, ConvertError> {
     let beside = part.files.first().and_then(|file| file.parent());
     let folders = [Some(part.root.as_path()).filter(|root| root.is_dir()), beside];

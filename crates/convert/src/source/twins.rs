@@ -113,8 +113,8 @@ fn is_pair(names: [&[u8]; 2], known: &[&str; 2]) -> bool {
     (is(names[0], known[0]) && is(names[1], known[1])) || (is(names[0], known[1]) && is(names[1], known[0]))
 }
 
-/// Refuses folders that hold one sample each. All such folders have files with the same few names, and not all names are numbers. If
-/// there are only a few folders, one of the names must be usual for masks.
+/// Refuses folders that hold one sample each: all folders have files with the same few names, and some of these names are not numbers.
+/// If there are only a few folders, one of the names must be a common name for masks.
 fn refuse_samples(listing: &Listing, keys: &[Keys]) -> Result<(), ConvertError> {
     let Some((first, rest)) = keys.split_first() else { return Ok(()) };
     let are_alike = rest.iter().all(|keys| keys.keys().eq(first.keys()));

@@ -217,7 +217,7 @@ impl UnreadFiles {
     }
 }
 
-/// The warning about tables beside files of another format in a folder, such as `classes.csv` beside `train.npz`. Other files there,
+/// The warning about tables next to files of another format, such as `classes.csv` next to `train.npz`. Other files there,
 /// such as lists of class names, may belong to the format.
 pub(super) fn tables_in(folder: &Path) -> Option<Warning> {
     const TABLES: [&str; 6] = ["csv", "tsv", "xlsx", "xls", "jsonl", "mat"];

@@ -28,28 +28,28 @@ pub enum Warning {
         /// The first in name order.
         first: Vec<u8>,
     },
-    /// Ignored folders beside the splits.
+    /// Ignored folders next to the splits.
     FoldersBesideSplits {
         /// Number of cases.
         count: u64,
         /// The first case.
         first: Vec<u8>,
     },
-    /// Ignored folders beside the folders of images and masks.
+    /// Ignored folders next to the image and mask folders.
     FoldersBesidePairs {
         /// Number of cases.
         count: u64,
         /// The first case.
         first: Vec<u8>,
     },
-    /// Ignored images beside the folders of images and masks.
+    /// Ignored images next to the image and mask folders.
     FilesBesidePairs {
         /// Number of images.
         count: u64,
         /// First image.
         first: Vec<u8>,
     },
-    /// Ignored folders without images, beside folders that have images and masks.
+    /// Ignored folders without images, next to folders that have images and masks.
     FoldersWithoutImages {
         /// Number of cases.
         count: u64,
@@ -130,26 +130,26 @@ pub enum Warning {
         /// The first case.
         first: Vec<u8>,
     },
-    /// Subfolders of a folder of images. They are not used as classes.
+    /// Subfolders of an image folder. They are not used as classes.
     FoldersInImages {
         /// Number of cases.
         count: u64,
         /// The first case.
         first: Vec<u8>,
     },
-    /// A manifest beside the images of a folder; ignored.
+    /// A manifest next to the images of a folder; ignored.
     ManifestUnread {
         /// The name of the file.
         file: Vec<u8>,
-        /// The names of other tables beside it, which may be meant instead.
+        /// The names of other tables next to it, which may be meant instead.
         others: Vec<Vec<u8>>,
     },
-    /// `.txt` files beside the images; packed as captions.
+    /// `.txt` files next to the images; packed as captions.
     Captions {
         /// Number of images without a caption.
         missing: u64,
     },
-    /// Ignored `.txt` files of boxes beside the images.
+    /// Ignored `.txt` files of boxes next to the images.
     BoxesUnread {
         /// Number of cases.
         count: u64,
@@ -190,7 +190,7 @@ pub enum Warning {
         /// The first case.
         first: Vec<u8>,
     },
-    /// Ignored images whose names say that they are backups or partial downloads, such as `1.jpg.bak`.
+    /// Ignored images whose names suggest backups or partial downloads, such as `1.jpg.bak`.
     BackupFiles {
         /// Number of cases.
         count: u64,
@@ -227,7 +227,7 @@ pub enum Warning {
         /// The first case.
         first: Vec<u8>,
     },
-    /// Ignored hidden folders beside folders that are not classes.
+    /// Ignored hidden folders next to folders that are not classes.
     HiddenFolders {
         /// Number of cases.
         count: u64,
@@ -255,7 +255,7 @@ pub enum Warning {
         /// The next one.
         other: Vec<u8>,
     },
-    /// An ignored folder that contains folders with the names of all folders beside it.
+    /// An ignored folder that looks like a copy: its subfolders have the same names as the folders next to it.
     CopyOfClasses {
         /// The folder.
         folder: Vec<u8>,
@@ -279,7 +279,7 @@ pub enum Warning {
         /// The first case.
         first: Vec<u8>,
     },
-    /// Ignored folders without images beside the folder that is read.
+    /// Ignored folders without images next to the folder that is read.
     FoldersBesideWrapper {
         /// Number of cases.
         count: u64,
@@ -483,7 +483,7 @@ pub enum Warning {
         /// The number of classes.
         n: u64,
     },
-    /// No field has a label name, so the only one with a whole number for each image gives the labels.
+    /// No field has a label name, so the only field with a whole number for each image supplies the labels.
     OnlyIds {
         /// The field.
         field: String,
@@ -567,21 +567,21 @@ pub enum Warning {
         /// The name of the file.
         file: Vec<u8>,
     },
-    /// Ignored lists in folders beside the folder of images. They may contain labels or splits.
+    /// Ignored lists in folders next to the image folder. They may contain labels or splits.
     ListsUnread {
         /// The first case.
         file: Vec<u8>,
         /// Number of other lists.
         others: u64,
     },
-    /// A file of class names beside the images or the manifest; ignored.
+    /// A file of class names next to the images or the manifest; ignored.
     ClassNamesUnread {
         /// The name of the file.
         file: Vec<u8>,
         /// Whether the labels are class ids in a manifest.
         of_ids: bool,
     },
-    /// Class names are read from a file beside the data.
+    /// Class names are read from a file next to the data.
     ClassNamesRead {
         /// The name of the file.
         file: Vec<u8>,
@@ -601,14 +601,14 @@ pub enum Warning {
         /// The label in the first line.
         label: String,
     },
-    /// The files of a manifest are in a folder beside the folder of the manifest.
+    /// The files of a manifest are in a folder next to the folder of the manifest.
     RootBeside {
         /// The folder.
         folder: Vec<u8>,
     },
     /// The channels of images in Caffe's `Datum` may be in the order blue, green, red.
     CaffeColors,
-    /// A table beside the images is read instead of the folder, because it has their labels.
+    /// A table next to the images is read instead of the folder, because it has their labels.
     TableRead {
         /// Its name.
         file: Vec<u8>,
@@ -626,30 +626,30 @@ pub enum Warning {
         /// The name of the table.
         table: Vec<u8>,
     },
-    /// Ignored Parquet files that are named like the tar files beside them.
+    /// Ignored Parquet files that are named like the tar files next to them.
     TablesOfTars {
         /// Number of cases.
         count: u64,
         /// The first case.
         first: Vec<u8>,
     },
-    /// Folders that are not used as classes, because each has a file with its name beside it, like the parts of one dataset.
+    /// Folders that are not used as classes, because each has a file with its name next to it, like the parts of one dataset.
     NumberedParts {
         /// Number of cases.
         count: u64,
         /// The first case.
         first: Vec<u8>,
     },
-    /// The values in the `.json` files beside the images are packed as fields.
+    /// The values in the `.json` files next to the images are packed as fields.
     JsonFields {
         /// The fields.
         fields: Vec<String>,
-        /// A field with a usual name of labels, if there are no other labels.
+        /// A field with a name commonly used for labels, if there are no other labels.
         label: Option<String>,
         /// Number of images without such values.
         missing: u64,
     },
-    /// Ignored `.json` files beside the images.
+    /// Ignored `.json` files next to the images.
     JsonUnread {
         /// Number of cases.
         count: u64,

@@ -708,7 +708,7 @@ fn json(raw: &Raw<'_>) -> Result<Value, ConvertError> {
     serde_json::from_str(&raw.text()?).map_err(|e| raw.wrong(format!("expected JSON: {e}")))
 }
 
-/// The warning about Parquet files that are named like the tar files beside them.
+/// The warning about Parquet files that are named like the tar files next to them.
 fn tables_beside(part: &Shards) -> Option<Warning> {
     let mut names = names_in(&part.root);
     names.sort();

@@ -12,7 +12,7 @@ use super::warning::Warning;
 use crate::error::quoted;
 use crate::opt::{FROM, IMAGES, LABEL_KEY, LEAVE_OUT, MASK_KEY, MASKS};
 
-const BESIDE_PAIRS: &str = " beside the folders of images and masks";
+const BESIDE_PAIRS: &str = " next to the image and mask folders";
 
 impl Warning {
     /// The parts of a warning that counts ignored cases. None for other warnings.
@@ -20,13 +20,11 @@ impl Warning {
         let ignored =
             |count: &u64, noun, rest, first| Counted { verb: "ignored", count: *count, noun, rest, first, why: "" };
         let counted = match self {
-            Self::FilesBesideClasses { count, first } => ignored(count, "image", " beside the class folders", first),
-            Self::FoldersBesideSplits { count, first } => ignored(count, "folder", " beside the splits", first),
+            Self::FilesBesideClasses { count, first } => ignored(count, "image", " next to the class folders", first),
+            Self::FoldersBesideSplits { count, first } => ignored(count, "folder", " next to the splits", first),
             Self::FoldersBesidePairs { count, first } => ignored(count, "folder", BESIDE_PAIRS, first),
             Self::FilesBesidePairs { count, first } => ignored(count, "image", BESIDE_PAIRS, first),
-            Self::FoldersWithoutImages { count, first } => {
-                ignored(count, "folder", " without a folder of images", first)
-            }
+            Self::FoldersWithoutImages { count, first } => ignored(count, "folder", " without an image folder", first),
             Self::FoldersBesideWrapper { count, first } => ignored(count, "folder", " without images", first),
             Self::UnusedMasks { count, first } => ignored(count, "mask", " without an image", first),
             Self::BrokenLinks { count, first } => ignored(count, "broken link", "", first),
@@ -41,12 +39,12 @@ impl Warning {
             Self::UnreadableFiles { count, first } => ignored(count, "unreadable file", "", first),
             Self::OtherArrays { count, first } => ignored(count, "array", " without an item for each image", first),
             Self::TablesOfTars { count, first } => Counted {
-                why: ": the tar files of the same names have the samples",
+                why: ": the samples are in the tar files with the same names",
                 ..ignored(count, "Parquet file", "", first)
             },
             Self::JsonUnread { count, first } => Counted {
                 why: ": expected an object of at most 64 KiB for nearly every image",
-                ..ignored(count, ".json file", " beside the images", first)
+                ..ignored(count, ".json file", " next to the images", first)
             },
             Self::Pickles { count, first } => {
                 Counted { why: ": pickles are never run", ..ignored(count, "pickle", "", first) }
@@ -61,16 +59,20 @@ impl Warning {
         let either = |count: &u64, one, many| if *count == 1 { one } else { many };
         let (verb, count, noun, rest, first, why) = match self {
             Self::FewMasks { count, first } => {
-                let rest = either(count, " named like a mask as an image", " named like masks as images");
+                let rest = either(
+                    count,
+                    " as an image although its name suggests a mask",
+                    " as images although their names suggest masks",
+                );
                 ("packed", count, "file", rest, first, ": most images have no mask")
             }
             Self::FoldersInImages { count, first } => {
-                let why = ": there are masks beside the images";
+                let why = ": there are masks next to the images";
                 let rest = either(count, " of the images as a class", " of the images as classes");
                 ("did not use", count, "subfolder", rest, first, why)
             }
             Self::NumberedParts { count, first } => {
-                let why = ": beside each folder is a file with the same name, as img2dataset writes it";
+                let why = ": each has a file of the same name next to it, as written by img2dataset";
                 ("did not use", count, "folder", either(count, " as a class", " as classes"), first, why)
             }
             Self::ImageInEach { count, first } => {
@@ -109,7 +111,7 @@ impl Warning {
     }
 }
 
-/// A warning that counts cases: "ignored 2 folders beside the splits (first: 'other')".
+/// A warning that counts cases: "ignored 2 folders next to the splits (first: 'other')".
 struct Counted<'a> {
     verb: &'static str,
     count: u64,
@@ -176,7 +178,11 @@ impl fmt::Display for Warning {
             }
             Self::SplitUnlabelled => out.write_str("this split has no labels, but another one has class folders"),
             Self::NoLabels { fields, is_program } => {
-                write!(out, "no labels found: no field has a usual label name (fields: {})", quoted(fields))?;
+                write!(
+                    out,
+                    "no labels found: no field has a name commonly used for labels (fields: {})",
+                    quoted(fields)
+                )?;
                 match is_program {
                     true => out.write_str("; give the label field the kind 'label'"),
                     false => write!(out, "; choose the label field with {LABEL_KEY}"),
@@ -225,24 +231,24 @@ impl Warning {
             }
             Self::ClipFolders { one, other } => write!(
                 out,
-                "the labels are the folders, but names such as '{}' and '{}' differ only in their numbers; if each folder is one clip or patient, list the images and their labels in a table and convert the table",
+                "each folder is a class, but names such as '{}' and '{}' differ only in their numbers; if each folder is one clip or patient, list the images and their labels in a table and convert the table",
                 text(one),
                 text(other)
             ),
             Self::CopyOfClasses { folder } => write!(
                 out,
-                "ignored the folder '{}', which looks like a copy: it has folders with the names of all folders beside it; {}",
+                "ignored the folder '{}', which looks like a copy: its subfolders have the same names as the folders next to it; {}",
                 text(folder),
                 as_classes()
             ),
             Self::NumberedFolders { first } => write!(
                 out,
-                "the labels are the folders, whose names are numbers ('{}'); if they only divide the files, move the images into one folder",
+                "each folder is a class, but the names are numbers such as '{}'; if the folders only divide the files, move the images into one folder",
                 text(first)
             ),
             Self::SampleFolders { first, count } => write!(
                 out,
-                "each folder is a class, but its files look like one sample: '{}' has {count} files with its own name; to pack one sample per folder, merge its files, for example into one .npy file",
+                "each folder is a class, but the files of a folder look like one sample: '{}' has {count} files with its own name; to pack one sample per folder, merge the files of each folder, for example into one .npy file",
                 text(first)
             ),
             Self::Gifs { count, first } => write!(
@@ -273,19 +279,19 @@ impl Warning {
         }
     }
 
-    /// Writes a warning about text and JSON files beside the images.
+    /// Writes a warning about text and JSON files next to the images.
     fn fmt_beside(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Captions { missing: 0 } => out.write_str("the .txt files beside the images are packed as 'caption'"),
+            Self::Captions { missing: 0 } => out.write_str("the .txt files next to the images are packed as 'caption'"),
             Self::Captions { missing } => write!(
                 out,
-                "the .txt files beside the images are packed as 'caption', which is empty for {} without such a file",
+                "the .txt files next to the images are packed as 'caption', which is empty for {} without such a file",
                 counted(*missing, "image")
             ),
             Self::JsonFields { fields, label, missing } => {
                 write!(
                     out,
-                    "the values in the .json files beside the images are packed as fields: {}",
+                    "the values in the .json files next to the images are packed as fields: {}",
                     quoted(fields)
                 )?;
                 if *missing > 0 {
@@ -299,7 +305,7 @@ impl Warning {
             Self::BoxesUnread { count } => {
                 write!(
                     out,
-                    "ignored {} beside the images: bounding boxes in YOLO format are not packed",
+                    "ignored {} next to the images: bounding boxes in YOLO format are not packed",
                     counted(*count, ".txt file")
                 )
             }
@@ -307,12 +313,12 @@ impl Warning {
         }
     }
 
-    /// Writes a warning about file names that show that files belong together.
+    /// Writes a warning about files that belong together according to their names.
     fn fmt_of_files(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match self {
             Self::CaffeColors => out.write_str(
-                "the channels of Caffe's Datum are packed as they are: Caffe's tools write blue first, and packs declare RGB",
+                "the channels of Caffe's Datum are packed unchanged: Caffe's tools write blue first, but packs declare RGB",
             ),
             Self::TableRead { file, count, first, in_splits } => {
                 write!(out, "read the images in '{}'", text(file))?;
@@ -454,7 +460,7 @@ impl Warning {
             }
             Self::LabelColumn { field } => write!(out, "labels are read from '{field}', because of its name"),
             Self::Indicators { fields } => {
-                write!(out, "the label of a row is the column that has a 1: {}", quoted(fields))
+                write!(out, "the label of each row is the name of the column with a 1: {}", quoted(fields))
             }
             Self::OnlyOtherColumn { field } => {
                 write!(out, "labels are read from '{field}', the only column besides the paths")
@@ -471,7 +477,7 @@ impl Warning {
             }
             Self::MaybeJoined { field, cell } => write!(
                 out,
-                "{} in '{field}' is packed as one class name: if it is a list of labels, separate them with ';' and convert with {}",
+                "{} in '{field}' is packed as one class name: if it is a list of labels, separate the labels with ';' and convert with {}",
                 shown(cell),
                 LABEL_KEY.with(field)
             ),
@@ -479,7 +485,7 @@ impl Warning {
         }
     }
 
-    /// Writes a warning about a list of paths, or a file of labels or class names.
+    /// Writes a warning about a list of paths, a label file, or class names.
     fn fmt_of_list(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match self {

@@ -60,7 +60,7 @@ pub(super) unsafe fn symbol<F: Copy>(library: &Library, whose: &str, name: &str)
     Ok(*found)
 }
 
-/// The message of the dynamic linker. It is in the source of the error.
+/// The dynamic linker's message, taken from the source of the error.
 pub(super) fn said(error: &libloading::Error) -> String {
     let behind = error.source().map(ToString::to_string);
     behind.unwrap_or_else(|| error.to_string())

@@ -159,7 +159,7 @@ fn keeps_clean(driver: &dyn Driver, map: &[u8], dirtied: &mut dyn FnMut() -> Opt
             return Ok(());
         }
     }
-    let text = "this driver marks the whole registered file as dirty when it is released, or other processes write too much to tell";
+    let text = "releasing a registered file with this driver marks all of it as dirty, or other processes write too much to be sure";
     Err(text.to_owned())
 }
 
@@ -228,7 +228,7 @@ mod tests {
         tried(&driver, &[PAGES / 2 - 1]).unwrap();
         tried(&driver, &[5 * PAGES, PAGES, 0]).unwrap();
         let dirty = tried(&driver, &[PAGES, PAGES / 2, PAGES, PAGES]).unwrap_err();
-        assert!(dirty.contains("marks the whole registered file as dirty"), "{dirty}");
+        assert!(dirty.contains("with this driver marks all of it as dirty"), "{dirty}");
         let untold = tried(&driver, &[]).unwrap_err();
         assert!(untold.contains("does not report"), "{untold}");
         assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));

@@ -209,8 +209,8 @@ impl Staging {
         brought.and_then(|brought| recorded.map(|()| brought))
     }
 
-    /// Queues the copy of the first `len` bytes of a slot. From an offset on, bytes from other memory replace those of
-    /// the slot.
+    /// Queues the copy of the first `len` bytes of a slot. `elsewhere` is an offset and the bytes that replace the slot's
+    /// contents from there on.
     fn copy_slot(&self, slot: &SlotRef, len: usize, elsewhere: (usize, &[u8])) -> Result<(), CudaError> {
         let bytes = slot.get(..len).unwrap_or(slot);
         let (offset, other) = elsewhere;
@@ -282,7 +282,7 @@ fn reap(driver: &dyn Driver, sent: &mpsc::Receiver<Sent>, failure: &Mutex<Option
 }
 
 impl Ring {
-    /// Submits a slot. From an offset on, bytes from other memory replace those of the slot.
+    /// Submits a slot. `elsewhere` is an offset and the bytes that replace the slot's contents from there on.
     fn queue(&self, slot: SlotRef, len: usize, elsewhere: (usize, &[u8])) -> Result<Box<dyn Transfer>, DeviceError> {
         self.queue_with(slot.number(), |staging| staging.copy_slot(&slot, len, elsewhere))?;
         self.watch(slot)

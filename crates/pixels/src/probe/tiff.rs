@@ -116,7 +116,7 @@ impl<'a> Entries<'a> {
         let mut end = Some(end).filter(|&end| end <= self.bytes.len())?;
         for index in 0..self.n_entries {
             let at = self.first + index * self.entry_bytes();
-            // Data of unknown types cannot be checked, because its size is not known.
+            // Data of unknown types cannot be checked, because its size is unknown.
             let Some(entry) = self.entry(at) else { continue };
             let n_bytes = entry.count.checked_mul(width_of(entry.kind)?)?;
             end = end.max(entry.values.checked_add(usize::try_from(n_bytes).ok()?)?);

@@ -19,7 +19,7 @@ use super::taps::{PRECISION, SPLIT, Taps};
 
 const SHIFT: u32 = PRECISION;
 const DIGIT: u32 = 8;
-/// Half a level, which is added for rounding: in units of the highest digit, and in units of the high halves.
+/// Rounding term, half an output level: one constant in units of the highest digit, one in units of the high half.
 const HALF_DIGIT: i32 = 1 << (PRECISION - 1 - 2 * DIGIT);
 const HALF_HIGH: i32 = 1 << (PRECISION - 1 - SPLIT);
 /// Number of rows that the horizontal pass processes together.

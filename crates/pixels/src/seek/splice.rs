@@ -10,7 +10,7 @@ use packds_system::to_usize;
 
 /// libjpeg's maximum side.
 const MAX_SIDE: u32 = 65_500;
-/// A splice with more than this share of the MCUs is not worthwhile. The share is `WORTH.0 / WORTH.1`.
+/// A splice with more than this fraction of the MCUs is not worthwhile. The fraction is `WORTH.0 / WORTH.1`.
 const WORTH: (u64, u64) = (9, 10);
 
 /// Builds small JPEGs, reusing its buffers.

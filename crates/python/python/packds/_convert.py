@@ -66,9 +66,9 @@ def convert(
 ) -> dict[str, Any]:
     """Packs an image folder, a manifest or a dataset of another format into the file `dst`.
 
-    The options are those of `packds convert`, which docs/reference/convert.md explains; `from_format` is its `--from`. Doubts
-    about the source, and sizes chosen by default (images of several sizes become 224 x 224), are in the report and are also
-    issued as Python warnings.
+    The options are those of `packds convert`, which docs/reference/convert.md explains; `from_format` is its `--from`. The
+    report contains warnings about the source, and sizes chosen by default (images of several sizes become 224 x 224). These
+    are also issued as Python warnings.
 
     >>> report = packds.convert("photos", "photos.pack", resize="short:256", crop=224, progress=False)
     >>> report["n_samples"], report["skipped"]

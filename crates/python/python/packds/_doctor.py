@@ -308,7 +308,7 @@ def _of_packds(loader: Loader, train_step: _Step, seconds: float, device: Any, c
         notes.append("the step runs on the CPU and shares the cores with the loader's threads")
     report = DoctorReport(native, os.path.basename(loader.dataset.path), notes)
     if check and report.checked is None:
-        notes.append("check: none of the advice is a loader option, so nothing was measured again")
+        notes.append("check: no recommended change is a loader option, so nothing was measured again")
     return report
 
 

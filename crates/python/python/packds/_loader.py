@@ -366,7 +366,7 @@ class Loader(Sealed):
         stay = "stays" if len(names) == 1 else "stay"
         quoted = ", ".join(f"`{name}`" for name in names)
         return [
-            f"{quoted} {stay} as stored while images are mixed: batch.mix, from loader.batches(), has partners and shares; "
+            f"{quoted} {stay} as stored while images are mixed: batch.mix, from loader.batches(), has partners and weights; "
             "fields= selects the fields to load"
         ]
 
@@ -657,7 +657,7 @@ class Loader(Sealed):
         return json_dict(self._native.shuffle_report())
 
     def notices(self) -> list[str]:
-        """Sentences about choices that options left open, and about doubtful options.
+        """Decisions that were made by default, and warnings about options, as sentences.
 
         >>> loader = packds.Loader("train.pack", batch_size=4)
         >>> for notice in loader.notices():

@@ -60,7 +60,7 @@ def _bits(name: str, rows: _Array) -> _Array:
 
 
 class _ClassIds:
-    """Class ids as rows that have a share for each class."""
+    """Class ids as soft labels: one row per sample with a weight for each class."""
 
     def __init__(self, datasets: Sequence[Dataset], name: str) -> None:
         self._datasets = datasets

@@ -122,7 +122,7 @@ def weights_of(weights: Any, n_samples: int, least: int) -> list[float]:
 
 
 def _check_sum(total: float, n_samples: int, least: int) -> None:
-    """Warns if an epoch's length is far from the pack's, because weights may be meant as shares."""
+    """Warns if an epoch's length is far from the pack's, because the weights may be meant as fractions."""
     # The native module rejects invalid weights.
     if not 0 < total < math.inf or n_samples / 2 <= total <= n_samples * 2:
         return

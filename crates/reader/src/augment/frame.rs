@@ -1,4 +1,4 @@
-//! The part of an image that a view shows: the draws of crops and flips.
+//! Draws the crop and flips that decide which part of an image a view shows.
 
 use packds_pixels::{Area, CropResize, Filter, Resize};
 

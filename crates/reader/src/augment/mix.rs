@@ -27,7 +27,7 @@ impl Mix {
     /// `Label` for a label outside `0..n_classes`. `Buffer` if the number of labels or weights differs from the number
     /// of samples, or if a partner is outside the batch. `Pixels` if memory cannot be allocated.
     pub fn soft_labels<L: Copy + Into<i64>>(&self, labels: &[L], n_classes: usize) -> Result<Vec<f32>, AugmentError> {
-        for (what, found) in [("labels of a batch", labels.len()), ("shares of a batch", self.lambda.len())] {
+        for (what, found) in [("labels of a batch", labels.len()), ("weights of a batch", self.lambda.len())] {
             check_count(what, self.partner.len(), found)?;
         }
         let class = |place: usize, label: i64| {

@@ -223,7 +223,7 @@ impl Op {
     }
 
     fn areas(&self, scale: Span) -> Result<(), AugmentError> {
-        self.span("scale", "two shares of the area from 0 to 1, the smaller one first", scale, 0.0, 1.0)
+        self.span("scale", "two fractions of the area from 0 to 1, the smaller one first", scale, 0.0, 1.0)
     }
 
     fn ratios(&self, ratio: Span) -> Result<(), AugmentError> {

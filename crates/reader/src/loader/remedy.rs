@@ -15,7 +15,7 @@ const TIER: Opt = Opt::new("tier");
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Remedy {
-    /// Use batches of images that the host makes.
+    /// Use the tier `host`, in which the host prepares the images.
     TierHost,
     /// Explicitly request a tier that may register the file.
     NameTier,

@@ -28,7 +28,8 @@ pub struct Slot {
 pub struct ChunkUse {
     /// The chunk.
     pub chunk: u64,
-    /// The last step that takes samples from it, unless it is listed again.
+    /// The last step that takes samples from it, as far as known at this step. A later step may list the chunk again with
+    /// a later last step.
     pub until: u64,
 }
 

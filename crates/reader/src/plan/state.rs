@@ -72,7 +72,7 @@ pub(crate) const MAX_POSITION: u64 = (1 << 62) - 1;
 /// Maximum length of a state, including whitespace.
 const MAX_BYTES: usize = 1024;
 
-/// The names and values of a flat JSON object of numbers and plain strings.
+/// The keys and values of a flat JSON object of numbers and plain strings.
 pub(crate) struct Fields<'a>(Vec<(&'a str, &'a str)>);
 
 impl<'a> Fields<'a> {
@@ -88,10 +88,10 @@ impl<'a> Fields<'a> {
             .ok_or_else(|| wrong("it is not a JSON object"))?;
         let mut fields = Self(Vec::new());
         for pair in body.split(',') {
-            let (name, value) = pair.split_once(':').ok_or_else(|| wrong("a value has no name"))?;
-            let name = quoted(name).ok_or_else(|| wrong("a name has no quotes"))?;
+            let (name, value) = pair.split_once(':').ok_or_else(|| wrong("a value has no key"))?;
+            let name = quoted(name).ok_or_else(|| wrong("a key is not in quotes"))?;
             if fields.0.iter().any(|field| field.0 == name) {
-                return Err(wrong("a name occurs twice"));
+                return Err(wrong("a key occurs twice"));
             }
             fields.0.push((name, value.trim()));
         }
@@ -99,7 +99,7 @@ impl<'a> Fields<'a> {
             return Err(wrong("`v` is the version of another release"));
         }
         if fields.0.len() != n {
-            return Err(wrong("it has unknown names"));
+            return Err(wrong("it has unknown keys"));
         }
         Ok(fields)
     }

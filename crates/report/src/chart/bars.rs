@@ -30,7 +30,7 @@ pub struct BarChart {
     pub unit: String,
     /// The bars from top to bottom.
     pub bars: Vec<Bar>,
-    /// A value to which the axis extends at least, such as 100 %.
+    /// Minimum length of the axis, such as 100 %. Longer bars extend it.
     pub end: f64,
     /// Lines below the bars.
     pub footnotes: Vec<String>,

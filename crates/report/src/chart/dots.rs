@@ -184,7 +184,7 @@ impl DotChart {
         let (font, color) = if row.ours { (OWN, OURS) } else { (PLAIN, OTHER) };
         let ink = if row.ours { OURS } else { INK };
         let columns = self.columns(layout);
-        // The number of the first column is beside the name.
+        // The first column's number is drawn next to the name, so leave room for it.
         let first = row.warm.or(row.cold).map_or(0.0, |mark| text_width(&number(mark.value), font.size, font.bold));
         let room = COLUMN * count(columns.iter().flatten().count().saturating_sub(1)) + first + 10.0;
         let behind = if row.ours { BAND } else { PANEL };

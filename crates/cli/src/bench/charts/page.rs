@@ -68,7 +68,7 @@ fn conditions(report: &Report) -> String {
     let step = if options.step_ms > 0.0 { format!("{} ms", tick_number(options.step_ms)) } else { "none".to_owned() };
     let batch = match options.batch_asked {
         None => counted(options.batch, "image"),
-        Some(asked) => format!("{} ({asked} requested, but there are fewer than four batches of them)", options.batch),
+        Some(asked) => format!("{} ({asked} requested, but the data has fewer than four such batches)", options.batch),
     };
     let returned = match machine.free_page_reporting {
         true => "; it returns free memory to its host, so cold results vary",

@@ -208,8 +208,11 @@ impl<'a> Files<'a> {
                 return Ok(());
             }
             let found: Vec<String> = beside.datasets.iter().map(|d| d.path.clone()).collect();
-            let reason = format!("expected labels in the file of images or in another file, found {}", quoted(&found));
-            let hint = format!("pass only the file of images, or choose the dataset of labels with {LABEL_KEY}");
+            let reason = format!(
+                "cannot tell which dataset has the labels: expected one in the image file or one in another file, found {}",
+                quoted(&found)
+            );
+            let hint = format!("pass only the image file, or choose the dataset of labels with {LABEL_KEY}");
             return Err(ConvertError::contradictory(&beside.open.path, "", reason, hint));
         };
         let dataset = beside.datasets.swap_remove(place);

@@ -1,4 +1,4 @@
-//! NumPy's `.npy`: a file of all images with labels next to it, a folder with one such file per field, or a folder with one file
+//! NumPy's `.npy`: a file with all images and its labels next to it, a folder with one such file per field, or a folder with one file
 //! per sample.
 
 mod header;
@@ -234,9 +234,10 @@ fn refuse_unnamed_images(folder: &Path, files: &[(String, PathBuf)]) -> Result<(
     };
     let mut stems: Vec<String> = files.iter().map(|(stem, _)| stem.clone()).collect();
     stems.retain(|stem| stem != *label);
-    let reason = format!("'{label}.npy' has labels, but no file has a usual name for images, found {}", quoted(&stems));
+    let reason =
+        format!("'{label}.npy' has labels, but no file has a name commonly used for images, found {}", quoted(&stems));
     let hint = format!(
-        "choose the file of images with {IMAGE_KEY}, such as {}, and the file of labels with {}",
+        "choose the image file with {IMAGE_KEY}, such as {}, and the label file with {}",
         IMAGE_KEY.with(images),
         LABEL_KEY.with(label)
     );

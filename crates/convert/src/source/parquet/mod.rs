@@ -31,8 +31,9 @@ use crate::ordered::{Next, ordered};
 
 /// Approximate bytes of values to decode per task.
 const TASK_BYTES: u64 = 32 << 20;
-/// Maximum number of rows decoded at a time, and per task.
+/// Maximum number of rows decoded at a time.
 const MAX_BATCH_ROWS: u64 = 1024;
+/// Maximum number of rows per task.
 const MAX_TASK_ROWS: u64 = 1 << 16;
 
 /// Finds the samples.

@@ -252,7 +252,7 @@ impl FoundParts<'_> {
         self.found.labels = Some(FoundLabels { name: planned.name.clone(), values, classes: self.classes.to_vec() });
     }
 
-    /// Adds unchanged numbers. In types without NaN, nulls are handled as in manifests.
+    /// Adds numbers unchanged. In types without NaN, nulls are handled as in manifests.
     fn put_numbers(&mut self, planned: &Planned, dtype: DType, mut bytes: Vec<u8>, nulls: &[usize]) {
         if let Some(nan) = Scalar::Double(f64::NAN).to_bytes(dtype) {
             fill(&mut bytes, dtype, nulls, &nan);

@@ -93,7 +93,7 @@ fn images_beside_class_folders_are_ignored_with_a_warning() {
     assert_eq!(listing.ignored(), 3);
     let expected = Warning::FilesBesideClasses { count: 2, first: b"x.jpg".to_vec() };
     assert_eq!(listing.warnings(), std::slice::from_ref(&expected));
-    assert_eq!(expected.to_string(), "ignored 2 images beside the class folders (first: 'x.jpg')");
+    assert_eq!(expected.to_string(), "ignored 2 images next to the class folders (first: 'x.jpg')");
 }
 
 #[test]
@@ -135,10 +135,16 @@ fn folders_that_look_like_no_classes_are_told() {
         warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     let numbered = told(&["00000/1.jpg", "00000/2.jpg", "01000/3.jpg"]);
-    assert!(numbered[0].starts_with("the labels are the folders, whose names are numbers ('00000')"), "{numbered:?}");
+    assert!(
+        numbered[0].starts_with("each folder is a class, but the names are numbers such as '00000'"),
+        "{numbered:?}"
+    );
     assert!(told(&["0/1.jpg", "1/2.jpg", "10/3.jpg"]).is_empty());
     let bands = told(&["p1/p1_B01.tif", "p1/p1_B02.tif", "p2/p2_B01.tif", "p2/p2_B02.tif"]);
-    assert!(bands[0].contains("its files look like one sample: 'p1' has 2 files with its own name"), "{bands:?}");
+    assert!(
+        bands[0].contains("the files of a folder look like one sample: 'p1' has 2 files with its own name"),
+        "{bands:?}"
+    );
     assert!(told(&["n01/n01_1.jpg", "n01/n01_2.jpg", "n02/n02_3.jpg", "n02/n02_4.jpg"]).is_empty());
     let gifs = told(&["a/1.jpg", "a/2.gif", "b/3.jpg"]);
     assert_eq!(gifs, ["read 1 file of type GIF ('a/2.gif'); torchvision's ImageFolder leaves such files out"]);

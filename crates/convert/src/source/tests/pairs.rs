@@ -1,4 +1,4 @@
-//! Folders of images and masks, datasets inside other folders, and annotated datasets.
+//! Image and mask folders, datasets inside other folders, and annotated datasets.
 
 use std::fs;
 use std::path::PathBuf;
@@ -197,7 +197,7 @@ fn classes_with_folders_of_images_and_masks_are_refused() {
     assert!(error.hint().unwrap().contains("/TE/'; "), "{:?}", error.hint());
     let tree = Tree::new(&files);
     assert_eq!(paths(&list(&tree.path("TE"), &ListOptions::default()).unwrap()), ["TE-Image/2.jpg"]);
-    // One class may have a folder of masks but no images next to it.
+    // One class may have a mask folder but no images next to it.
     assert_eq!(classes(&Tree::new(&["cat/1/a.jpg", "dog/masks/2.jpg"]).list().unwrap()), ["cat", "dog"]);
 }
 

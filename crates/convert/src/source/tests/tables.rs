@@ -114,7 +114,10 @@ fn the_only_other_column_gives_the_labels_if_its_values_repeat() {
     let listing = listed(&four, "m.csv", b"path,kind,age\na.jpg,x,1\nb.jpg,y,2\nc.jpg,x,3\nd.jpg,y,4\n").unwrap();
     let told = listing.warnings().iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(told.len(), 1);
-    assert!(!listing.has_labels() && told[0].contains("no field has a usual label name (fields: 'kind')"), "{told:?}");
+    assert!(
+        !listing.has_labels() && told[0].contains("no field has a name commonly used for labels (fields: 'kind')"),
+        "{told:?}"
+    );
     let listing = listed(&four, "m.csv", b"path,dx,age\na.jpg,x,1\nb.jpg,y,2\nc.jpg,x,3\nd.jpg,y,4\n").unwrap();
     assert_eq!(classes(&listing), ["x", "y"]);
     assert_eq!(listing.warnings(), [Warning::LabelColumn { field: "dx".to_owned() }]);
@@ -568,7 +571,7 @@ fn cells_of_several_labels_are_lists_and_told() {
     assert_eq!(
         told(&listing),
         [
-            "'scab rust' in 'label' is packed as one class name: if it is a list of labels, separate them with ';' and convert with label_key='label'"
+            "'scab rust' in 'label' is packed as one class name: if it is a list of labels, separate the labels with ';' and convert with label_key='label'"
         ]
     );
 }

@@ -169,7 +169,7 @@ impl Format {
         options: &ListOptions,
     ) -> Result<(), ConvertError> {
         if found.masks.is_some() {
-            let reason = "the image files have masks, but there is also a folder of masks";
+            let reason = "the image files have masks, but there is also a mask folder";
             let hint = format!("ignore the masks in the files with {LEAVE_OUT}");
             return Err(ConvertError::contradictory(root, "", reason, hint));
         }

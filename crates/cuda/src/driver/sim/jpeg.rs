@@ -237,7 +237,7 @@ mod tests {
         let mut bytes = jpeg(8, 8, 3);
         let decode = |bytes: &[u8], size| {
             let placed = file(bytes, size, memory);
-            // SAFETY: none. The rules are broken on purpose, in memory that exists.
+            // SAFETY: violated on purpose, in memory that exists.
             let refused = unsafe { decoder.decode(&[placed], 3, Stream(1)) };
             assert!(refused.unwrap().is_empty());
         };
@@ -255,7 +255,7 @@ mod tests {
         for _ in 0..8 {
             decode(&bytes, (8, 8));
         }
-        // SAFETY: none, as above. The driver checks the address before it writes.
+        // SAFETY: violated on purpose, as above. The driver checks the address before it writes.
         unsafe { driver.free(memory) };
         driver.finish_all();
         let faults = driver.faults();
@@ -273,7 +273,7 @@ mod tests {
             let decoder = driver.open_jpeg().unwrap();
             let bytes = jpeg(8, 8, 3);
             let placed = [file(&bytes, (8, 8), memory)];
-            // SAFETY: none. The pixels are written while a queued copy reads them. The memory exists.
+            // SAFETY: violated on purpose. The pixels are written while a queued copy reads them. The memory exists.
             unsafe { driver.copy_within(memory, memory.plus(2000), 1000, Stream(1)) }.unwrap();
             // SAFETY: as above.
             let refused = unsafe { decoder.decode(&placed, 3, Stream(1)) };

@@ -169,11 +169,11 @@ fn the_simulated_driver_notes_reads_over_memory_in_use() {
     unsafe { driver.register(bytes.as_ptr(), 64) }.unwrap();
     // SAFETY: as above.
     unsafe { driver.copy_in(bytes.as_ptr(), memory, 64, Stream(0)) }.unwrap();
-    // SAFETY: none. A copy to this memory is queued, which breaks the rules and is recorded.
+    // SAFETY: violated on purpose. A copy to this memory is queued, which the driver records.
     unsafe { file.read(0, memory, 64) }.unwrap();
     driver.finish_all();
     assert!(driver.faults().contains(&Fault::WrittenTooEarly));
-    // SAFETY: none. The memory is not allocated, which breaks the rules and is recorded.
+    // SAFETY: violated on purpose. The memory is not allocated, which the driver records.
     unsafe { file.read(0, memory.plus(1 << 40), 64) }.unwrap();
     assert!(driver.faults().contains(&Fault::NotAllocated));
     // SAFETY: the memory belongs to the driver.

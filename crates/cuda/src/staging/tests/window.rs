@@ -189,7 +189,7 @@ fn the_simulated_driver_notes_a_map_that_ends_too_early() {
         // SAFETY: nobody writes the file.
         let map = unsafe { memmap2::Mmap::map(&file) }.unwrap();
         let host = map.as_ptr();
-        // SAFETY: none. The map is unmapped below, which breaks the rules and is recorded.
+        // SAFETY: violated on purpose. The map is unmapped below, which the driver records.
         unsafe { driver.register_read_only(host, BYTES) }.unwrap();
         let memory = driver.allocate(1 << 16, "copies").unwrap();
         for _ in 0..32 {

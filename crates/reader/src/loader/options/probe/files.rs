@@ -116,7 +116,7 @@ impl Probe<'_> {
     /// [`LoaderBuilder::build`](super::LoaderBuilder::build).
     pub fn decodable(self, limits: FileLimits) -> Result<Decodable, LoadError> {
         let pictures = self.with_files(limits)?;
-        let lost = || not_decodable("it is not known how they are resized");
+        let lost = || not_decodable("their resize parameters are unknown");
         Ok(Decodable { rows: self.0.batch, resampling: pictures.resampling().cloned().ok_or_else(lost)? })
     }
 
