@@ -10,7 +10,7 @@ use super::candidate::SampleFiles;
 use super::directory::Directory;
 use super::directory::Identity;
 use super::image_folder::{self, is_archive, is_submission};
-use super::listing::{Listing, SourceKind};
+use super::listing::{Images, Listing, SourceKind};
 use super::manifest;
 use super::mask_colors::is_table;
 use super::paths::{FileTable, PathTable, as_path, lossy, stem};
@@ -21,6 +21,7 @@ use super::split::{split_and_rest, unite_classes};
 use super::unread::{Unread, UnreadFiles};
 use super::walk::Found;
 use super::warning::{Tally, Warning};
+use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::formats::Input;
 
@@ -286,7 +287,7 @@ fn note_others(folder: &Path, tables: &[&Path], listings: &mut [&mut Listing]) -
     let mut found = Found::default();
     found.oddities.unread = UnreadFiles::except(read);
     // The folder itself is walked, so nothing is above it.
-    found.add_class((folder, Identity::default()), b"", 0, SampleFiles::Images)?;
+    found.add_class((folder, Identity::default()), b"", 0, sample_files(listings))?;
     let mut named: HashSet<Option<Vec<u8>>> = HashSet::new();
     let mut path = Vec::new();
     for listing in listings.iter() {
@@ -316,6 +317,13 @@ fn note_others(folder: &Path, tables: &[&Path], listings: &mut [&mut Listing]) -
     listing.warnings.extend(found.oddities.into_warnings());
     listing.ignored += found.ignored.saturating_sub(n_read);
     Ok(others)
+}
+
+/// The kind of files that the tables list: images, or arrays with one sample per file.
+fn sample_files(listings: &[&mut Listing]) -> SampleFiles {
+    let arrays = listings.first().filter(|listing| listing.len() > 0 && !matches!(listing.images, Images::Files));
+    let format = arrays.and_then(|listing| DataFormat::from_file_name(&lossy(listing.paths.name(0))));
+    format.map_or(SampleFiles::Images, SampleFiles::Of)
 }
 
 /// Whether a folder's labels come from folders that are certainly classes.

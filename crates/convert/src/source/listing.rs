@@ -309,7 +309,7 @@ impl Listing {
 
     /// Whether all labels come from the only class folder of the source, which may not be a class.
     pub(super) fn has_one_folder(&self) -> bool {
-        self.kind == SourceKind::ImageFolder && self.classes.len() == 1
+        matches!(self.kind, SourceKind::ImageFolder | SourceKind::SampleFiles(_)) && self.classes.len() == 1
     }
 
     /// Whether the source is a folder whose samples consist of images only.

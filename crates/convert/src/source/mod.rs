@@ -297,7 +297,10 @@ fn list_input(
         (Input::Samples { parts, read: of, whole }, split) => {
             if let Some(whole) = whole::Format::meant(format, *whole, source, options)? {
                 return match split {
-                    None => whole.list(source, options),
+                    None => {
+                        let found = whole.list(source, options);
+                        labelled_table::instead(source, &found, options).map_or(found, Ok)
+                    }
                     Some(split) => whole.list_split(source, split, options),
                 };
             }
