@@ -126,14 +126,14 @@ fn a_table_of_arrays_gives_their_labels_and_columns() {
         assert_eq!(ids(&pack), [0, 1, 0, 1, 0, 1], "{format}");
         assert_eq!(pack.classes().unwrap()[0].names, ["cat", "dog"], "{format}");
         assert!(pack.schema().fields().iter().any(|field| field.name == "age"), "{format}");
-        // The folder is read by its only table with labels.
-        std::fs::rename(folder.path(&format!("table/{format}/tags.csv")), folder.path("table/tags.csv")).unwrap();
-        let read = folder.packds(&["convert", &format!("table/{format}"), "no.pack", "--dry-run"]);
-        assert!(read.stdout.contains("classes  cat, dog") && read.stderr.contains("in 'train.csv'"), "{read:?}");
-        std::fs::rename(folder.path("table/tags.csv"), folder.path(&format!("table/{format}/tags.csv"))).unwrap();
         let tagged = folder.packds(&["convert", &format!("table/{format}/tags.csv"), "tags.pack", "--dry-run"]);
         assert!(tagged.stdout.contains("labels   a list of ids per image"), "{tagged:?}");
     }
+    // The folder is read by its only table with labels.
+    std::fs::rename(folder.path("table/npy/tags.csv"), folder.path("table/tags.csv")).unwrap();
+    let read = folder.packds(&["convert", "table/npy", "no.pack", "--dry-run"]);
+    assert!(read.stdout.contains("classes  cat, dog") && read.stderr.contains("in 'train.csv'"), "{read:?}");
+    std::fs::rename(folder.path("table/tags.csv"), folder.path("table/npy/tags.csv")).unwrap();
     std::fs::remove_file(folder.path("table/npy/train/id0.npy")).unwrap();
     assert_eq!(skipping(&folder, &["table/npy/train.csv"]).n_samples(), 5);
     let said = refused(&folder, &["table/both.csv", "--root", "."]);
