@@ -19,7 +19,7 @@ use super::listing::Listing;
 use super::paths::lossy;
 use super::roles::is_label_name;
 use super::rows::RowForm;
-use super::shards::data_folder;
+use super::shards::{Shards, data_folder};
 use super::spool::SpoolFolder;
 use super::store::OpenFile;
 use super::tar::{Link, TarReader};
@@ -228,11 +228,12 @@ pub(super) fn alone_in(folder: &Path, options: &ListOptions) -> Option<PathBuf> 
     }
     let inner = only_source(folder);
     let is_meant = match detect(folder) {
-        Ok(DataFormat::ImageFolder) if inner.is_dir() => {
-            let is_set = |format| matches!(format, DataFormat::Zarr | DataFormat::Lmdb | DataFormat::TfRecord);
-            // An error about the inner folder is more helpful than an error about a folder without images.
-            detect(&inner).map_or(true, is_set)
+        Ok(DataFormat::ImageFolder) if inner == folder => {
+            let deepest = only_folder(folder);
+            return (deepest != folder && has_table(&deepest)).then_some(deepest);
         }
+        // An error about the inner folder is more helpful than an error about a folder without images.
+        Ok(DataFormat::ImageFolder) if inner.is_dir() => true,
         // The archive may contain a folder of files rather than samples.
         Ok(DataFormat::WebDataset) => {
             inner.is_file() && Archive::find(&inner, options, 0).is_ok_and(|found| found.is_some())
@@ -242,7 +243,8 @@ pub(super) fn alone_in(folder: &Path, options: &ListOptions) -> Option<PathBuf> 
             Form::of(&Head::new(&inner, &head)).is_some() && RowForm::of_source(&inner).is_none()
         }
         // torchvision's `MNIST/processed`.
-        Ok(DataFormat::Pt) => data_folder(&inner).is_dir(),
+        Ok(DataFormat::Pt) if data_folder(&inner).is_dir() => true,
+        Ok(format) if inner.is_dir() && are_splits(&inner, format) => true,
         // Without labels for all files, the folder may be a class.
         Ok(DataFormat::Npy) => {
             let is_labels = |name: &String| name.strip_suffix(".npy").is_some_and(is_label_name);
@@ -253,10 +255,34 @@ pub(super) fn alone_in(folder: &Path, options: &ListOptions) -> Option<PathBuf> 
     (inner != folder && is_meant).then_some(inner)
 }
 
+/// Follows folders that contain only one folder.
+fn only_folder(folder: &Path) -> PathBuf {
+    let mut inner = folder.to_owned();
+    while let Some(only) = only_in(&inner).map(|only| inner.join(only)).filter(|only| only.is_dir()) {
+        inner = only;
+    }
+    inner
+}
+
+/// Whether a folder has a table and no images of its own.
+fn has_table(folder: &Path) -> bool {
+    let names = names_in(folder);
+    let is_table = |name: &String| RowForm::from_path(Path::new(name)).is_some() && !is_note(name.as_bytes());
+    names.iter().any(is_table) && !names.iter().any(|name| is_image_name(name.as_bytes()))
+}
+
+/// Whether the files of a format in a folder are named after splits, such as `train.h5` and `test.h5`.
+fn are_splits(folder: &Path, format: DataFormat) -> bool {
+    let shards = Shards::find(folder, format).map(Shards::by_split).unwrap_or_default();
+    shards.len() > 1 && shards.iter().all(|part| part.split.is_some())
+}
+
 /// The only visible name in a folder, apart from notes such as a README.
 fn only_in(folder: &Path) -> Option<OsString> {
     let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
-    let is_other = |name: &[u8]| is_system_folder(name) || (is_note(name) && name != METADATA_FILE.as_bytes());
+    let is_hidden = |name: &[u8]| name.starts_with(b".");
+    let is_other =
+        |name: &[u8]| is_hidden(name) || is_system_folder(name) || (is_note(name) && name != METADATA_FILE.as_bytes());
     let mut names = names.filter(|name| !is_other(name.as_encoded_bytes()));
     names.next().filter(|_| names.next().is_none())
 }

@@ -1,31 +1,45 @@
 //! Refuses a folder that contains several candidates for the image and mask folders. The caller has to choose a pair.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use super::candidate::SampleFiles;
 use super::directory::Directory;
-use super::layout::{Pair, is_like_images, is_mask_folder};
+use super::layout::{Layout, Pair, is_like_images, is_mask_folder};
 use super::mistaken::{FEW_FOLDERS, as_classes, like_masks};
 use super::pairs::matches;
 use super::paths::{joined, lossy};
-use super::split::is_split_folder;
+use super::split::{is_split_folder, split_and_rest};
 use crate::error::ConvertError;
 use crate::opt::{IMAGES, MASKS};
 
 /// Maximum number of choices to show.
 const MAX_SHOWN: usize = 3;
 
-/// The pair of image and mask folders if it is unambiguous, as with `train` and `train_masks` next to `test`.
+/// The layout of folders among which some hold masks: the only pair, as with `train` and `train_masks` next to `test`, or a pair for each
+/// split.
 ///
 /// # Errors
 /// If there are pairs, but it is not clear which one to use.
-pub(super) fn only(root: &Path, folders: &[&[u8]], files: SampleFiles) -> Result<Option<Pair>, ConvertError> {
+pub(super) fn only(root: &Path, folders: &[&[u8]], files: SampleFiles) -> Result<Layout, ConvertError> {
     match choices((root, files), folders)?.as_slice() {
-        [] => Ok(None),
-        [pair] if are_splits(folders, pair) => Ok(Some(pair.clone())),
-        [pair] if has_masks_of_some_classes((root, files), folders, pair)? => Ok(None),
+        [] => Ok(Layout::Classes),
+        [pair] if are_splits(folders, pair) => Ok(Layout::Pairs(pair.clone())),
+        [pair] if has_masks_of_some_classes((root, files), folders, pair)? => Ok(Layout::Classes),
+        choices if are_of_splits(choices) => Ok(Layout::SplitPairs(choices.to_vec())),
         choices @ [best, ..] => Err(several(root, best, choices)),
     }
+}
+
+/// Whether each pair is another split, by the names of its folders: `Training_Input` with `Training_GroundTruth`, and
+/// `Test_Input` with `Test_GroundTruth`.
+fn are_of_splits(pairs: &[Pair]) -> bool {
+    let split = |folder: &[u8]| split_and_rest(&lossy(folder));
+    let of_pair =
+        |pair: &Pair| split(&pair.images).filter(|(own, _)| split(&pair.masks).is_some_and(|(of, _)| of == *own));
+    let Some(splits) = pairs.iter().map(of_pair).collect::<Option<Vec<_>>>() else { return false };
+    let names: HashSet<&String> = splits.iter().map(|(split, _)| split).collect();
+    names.len() > 1 && names.len() == splits.len() && splits.windows(2).all(|pair| pair[0].1 == pair[1].1)
 }
 
 /// Returns an error if a folder has a name commonly used for masks and the same file names as an image folder.

@@ -172,8 +172,8 @@ pub(super) fn only_with(
     for depth in 0..MAX_DEPTH {
         let top = Directory::scan(&folder, b"", files)?;
         let visible: Vec<&Vec<u8>> = top.subdirectories.iter().filter(|name| !name.starts_with(b".")).collect();
-        let in_split = |name: &&Vec<u8>| split::is_split_folder(name) && is_in(&inside(&folder, name));
-        if is_in(&folder) || visible.iter().any(in_split) {
+        let mut splits = split::split_names(&top).into_iter();
+        if is_in(&folder) || splits.any(|split| is_in(&folder.join(split))) {
             return Ok((depth > 0).then_some(folder));
         }
         let [only] = visible.as_slice() else { return Ok(None) };

@@ -71,6 +71,8 @@ pub(super) struct JoinedScan {
     /// Cells that contain a possible separator.
     examples: Vec<String>,
     n_cells: usize,
+    /// Whether the column's name says that it has several labels for each image.
+    is_tags: bool,
 }
 
 #[derive(Debug)]
@@ -92,7 +94,7 @@ struct Seen {
 }
 
 impl JoinedScan {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(is_tags: bool) -> Self {
         let tally = |separator| LabelTally {
             separator,
             labels: HashMap::new(),
@@ -101,7 +103,7 @@ impl JoinedScan {
             n_bytes: 0,
             is_out: false,
         };
-        Self { tallies: Separator::ALL.map(tally), examples: Vec::new(), n_cells: 0 }
+        Self { tallies: Separator::ALL.map(tally), examples: Vec::new(), n_cells: 0, is_tags }
     }
 
     /// Inspects a cell. Each distinct cell must be passed only once.
@@ -119,7 +121,7 @@ impl JoinedScan {
 
     /// The separator, an example cell, and whether the labels are names rather than numbers. None if the cells are not lists.
     pub(super) fn lists(&self) -> Option<(Separator, &str, bool)> {
-        let tally = self.tallies.iter().find(|tally| tally.are_lists(self.n_cells))?;
+        let tally = self.tallies.iter().find(|tally| tally.are_lists(self.n_cells, self.is_tags))?;
         let is_joined = |cell: &&String| tally.separator.parts(cell).len() > 1;
         let example = self.examples.iter().find(is_joined).map_or("", String::as_str);
         Some((tally.separator, example, !tally.are_numbers()))
@@ -179,16 +181,18 @@ impl LabelTally {
     }
 
     /// Whether the cells are lists.
-    fn are_lists(&self, n_cells: usize) -> bool {
+    fn are_lists(&self, n_cells: usize, is_tags: bool) -> bool {
         let come_back = self.come_back();
         let some_alone = self.labels.values().any(|seen| seen.alone);
         let are_few = self.labels.len() <= n_cells;
+        let one_comes_back = self.labels.values().any(|seen| seen.n_joined > usize::from(!seen.alone));
         let proof = match self.separator {
             Separator::Brackets => return !self.is_out && n_cells > 0,
-            Separator::Mark => self.are_numbers() || (come_back && (some_alone || are_few)),
+            Separator::Mark => self.are_numbers() || (come_back && are_few) || one_comes_back,
             Separator::Comma => come_back && (some_alone || (self.are_numbers() && are_few)),
             Separator::Space if self.are_numbers() => true,
-            Separator::Space => come_back && some_alone && are_few && self.longest >= MIN_WORDS,
+            Separator::Space if self.longest < MIN_WORDS => false,
+            Separator::Space => (come_back && some_alone && are_few) || (is_tags && one_comes_back),
         };
         !self.is_out && self.n_joined > 0 && proof
     }
@@ -199,7 +203,7 @@ mod tests {
     use super::*;
 
     fn lists(cells: &[&str]) -> Option<(Separator, bool)> {
-        let mut scan = JoinedScan::new();
+        let mut scan = JoinedScan::new(false);
         cells.iter().for_each(|cell| scan.observe(cell));
         scan.lists().map(|(separator, _, names)| (separator, names))
     }
@@ -215,6 +219,10 @@ mod tests {
         assert_eq!(lists(&["0", "16 0", "25"]), Some((Separator::Space, false)));
         assert_eq!(lists(&["['a', 'b, c']", "[]"]), Some((Separator::Brackets, true)));
         assert_eq!(lists(&["[1, 2]"]), Some((Separator::Brackets, false)));
+        assert_eq!(lists(&["Edema|Mass", "Mass", "Hernia|Nodule"]), Some((Separator::Mark, true)));
+        let mut scan = JoinedScan::new(true);
+        ["agriculture clear primary", "haze primary", "cloudy"].iter().for_each(|cell| scan.observe(cell));
+        assert_eq!(scan.lists().map(|(separator, _, _)| separator), Some(Separator::Space));
         assert_eq!(Separator::Brackets.parts("['a', \"b, c\", 3 ]"), ["a", "b, c", "3"]);
     }
 
@@ -223,7 +231,7 @@ mod tests {
         assert_eq!(lists(&["golden retriever", "black bear", "cat"]), None);
         assert_eq!(lists(&["tench, Tinca tinca", "goldfish, Carassius auratus"]), None);
         assert_eq!(lists(&["0,5", "0,25", "1,75"]), None);
-        let mut scan = JoinedScan::new();
+        let mut scan = JoinedScan::new(false);
         ["scab", "rust", "scab rust"].iter().for_each(|cell| scan.observe(cell));
         assert_eq!((scan.lists(), scan.doubtful()), (None, Some("scab rust")));
         for (cells, doubtful) in [
@@ -231,7 +239,7 @@ mod tests {
             (&["Hernia|Mass", "Effusion", "Nodule"], Some("Hernia|Mass")),
             (&["golden retriever", "labrador retriever", "cat"], None),
         ] {
-            let mut scan = JoinedScan::new();
+            let mut scan = JoinedScan::new(false);
             cells.iter().for_each(|cell| scan.observe(cell));
             assert_eq!((scan.lists(), scan.doubtful()), (None, doubtful));
         }
@@ -239,7 +247,7 @@ mod tests {
 
     #[test]
     fn huge_cells_and_many_labels_take_little_memory() {
-        let mut scan = JoinedScan::new();
+        let mut scan = JoinedScan::new(false);
         scan.observe(&"x ".repeat(1 << 20));
         (0..20_000).for_each(|n| scan.observe(&format!("{n} {n} a")));
         assert!(scan.lists().is_none() && scan.examples.len() <= MAX_EXAMPLES);

@@ -1,7 +1,7 @@
 //! Reads a table of labels beside unlabelled images: `train.csv` beside `train/` and `test/`, or `metadata.jsonl` in a split.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 
 use packds_system::to_u64;
 
@@ -273,6 +273,11 @@ impl Unnamed {
     }
 }
 
+/// A path by which files of different roots can be compared.
+fn file_key(path: &Path) -> Option<Vec<u8>> {
+    without_dots(&absolute(path).ok()?)
+}
+
 /// Finds the images of the folder that no table names, and its other files, which the first listing reports.
 fn note_others(folder: &Path, tables: &[&Path], listings: &mut [&mut Listing]) -> Result<Unnamed, ConvertError> {
     let read = tables.iter().filter_map(|table| table.strip_prefix(folder).ok());
@@ -291,7 +296,7 @@ fn note_others(folder: &Path, tables: &[&Path], listings: &mut [&mut Listing]) -
     let mut named: HashSet<Option<Vec<u8>>> = HashSet::new();
     let mut path = Vec::new();
     for listing in listings.iter() {
-        let file = |path: &[u8]| without_dots(&listing.root().join(as_path(path)));
+        let file = |path: &[u8]| file_key(&listing.root().join(as_path(path)));
         for idx in 0..listing.len() {
             path.clear();
             listing.path_into(idx, &mut path);
@@ -305,7 +310,7 @@ fn note_others(folder: &Path, tables: &[&Path], listings: &mut [&mut Listing]) -
     let (mut others, mut files) = (Unnamed::default(), FileTable::default());
     for (idx, bytes) in found.bytes.iter().enumerate() {
         let path = found.paths.path(idx);
-        if named.contains(&without_dots(&folder.join(as_path(&path)))) {
+        if named.contains(&file_key(&folder.join(as_path(&path)))) {
             others.named.insert(top_folder(&path).to_vec());
         } else {
             files.push(&path);

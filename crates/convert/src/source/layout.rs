@@ -177,8 +177,7 @@ impl Layout {
             }
         }
         let [images] = images.as_slice() else {
-            let pair = choice::only(root, &folders, files)?;
-            return Ok(pair.map_or(Self::Classes, Self::Pairs));
+            return choice::only(root, &folders, files);
         };
         let mut masks = Vec::new();
         for folder in folders.iter().filter(|name| is_one_of(name, &MASK_FOLDERS)) {

@@ -371,7 +371,8 @@ impl Listing {
     pub(super) fn note_lossy_masks(&mut self) {
         let Some(Masks::Files(MaskFiles { paths, .. })) = &self.masks else { return };
         let mut tally = Tally::default();
-        for idx in (0..paths.len()).filter(|idx| !self.faults.contains_key(idx)) {
+        let has_file = |idx: &usize| !self.faults.contains_key(idx) && self.mask_bytes(*idx) > 0;
+        for idx in (0..paths.len()).filter(has_file) {
             let name = paths.name(idx).to_ascii_lowercase();
             if name.ends_with(b".jpg") || name.ends_with(b".jpeg") {
                 tally.add(&paths.path(idx));

@@ -311,7 +311,7 @@ fn scan(
             let mut column = ColumnScan {
                 kinds: KindsSeen::default(),
                 labels: LabelScan::new(label_split(name, rows.form, options)),
-                joined: JoinedScan::new(),
+                joined: JoinedScan::new(TAG_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))),
                 numerals: Numerals::default(),
                 form: CellForm::default(),
                 folders: is_list.then(BTreeSet::new),

@@ -12,6 +12,7 @@ use super::folder_labels::are_class_folders;
 use super::layout::{Pair, is_mask_folder};
 use super::listing::Listing;
 use super::mistaken::{as_classes, like_masks};
+use super::pairs::matches;
 use super::paths::{PathTable, as_path, lossy, stem};
 use super::split::is_split_folder;
 use super::walk::Found;
@@ -117,10 +118,16 @@ pub(super) fn refuse_masks(listing: &Listing) -> Result<(), ConvertError> {
     let folders: BTreeSet<&[u8]> = (0..listing.paths.len()).map(|idx| listing.paths.directory(idx)).collect();
     let class = |folder: &[u8]| folder.split(|byte| *byte == b'/').next().unwrap_or_default().to_vec();
     let all: BTreeSet<Vec<u8>> = folders.iter().map(|folder| class(folder)).collect();
-    let pair = |masks: &&[u8]| Some(Pair { images: images_beside(&folders, masks)?.to_vec(), masks: masks.to_vec() });
-    let pairs: Vec<Pair> = folders.iter().filter_map(pair).collect();
+    let pairs: Vec<Pair> = folders.iter().filter_map(|folder| pair_of(&folders, folder)).collect();
     let with_masks: BTreeSet<Vec<u8>> = pairs.iter().map(|pair| class(&pair.masks)).collect();
-    let Some(first) = pairs.first().filter(|_| with_masks == all) else { return Ok(()) };
+    let Some(first) = pairs.first() else { return Ok(()) };
+    // If only some classes contain such folders, the names of the files decide.
+    if with_masks != all {
+        let found = matches((listing.root(), SampleFiles::Images), first)?;
+        if found.matched == 0 || 2 * found.matched < found.images.min(found.masks) {
+            return Ok(());
+        }
+    }
     let alone = listing.root().join(as_path(parent(&first.masks)));
     let hint =
         format!("convert each folder of images and masks alone, such as '{}'; {}", alone.display(), as_classes());
@@ -155,13 +162,20 @@ pub(super) fn refuse_splits(listing: &Listing) -> Result<(), ConvertError> {
     Err(ConvertError::contradictory(listing.root(), "", reason, hint))
 }
 
-/// The image folder next to a mask folder.
-fn images_beside<'a>(folders: &BTreeSet<&'a [u8]>, masks: &[u8]) -> Option<&'a [u8]> {
-    let parent = parent(masks);
-    if parent.is_empty() || !is_mask_folder(&masks[parent.len()..]) {
-        return None;
-    }
-    folders.iter().copied().find(|folder| *folder != masks && folder.starts_with(parent))
+/// The mask folder that this folder is, or is inside of, and the image folder next to it. A class itself is no mask folder.
+fn pair_of(folders: &BTreeSet<&[u8]>, folder: &[u8]) -> Option<Pair> {
+    let ends: Vec<usize> = (0..folder.len()).filter(|at| folder[*at] == b'/').chain([folder.len()]).collect();
+    ends.windows(2).find_map(|ends| {
+        let (parent, masks) = (&folder[..=ends[0]], &folder[..ends[1]]);
+        if !is_mask_folder(&masks[parent.len()..]) {
+            return None;
+        }
+        let is_in =
+            |other: &[u8]| other.strip_prefix(masks).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"));
+        let beside = folders.iter().find(|other| other.starts_with(parent) && !is_in(other))?;
+        let name = beside[parent.len()..].split(|byte| *byte == b'/').next()?;
+        Some(Pair { images: [parent, name].concat(), masks: masks.to_vec() })
+    })
 }
 
 /// The path of the folder above, with its slash.

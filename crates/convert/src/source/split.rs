@@ -19,8 +19,20 @@ use super::unread::join_other_files;
 use super::warning::{Tally, Warning};
 use crate::error::ConvertError;
 
-const SPLIT_NAMES: [&str; 11] =
-    ["train", "training", "val", "valid", "validation", "test", "testing", "publictest", "privatetest", "eval", "dev"];
+const SPLIT_NAMES: [&str; 12] = [
+    "train",
+    "training",
+    "val",
+    "valid",
+    "validation",
+    "validate",
+    "test",
+    "testing",
+    "publictest",
+    "privatetest",
+    "eval",
+    "dev",
+];
 /// Words that a split folder's name may have besides the split: `training_set`, `seg_train`, `train_images`.
 const OTHER_WORDS: [&str; 12] =
     ["stage", "set", "data", "dataset", "images", "imgs", "image", "img", "seg", "folder", "split", "mini"];
@@ -205,7 +217,14 @@ impl Splits {
             Layout::Pairs(pair) => Directory::scan(&root, &pair.images, files)?,
             _ => top,
         };
-        let names = split_names(&top);
+        let names = match &layout {
+            Layout::SplitPairs(pairs) => {
+                let mut names: Vec<String> = pairs.iter().map(|pair| lossy(&pair.images)).collect();
+                names.sort_unstable();
+                names
+            }
+            _ => split_names(&top),
+        };
         beside.extend(top.other_files());
         let mut folders = top.subdirectories;
         if let Layout::SplitPairs(pairs) = &layout {
@@ -261,7 +280,7 @@ impl Splits {
 }
 
 /// The split subfolders, sorted.
-fn split_names(top: &Directory) -> Vec<String> {
+pub(super) fn split_names(top: &Directory) -> Vec<String> {
     let splits = top.subdirectories.iter().filter(|name| is_split_folder(name));
     let mut names: Vec<String> = splits.map(|name| lossy(name)).collect();
     if names.is_empty() {
