@@ -267,12 +267,12 @@ impl Bench<'_> {
         Ok(self.epochs(&through, steps, nothing)?.time)
     }
 
-    /// The time to transform to bytes, if the output is floats.
+    /// Measures the transform with u8 output, if the loader's output is floats.
     fn as_bytes(&mut self, alone: &LoaderBuilder, loader: &Loader) -> Result<Option<AsBytes>, LoadError> {
         let Some(augment) = alone.augmentation().and_then(|augment| augment.as_bytes()) else {
             return Ok(None);
         };
-        // If batches as bytes are not possible with this loader, there is no such advice.
+        // If this loader cannot produce u8 batches, do not give this advice.
         let Ok(bytes) = alone.clone().augment(augment).build() else { return Ok(None) };
         (self.announce)("transforming to bytes");
         let raw = Arc::new(Kept::take(&bytes)?);

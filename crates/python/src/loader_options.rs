@@ -114,7 +114,7 @@ impl Chosen {
             (None, Some(weights), None) => Self::Weights(weights),
             (None, None, Some(column)) => Self::Balanced(column),
             _ => {
-                let text = "weights cannot be combined with samples or balance: use only one of them";
+                let text = "samples, weights and balance cannot be combined: use only one of them";
                 return Err(Failure::Option(text.to_owned()).into());
             }
         })

@@ -431,7 +431,7 @@ impl Items {
         Self { may_be_labels: true, ..Self::other("numbers") }
     }
 
-    /// One text per sample.
+    /// One string per sample.
     pub(super) fn texts() -> Self {
         Self { may_be_labels: true, ..Self::other("strings") }
     }
