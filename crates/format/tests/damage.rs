@@ -8,7 +8,7 @@ use packds_format::{
 
 use crate::cases::cases;
 
-/// All errors found by opening and verifying a file.
+/// Whether opening or verifying a file finds an error.
 fn is_damaged(file: &[u8]) -> bool {
     let Ok(pack) = Pack::open(file) else {
         return true;

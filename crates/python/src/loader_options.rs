@@ -36,7 +36,7 @@ pub(crate) fn fixed_orders() -> Vec<&'static str> {
 pub(crate) struct LoaderOptions {
     builder: LoaderBuilder,
     chosen: Chosen,
-    /// The number of the GPU that receives batches, and where its images are.
+    /// The GPU that receives batches, by number or `simulated`, and its options.
     gpu: Option<(String, GpuOptions)>,
 }
 

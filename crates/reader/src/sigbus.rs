@@ -1,4 +1,4 @@
-//! Handles SIGBUS. The kernel raises it on access to a memory map if the file was truncated or its disk failed.
+//! Handles SIGBUS. The kernel raises it on access to a memory mapping if the file was truncated or its disk failed.
 //!
 //! A process has a single handler for this signal, so this module has a single one too. If the address is in guarded
 //! memory, the handler maps pages of zeros there, counts them, and lets the read continue. The reader checks the guard

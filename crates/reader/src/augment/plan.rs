@@ -105,7 +105,7 @@ pub struct Output {
 pub struct AugmentPlan {
     pub(super) ops: Vec<Op>,
     pub(super) filter: Filter,
-    /// The fill value outside rotated or mapped images.
+    /// The fill value outside rotated or transformed images.
     pub(super) fill: [u8; 4],
     pub(super) dct_scaling: bool,
     pub(super) mixup: Option<f64>,
