@@ -388,7 +388,7 @@ impl Gathering {
         Ok(found)
     }
 
-    /// The index of the label field; none if there are no labels or they do not come from a field.
+    /// The index of the label field. `None` if there are no labels or they do not come from a field.
     fn label_of(&self, source: &Path, names: &[String], keys: Keys<'_>) -> Result<Option<usize>, ConvertError> {
         let Some(labels) = &self.labels else {
             return find_field(source, names, Part::Label, keys, self.metadata.as_ref());

@@ -80,7 +80,7 @@ impl<'a> SplitNames<'a> {
         Self { split, plain: of_split.map(|(_, plain)| plain.to_owned()).collect(), splits }
     }
 
-    /// The name without its split; none if the array belongs to another split.
+    /// The name without its split. `None` if the array belongs to another split.
     pub(super) fn plain<'b>(&self, name: &'b str) -> Option<&'b str> {
         match (self.split, split_of(name)) {
             (Some(wanted), Some((split, plain))) => (split == wanted).then_some(plain),

@@ -197,8 +197,9 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// The index in `names` of the field with a role. A field named by `keys` comes first. Next comes the field that had this
-/// role in the exported pack, and then the field with the first of the common names. None if nothing matches and no key was given.
+/// The index in `names` of the field with a role. A field named by `keys` comes first. Next comes the field that had
+/// this role in the exported pack, and then the field with the first of the common names. `None` if nothing matches and
+/// no key was given.
 pub(super) fn find_field(
     source: &Path,
     names: &[String],

@@ -217,7 +217,7 @@ pub enum Warning {
         count: u64,
         /// The first such subfolder.
         first: Vec<u8>,
-        /// The command that lists the images; none for an archive, and for paths with spaces.
+        /// The command that lists the images. `None` for an archive, and for paths with spaces.
         list: Option<String>,
     },
     /// Masks in JPEG files: JPEG changes class numbers.

@@ -15,7 +15,7 @@ use crate::opt::{FROM, IMAGES, LABEL_KEY, LEAVE_OUT, MASK_KEY, MASKS};
 const BESIDE_PAIRS: &str = " next to the image and mask folders";
 
 impl Warning {
-    /// The parts of a warning that counts ignored cases. None for other warnings.
+    /// The parts of a warning that counts ignored cases. `None` for other warnings.
     fn counted(&self) -> Option<Counted<'_>> {
         let ignored =
             |count: &u64, noun, rest, first| Counted { verb: "ignored", count: *count, noun, rest, first, why: "" };

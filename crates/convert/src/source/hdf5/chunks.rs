@@ -56,7 +56,7 @@ pub(super) fn check_band(file: &H5File, dataset: &H5Dataset, rows: usize) -> Res
 }
 
 impl<'a> Chunks<'a> {
-    /// None if the library has to read the dataset.
+    /// `None` if the library has to read the dataset.
     pub(super) fn of(file: &'a H5File, dataset: &'a H5Dataset) -> Result<Option<Self>, ConvertError> {
         let data = &dataset.dataset;
         if data.layout() != Layout::Chunked {

@@ -18,7 +18,7 @@ use crate::source::store::OpenFile;
 /// Maximum total size of a chunk's variable-length items, in bytes.
 const MAX_VARIABLE_BYTES: usize = 1 << 30;
 
-/// Offset and length of each chunk in a shard. None for missing chunks.
+/// Offset and length of each chunk in a shard. `None` for missing chunks.
 type Index = Vec<Option<(u64, u64)>>;
 
 impl Array {
@@ -119,7 +119,7 @@ impl Array {
         }
     }
 
-    /// The unpacked chunk that starts at element `at`. None if it was never written.
+    /// The unpacked chunk that starts at element `at`. `None` if it was never written.
     fn chunk_at(&self, at: &[u64], indexes: &mut HashMap<PathBuf, Index>) -> Result<Option<Vec<u8>>, String> {
         let stored: Vec<u64> = at.iter().zip(&self.chunk).map(|(at, chunk)| at / chunk.get()).collect();
         let path = self.folder.join(self.keys.encode(&stored).as_str());
@@ -154,7 +154,7 @@ fn named(path: &Path, reason: String) -> String {
     format!("{}: {reason}", path.display())
 }
 
-/// The file of a chunk. None if it is missing.
+/// The file of a chunk. `None` if it is missing.
 fn open(path: &Path) -> Result<Option<OpenFile>, String> {
     match OpenFile::open(path) {
         Ok(file) => Ok(Some(file)),
