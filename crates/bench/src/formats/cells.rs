@@ -265,7 +265,7 @@ mod tests {
         };
         assert_eq!(
             error.to_string(),
-            format!("npy, chunk order: delivered wrong samples: expected checksum {expected}, found {found}")
+            format!("npy, chunk order: delivered wrong samples (expected checksum {expected}, found {found})")
         );
         assert_ne!(*found, expected);
     }

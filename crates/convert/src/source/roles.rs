@@ -254,7 +254,8 @@ pub(super) fn find_image_field(
     })
 }
 
-/// The error for a table with a column for each pixel, named by numbers: the line that reshapes them.
+/// The error for a table with one column per pixel, if the columns are named by numbers. Its hint is a line of Python
+/// that reshapes them.
 fn pixel_columns(source: &Path, names: &[String]) -> Option<ConvertError> {
     const MIN_PIXELS: usize = 64;
     // Known shapes that are not square: those of Bengali.AI.

@@ -141,7 +141,7 @@ impl Root {
         located.path(&path).map(|found| found.unwrap_or_else(|| path.clone())).map_err(|[one, other]| {
             let [named, one, other] = [&path, &one, &other].map(|path| lossy(path));
             let name = &rows.columns[column];
-            rows.malformed(format!("column '{name}': '{named}' is ambiguous: it matches '{one}' and '{other}'"))
+            rows.malformed(format!("column '{name}': '{named}' matches both '{one}' and '{other}'"))
         })
     }
 

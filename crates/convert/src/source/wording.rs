@@ -523,7 +523,7 @@ impl Warning {
             }
             Self::ClassNamesUnread { file, of_ids: true } => write!(
                 out,
-                "'{}' was not read: class names come only from labels, or from a file such as label_map.json with a name for each label: {{\"0\": \"cat\", \"1\": \"dog\"}}",
+                "'{}' was not read: class names come only from labels, or from a JSON file with a name for each label, such as a label_map.json of {{\"0\": \"cat\", \"1\": \"dog\"}}",
                 text(file)
             ),
             _ => self.fmt_of_arrays(out),

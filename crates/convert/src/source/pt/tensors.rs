@@ -372,7 +372,11 @@ pub(super) fn tensor(
 fn refuse_marks(tree: &Tree, (path, name): (&Path, &str), marks: Option<Id>) -> Result<(), ConvertError> {
     let is_set = |mark: &str| marks.and_then(|marks| tree.value(marks, mark)).and_then(|is| tree.int(is)) == Some(1);
     for (mark, reason, hint) in [
-        ("neg", "this tensor is a negated view: the file stores the values before negation", "save tensor.resolve_neg()"),
+        (
+            "neg",
+            "this tensor is a negated view: the file stores the values before negation",
+            "save tensor.resolve_neg()",
+        ),
         (
             "conj",
             "this tensor is a conjugate view: the file stores the values before conjugation",
