@@ -144,6 +144,7 @@ impl Arena {
         if result != 0 {
             return Err(io::Error::last_os_error());
         }
+        // If this is a second call, the first node is kept.
         let _ = self.node.set(node);
         Ok(())
     }
