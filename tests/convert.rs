@@ -353,7 +353,7 @@ fn splits_are_told_apart_and_share_their_class_ids() {
         copy_tree(&folder().join(class), &source.join(split).join(class));
     }
     let out = dir.path().join("out.pack");
-    // Nothing is written to this file.
+    // Each split has its own file, so this file is kept.
     fs::write(&out, "precious").unwrap();
     let result = run(&["--json"], &source, &out);
     assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));

@@ -245,7 +245,7 @@ fn a_json_file_beside_a_table_has_the_names_of_its_ids() {
     let told: Vec<String> = train.warnings().iter().map(ToString::to_string).collect();
     assert!(told.contains(&"the class names are read from 'label_num_to_disease_map.json'".to_owned()), "{told:?}");
     assert!(!told.iter().any(|line| line.contains("other file")), "{told:?}");
-    // An id has no name, or a second file has other names.
+    // The names are not used if an id has no name, or if a second file has other names.
     tree.write("train.csv", b"image_id,label\n1,3\n2,0\n3,2\n");
     assert!(classes(&list(&tree.path("train.csv"), &ListOptions::default()).unwrap()).is_empty());
     tree.write("train.csv", b"image_id,label\n1,1\n2,0\n3,2\n");
@@ -323,7 +323,7 @@ fn tables_named_like_splits_are_read_as_splits() {
     assert_eq!(labels(&list(tree.root(), &test).unwrap()), [1]);
     let missing = ListOptions { split: Some("val".to_owned()), ..ListOptions::default() };
     assert!(matches!(list(tree.root(), &missing).unwrap_err(), ConvertError::SplitMissing { .. }));
-    // A file that does not exist.
+    // A table that lists a missing file is not a split.
     tree.write("Test.csv", b"path,label\nimg/9.png,cat\n");
     assert!(!matches!(list(tree.root(), &ListOptions::default()), Err(ConvertError::SeveralSplits { .. })));
 }
