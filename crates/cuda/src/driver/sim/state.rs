@@ -21,7 +21,7 @@ pub(super) struct State {
     pub(super) registered: BTreeMap<u64, u64>,
     /// Registered memory that is read-only: mapped files.
     pub(super) maps: BTreeSet<u64>,
-    /// How handling files fails, if it should fail.
+    /// How the registration of files and reads from them fail, if they should fail.
     pub(super) map_failure: Option<MapFailure>,
     pub(super) copied_from_maps: u64,
     /// Number of open files for reads into device memory.
