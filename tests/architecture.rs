@@ -51,7 +51,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "packds-reader",
             "packds-doctor",
             "packds-cuda",
-            // For the wheel's command, and its reports about packs.
+            // For the wheel's command, and for reports about packs.
             "packds-cli",
         ],
     ),

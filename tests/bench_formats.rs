@@ -226,7 +226,7 @@ fn rows_of_other_programs_must_agree() {
     assert_eq!(result.status.code(), Some(1));
     let said = stderr(&result);
     let expected = format!(
-        "peer, chunk order: delivered wrong samples: expected checksum {}, found 0000000000000000",
+        "peer, chunk order: delivered wrong samples (expected checksum {}, found 0000000000000000)",
         sum.as_str().unwrap()
     );
     assert!(said.contains(&expected), "{said}");

@@ -353,7 +353,7 @@ fn splits_are_told_apart_and_share_their_class_ids() {
         copy_tree(&folder().join(class), &source.join(split).join(class));
     }
     let out = dir.path().join("out.pack");
-    // Nothing is written to this file.
+    // Each split has its own file, so this file is kept.
     fs::write(&out, "precious").unwrap();
     let result = run(&["--json"], &source, &out);
     assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
@@ -374,7 +374,7 @@ fn splits_are_told_apart_and_share_their_class_ids() {
     assert_eq!(fs::read(&one).unwrap(), fs::read(dir.path().join("out.val.pack")).unwrap());
     let chosen = stderr(&run(&["--split", "val"], &source, &out));
     assert!(chosen.contains(&format!("{}: this file already exists", out.display())), "{chosen}");
-    // The last split is in the way, so the first is not written either.
+    // The pack of the last split already exists, so that of the first is not written either.
     fs::remove_file(dir.path().join("out.train.pack")).unwrap();
     let stopped = stderr(&run(&[], &source, &out));
     let taken = dir.path().join("out.val.pack");

@@ -86,7 +86,7 @@ fn the_step_of_a_training_is_learned_from_its_loader() {
     // A program that takes a loader's batches and holds each for a while.
     let training = format!("bench tune {pack} --step-ms 20 --seconds 1.5 --threads 1 --prefetch 2 --batch 4");
     let program = binary();
-    // A batch size other than the training's is rejected.
+    // The training's batch size is used, not `--batch`.
     let mut options = vec!["--batch", "8", "--", program.to_str().unwrap()];
     options.extend(training.split(' '));
     let told = doctor(&pack, &options);

@@ -12,7 +12,7 @@ use packds_format::hash_bytes;
 
 use crate::support::{Folder, fixture};
 
-/// The file of each format that is damaged, and how it is made.
+/// For each format: the target of an export, the file in it to damage, and further arguments.
 const FILES: [(&str, &str, &str, &[&str]); 13] = [
     ("npy", "out.npy", "out.npy", &[]),
     ("npz", "out.npz", "out.npz", &[]),
@@ -29,7 +29,7 @@ const FILES: [(&str, &str, &str, &[&str]); 13] = [
     ("lmdb", "out.lmdb", "out.lmdb/data.mdb", &[]),
 ];
 
-/// Damaged versions of each file.
+/// Number of damaged versions of each file.
 const ROUNDS: u64 = 150;
 /// Time limit for each damaged version.
 const PATIENCE: Duration = Duration::from_secs(20);

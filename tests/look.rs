@@ -200,7 +200,7 @@ out.pack: damaged: 1 of 3 chunks, 1 sample listed, 0 other errors
     assert_eq!(folder.packds(&["info", "out.pack"]).code, 0);
 }
 
-/// The format's tests cover checksums.
+/// Hides checksums, because the tests of the format cover them.
 fn blank_checksums(text: &str) -> String {
     let mut parts = text.split("0x");
     let mut out = parts.next().unwrap().to_owned();

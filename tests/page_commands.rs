@@ -106,7 +106,7 @@ fn make_sources(folder: &Path) {
     }
     fs::rename(folder.join("images.pack"), folder.join("PACK")).unwrap();
     fs::write(folder.join("peers.json"), r#"{"formats": [], "runs": [], "versions": {}}"#).unwrap();
-    // Programs that load like a training.
+    // Programs that take batches like a training script.
     fs::create_dir(folder.join("bin")).unwrap();
     for (name, pack) in [("python", "train.pack"), ("train_candle", "cifar.pack")] {
         let program = folder.join("bin").join(name);

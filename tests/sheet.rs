@@ -39,7 +39,7 @@ fn a_mask_lies_over_its_image_unless_it_is_asked_for() {
     // Pixel 1 of sample 0 has class 7, and bytes 3 to 5 of the image. Pixels are enlarged to 8x8.
     let sheet = show(&folder, &["--samples", "0", "--columns", "1"]);
     assert_eq!(sheet.width, 2 * 48 + 2 + 32);
-    // Its brightness is 27.
+    // The brightness of the pixel is 27.
     let tint = SEVEN.map(|value| value.midpoint(27));
     assert_eq!((count(&sheet, tint), count(&sheet, [21, 28, 35])), (64, 64));
     let alone = show(&folder, &["--samples", "0", "--field", "mask"]);

@@ -86,7 +86,7 @@ fn the_page_lists_searches_and_draws_samples() {
     assert_eq!(classes.iter().map(|class| class[1].as_u64().unwrap()).sum::<u64>(), n_samples);
     let all = view.json("samples?limit=500");
     assert_eq!(numbers(&all), (0..n_samples).collect::<Vec<_>>());
-    // Every class has as many samples as its count says, and the search finds its name.
+    // Every class has as many samples as its count says, and a search for its name finds as many.
     for (id, class) in classes.iter().enumerate() {
         let found = view.json(&format!("samples?class={id}"));
         assert_eq!(found["total"], class[1]);

@@ -31,7 +31,7 @@ fn views_whose_numbers_pytorch_changes_when_it_reads_them_are_refused() {
     assert!(said.contains("image: this tensor is a negated view") && said.contains("tensor.resolve_neg()"), "{said}");
     let said = refused(&folder, "conj.pt", &[]);
     assert!(
-        said.contains("image: this tensor is a conjugated view") && said.contains("tensor.resolve_conj()"),
+        said.contains("image: this tensor is a conjugate view") && said.contains("tensor.resolve_conj()"),
         "{said}"
     );
 }

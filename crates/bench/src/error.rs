@@ -42,7 +42,7 @@ pub enum BenchError {
         source: std::io::Error,
     },
     /// A format delivered wrong samples.
-    #[error("{format}, {order} order: delivered wrong samples: expected checksum {expected}, found {found}")]
+    #[error("{format}, {order} order: delivered wrong samples (expected checksum {expected}, found {found})")]
     Disagree {
         /// The format.
         format: String,

@@ -23,7 +23,8 @@ pub(crate) fn write_large(path: &Path) -> Result<(), BenchError> {
         Field::column("sample_crc32c", DType::U32, &[]).with_role(Role::SampleCrc32c),
     ])?;
     let file = BufWriter::new(File::create(path).map_err(BenchError::io(path))?);
-    // 64 samples per chunk, as for images of 224 x 224 x 3: only the tables matter here.
+    // 64 samples per chunk, as in packs of 224 x 224 x 3 images. The size of the images does not matter, because
+    // opening a pack reads only its tables.
     let mut writer = PackWriter::new(file, PackOptions::new(schema, 64))?;
     let mut block = BlockBuilder::new(writer.schema());
     let mut paths = Paths::default();

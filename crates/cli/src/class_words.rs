@@ -94,7 +94,7 @@ fn read(file: &Path) -> Result<Words, Failure> {
         match words.insert(name.clone(), shown.clone()) {
             Some(before) if before != shown => {
                 let (name, before, shown) = (escape(&name), escape(&before), escape(&shown));
-                return Err(wrong(format!("{place}: `{name}` has two display names: `{before}` and `{shown}`")));
+                return Err(wrong(format!("{place}: `{name}` has two display names, `{before}` and `{shown}`")));
             }
             _ => {}
         }
@@ -214,7 +214,7 @@ mod tests {
     fn what_is_in_doubt_is_an_error_that_names_the_place() {
         let cases = [
             ("a.txt", "cat Katze\ndog\n", "line 2: expected a class name and a display name, found only one of them"),
-            ("a.txt", "cat Katze\ncat Kater\n", "line 2: `cat` has two display names: `Katze` and `Kater`"),
+            ("a.txt", "cat Katze\ncat Kater\n", "line 2: `cat` has two display names, `Katze` and `Kater`"),
             (
                 "a.csv",
                 "cat,Katze\ndog,Hund,chien\n",
@@ -223,7 +223,7 @@ mod tests {
             (
                 "a.json",
                 r#"{"cat": "Katze", "cat": "Kater"}"#,
-                "entry `cat`: `cat` has two display names: `Katze` and `Kater`",
+                "entry `cat`: `cat` has two display names, `Katze` and `Kater`",
             ),
             ("a.json", "[1]", "expected a JSON object of class names and display names: invalid type"),
             (

@@ -203,7 +203,7 @@ fn stopped_at(error: ConvertError, output: &Path, before: &[(String, Report)]) -
         (ConvertError::Interrupted, [_, ..]) => {
             let written: Vec<String> = before.iter().map(|(_, report)| escape_path(&report.output)).collect();
             let written = written.join(", ");
-            Failure::interrupted(format!("interrupted; this pack was not written; already written: {written}"))
+            Failure::interrupted(format!("interrupted; this pack was not written (already written: {written})"))
                 .at(output)
         }
         (error, _) if is_full(&error) => {

@@ -106,6 +106,7 @@ impl Failure {
             // If stdout fails, stderr below still gets the message.
             let _ = console.document(&json!({ "error": error }));
         }
+        // If stdout fails, the message is still printed.
         let _ = console.out.flush();
         let message = match &self.path {
             Some(path) => format!("{}: {}", escape_path(path), self.message),
@@ -118,6 +119,7 @@ impl Failure {
             console.error(&message);
         }
         if let Some(hint) = &self.hint {
+            // If stderr is closed, the hint is lost.
             let _ = writeln!(console.err, "\nhint: {hint}");
         }
         self.exit

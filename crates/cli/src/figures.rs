@@ -2,7 +2,7 @@
 
 use crate::terminal_line::width;
 
-/// Title and least width of a column. Widths keep the table the same for all values.
+/// Title and minimum width of a column. Minimum widths keep the layout of the table the same for all values.
 pub(crate) type Column = (&'static str, usize);
 
 /// The first columns, which identify a row.

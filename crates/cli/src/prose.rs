@@ -6,7 +6,7 @@ use crate::terminal_line::width;
 
 /// Indentation of wrapped lines that do not begin with a key.
 const INDENT: usize = 2;
-/// Least width of wrapped text.
+/// Minimum width of wrapped text.
 const LEAST: usize = 24;
 
 /// Writes lines that fit the width of the terminal. Elsewhere, lines stay as they are.

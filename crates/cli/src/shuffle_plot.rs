@@ -46,7 +46,7 @@ struct Classes {
 
 struct Batches {
     n: u64,
-    /// Position in the batches (0 to `n`) and in the file (0 to 1).
+    /// One dot per sample: its position in the batches (0 to `n`) and in the file (0 to 1).
     dots: Vec<Place>,
     /// For each batch, the share of each band of classes.
     shares: Vec<Vec<f64>>,

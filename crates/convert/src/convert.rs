@@ -363,7 +363,7 @@ fn report(
         listing.path_into(first, &mut path);
         let first = String::from_utf8_lossy(&path);
         warnings.push(format!(
-            "of {} with several frames or pages, only the first is packed (first such image: '{first}'): save each frame as a file if you need all",
+            "packed only the first frame or page of {} with several (first such image: '{first}'): save each frame as a file if you need all",
             counted(n, "image")
         ));
     }

@@ -137,7 +137,7 @@ pub fn export<D: AsRef<[u8]> + Sync>(
         Some(samples) => {
             check_samples(pack, samples)?;
             if metadata.drop_totals() {
-                lost.push("statistics and class counts, because they are those of all samples".to_owned());
+                lost.push("statistics and class counts, because they cover all samples of the pack".to_owned());
             }
             to_u64(samples.len())
         }

@@ -41,7 +41,7 @@ impl MaskValues {
         }
         has_gaps.then(|| {
             format!(
-                "the masks contain the values {}, packed unchanged: a model needs {} for them; to number the values from 0, save the masks again, in Python: numpy.searchsorted({}, mask).astype(\"uint8\")",
+                "the masks contain the values {}, which are packed unchanged, so a model needs {}; to number the values from 0, save the masks again, in Python: numpy.searchsorted({}, mask).astype(\"uint8\")",
                 ranges(&values),
                 counted(values.last().map_or(0, |last| last + 1), "class"),
                 match values.len() {

@@ -90,7 +90,7 @@ impl Restored {
         }
     }
 
-    /// Chooses the normalization that the pack left to its readers.
+    /// Takes over a normalization that the pack states but has not applied to its values.
     fn take_normalization(&mut self, known: &Field) {
         let options = &mut self.options;
         let noted = known.normalize.as_ref().filter(|known| !known.applied);

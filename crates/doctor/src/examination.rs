@@ -267,12 +267,12 @@ impl Bench<'_> {
         Ok(self.epochs(&through, steps, nothing)?.time)
     }
 
-    /// The time to transform to bytes, if the output is floats.
+    /// Measures the transform with u8 output, if the loader's output is floats.
     fn as_bytes(&mut self, alone: &LoaderBuilder, loader: &Loader) -> Result<Option<AsBytes>, LoadError> {
         let Some(augment) = alone.augmentation().and_then(|augment| augment.as_bytes()) else {
             return Ok(None);
         };
-        // If batches as bytes are not possible with this loader, there is no such advice.
+        // If this loader cannot produce u8 batches, do not give this advice.
         let Ok(bytes) = alone.clone().augment(augment).build() else { return Ok(None) };
         (self.announce)("transforming to bytes");
         let raw = Arc::new(Kept::take(&bytes)?);
@@ -352,7 +352,7 @@ impl Bench<'_> {
         Extent {
             most_steps: u64::MAX,
             within: self.within,
-            // At the start of an epoch most chunks are decompressed and kept.
+            // Most chunks are decompressed at the start of an epoch, so only a whole epoch gives the mean time.
             whole_epochs: usize::from(is_compressed(loader)),
         }
     }
@@ -365,7 +365,8 @@ impl Bench<'_> {
     }
 }
 
-/// The same batches without copies to the device. Images that the device makes are only available there.
+/// A builder of the same batches without copies to the device. If the device makes the images, the builder is
+/// unchanged.
 fn alone(builder: &LoaderBuilder) -> LoaderBuilder {
     let builder = builder.clone();
     if builder.makes_images_there() { builder } else { builder.on_host() }
@@ -397,7 +398,7 @@ fn facts(builder: &LoaderBuilder, loader: &Loader, loaded: &Loaded) -> Facts {
         needed: needed.filter(|part| *part < TOO_LARGE),
         as_bytes: loaded.as_bytes,
         is_compressed: is_compressed(loader),
-        // If the device makes floats, the copy has bytes.
+        // If the device converts to floats, batches are copied as bytes.
         is_f32: output.is_some_and(|output| output.dtype == packds_format::DType::F32) && !builder.is_onto_device(),
         ..Facts::default()
     }

@@ -252,7 +252,7 @@ pub struct Facts {
     pub growth: Option<f64>,
     /// The fraction of an image's pixels that is needed. `None` if images are not too large.
     pub needed: Option<f64>,
-    /// The same batches as bytes.
+    /// The cost of the same batches as u8. `None` if they are u8 already, or cannot be.
     pub as_bytes: Option<AsBytes>,
     /// Whether chunks are compressed.
     pub is_compressed: bool,
@@ -271,7 +271,7 @@ pub struct Facts {
     pub left_out: Option<String>,
 }
 
-/// The cost of batches as bytes that are normalized on the device.
+/// The cost of u8 batches that are normalized on the device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AsBytes {
     /// The size of such a batch relative to the current batches.

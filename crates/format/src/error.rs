@@ -37,7 +37,7 @@ pub enum FormatError {
     },
     /// The pack requires a feature that this reader does not support.
     #[error(
-        "pack uses features that this reader does not support: unknown required bits {unknown:#018x}: read it with a newer packds"
+        "pack uses features that this reader does not support (unknown required bits {unknown:#018x}): read it with a newer packds"
     )]
     UnknownFeatures {
         /// The unknown bits.
@@ -45,7 +45,7 @@ pub enum FormatError {
     },
     /// There is no trailer: writing was interrupted, or the end of the file is missing.
     #[error(
-        "pack is unfinished or truncated: no trailer at byte {offset}: expected it to end with {expected:02x?}, found {found:02x?}: convert it again or copy it again"
+        "pack is unfinished or truncated: no trailer at byte {offset} (expected it to end with {expected:02x?}, found {found:02x?}); convert it again or copy it again"
     )]
     NoTrailer {
         /// Where the trailer was expected.
@@ -182,7 +182,7 @@ pub enum FormatError {
         reason: String,
     },
     /// Compressed bytes do not decompress to the expected items.
-    #[error("chunk {chunk}, field `{field}`, block {block}: cannot decompress: {reason}")]
+    #[error("cannot decompress block {block} of field `{field}` in chunk {chunk}: {reason}")]
     BadBlock {
         /// The chunk.
         chunk: u64,

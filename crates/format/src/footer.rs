@@ -54,7 +54,7 @@ impl std::fmt::Display for SectionTag {
 pub struct SectionEntry {
     /// What the section contains.
     pub tag: SectionTag,
-    /// Bit 0: readers must support it.
+    /// If bit 0 is set, a reader that does not know the section must refuse the pack.
     pub flags: u32,
     /// Where it starts in the file.
     pub offset: u64,

@@ -2,8 +2,8 @@
 //!
 //! A pack is one immutable file: header, schema, chunks of whole samples, columns, footer, trailer.
 //! `docs/reference/format.md` is the only specification, and this crate implements it. The crate does not open files,
-//! start threads, read clocks or decode images: [`PackWriter`] writes to any [`std::io::Write`], and [`Pack`] reads
-//! any `AsRef<[u8]>` (a memory map, a `Vec`).
+//! start threads, read clocks or decode images: [`PackWriter`] writes to any [`std::io::Write`], and [`Pack`] reads any
+//! `AsRef<[u8]>` (a memory-mapped file, a `Vec`).
 //!
 //! No input makes this crate panic or allocate more than the input justifies (see [`Limits`]).
 //!

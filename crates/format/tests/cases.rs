@@ -16,7 +16,7 @@ pub(crate) struct Case {
     pub(crate) n_samples: u64,
     /// The writer's options.
     pub(crate) options: PackOptions,
-    /// The codings of image items. Item after item takes the next one, starting over at the end.
+    /// The codings of image items. Successive items cycle through them.
     codings: &'static [Coding],
     path: Option<fn(u64) -> Vec<u8>>,
     has_footer: bool,

@@ -8,7 +8,7 @@ use packds_format::{
 
 use crate::cases::cases;
 
-/// All errors found by opening and verifying a file.
+/// Whether opening or verifying a file finds an error.
 fn is_damaged(file: &[u8]) -> bool {
     let Ok(pack) = Pack::open(file) else {
         return true;
@@ -101,7 +101,7 @@ fn bad_samples_of_a_chunk_are_named() {
     let file = with_sample_checksums(10, 100, Codec::None);
     let pack = Pack::open(file.as_slice()).unwrap();
     let mut bytes = pack.chunk_bytes_unchecked(0).unwrap().to_vec();
-    // The first part follows the directory of two entries.
+    // The first part starts after the two-entry directory, at byte 64.
     bytes[64 + 3 * 100 + 50] ^= 1;
     bytes[64 + 7 * 100] ^= 128;
     let damage = check_chunk(&pack, 0, &bytes).unwrap_err();

@@ -66,7 +66,7 @@ fn geometry(case: &Value) -> Geometry {
     }
 }
 
-/// The largest difference, or the failure.
+/// Compares a case with Pillow's pixels. Returns the largest difference, or an error message.
 fn compare(decoder: &mut Decoder, bytes: &[u8], case: &Value, raw: &[u8]) -> Result<u8, String> {
     let geometry = geometry(case);
     let rendered = decoder.render(bytes, &geometry);

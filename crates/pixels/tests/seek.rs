@@ -65,8 +65,8 @@ fn shown(
     Ok(outs)
 }
 
-/// Compares single views and pairs, in colour and gray. Returns the number of views. `None` if the file cannot be
-/// indexed.
+/// Compares single views and pairs, in colour and gray. Returns the number of views compared, or 0 if the file cannot
+/// be indexed.
 fn compare(bytes: &[u8], what: &str, n_views: usize) -> usize {
     let Some(index) = build_seek_index(bytes) else {
         return 0;

@@ -23,14 +23,14 @@ pub(crate) struct OnGpu {
     pub(crate) why: Option<String>,
 }
 
-/// What the GPU's driver registers with the GPU.
+/// The memory that is registered with the GPU's driver.
 #[cfg(feature = "cuda")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Register {
     Staging,
     /// Staging memory and the mapped file.
     File,
-    /// Staging memory, and the file with cuFile.
+    /// Staging memory. In addition, the file is registered with cuFile.
     Gds,
 }
 

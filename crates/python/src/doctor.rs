@@ -81,7 +81,7 @@ const fn millis(time: Time) -> Millis {
     (time.ms, time.low, time.high, time.is_short)
 }
 
-/// Interprets the times of a foreign loader. Keys are the field names of `Case`, `Loading` and `Facts`.
+/// Diagnoses a loader other than packds' own. The keys of `case` are the field names of `Case`, `Loading` and `Facts`.
 #[pyfunction]
 #[pyo3(name = "diagnose")]
 pub(crate) fn diagnosed(case: &Bound<'_, PyDict>) -> PyResult<Diagnosis> {

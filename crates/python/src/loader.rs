@@ -75,7 +75,7 @@ impl Loader {
         Ok(self.opened(epoch))
     }
 
-    /// The batches from a state on.
+    /// The batches after a saved state.
     fn epoch_at(&self, py: Python<'_>, state: &str) -> PyResult<Epoch> {
         let epoch = py.detach(|| {
             let epoch = if self.loader.mixture().is_some() {

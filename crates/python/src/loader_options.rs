@@ -36,7 +36,7 @@ pub(crate) fn fixed_orders() -> Vec<&'static str> {
 pub(crate) struct LoaderOptions {
     builder: LoaderBuilder,
     chosen: Chosen,
-    /// The number of the GPU that receives batches, and where its images are.
+    /// The GPU that receives batches, by number or `simulated`, and its options.
     gpu: Option<(String, GpuOptions)>,
 }
 
@@ -114,7 +114,7 @@ impl Chosen {
             (None, Some(weights), None) => Self::Weights(weights),
             (None, None, Some(column)) => Self::Balanced(column),
             _ => {
-                let text = "weights cannot be combined with samples or balance: use only one of them";
+                let text = "samples, weights and balance cannot be combined: use only one of them";
                 return Err(Failure::Option(text.to_owned()).into());
             }
         })

@@ -28,7 +28,7 @@ pub(crate) struct Writer {
     options: ConvertOptions,
 }
 
-/// A value that outlives the GIL.
+/// A value from Python that can be used without the GIL.
 enum Value {
     Bytes(PyBackedBytes),
     Array(DType, Vec<u64>, PyBackedBytes),

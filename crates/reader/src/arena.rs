@@ -1,13 +1,14 @@
-//! Memory for whole chunks and batches: one anonymous map, reserved once and divided into slots of equal size that are
-//! reused.
+//! Memory for whole chunks and batches: one anonymous mapping, reserved once and divided into slots of equal size that
+//! are reused.
 //!
-//! The map is aligned to 2 MiB and requests huge pages, so that the kernel zeroes, pins and walks one page instead of
+//! The mapping is aligned to 2 MiB and requests huge pages, so that the kernel zeroes, pins and walks one page instead
+//! of
 //! 512. Memory is allocated on first touch. Slots start at multiples of 4096, as required by reads that bypass the page
 //! cache.
 //!
 //! # Why references never conflict
 //!
-//! Every access to the map goes through three types, and each byte belongs to exactly one of them:
+//! Every access to the mapping goes through three types, and each byte belongs to exactly one of them:
 //!
 //! - The numbers of free slots are in one list. [`Arena::take`] removes a number. The number is put back only when
 //!   the single `Owner` that was made for it is dropped. So a slot has at most one `Owner` at any time.
@@ -18,8 +19,8 @@
 //! - [`SlotMut::freeze`] moves the `Owner` into an `Arc` that only [`SlotRef`]s hold. They lend shared references and
 //!   cannot be converted back.
 //!
-//! Bytes are plain `u8` and the map starts as zeros, so every byte is always initialized. The map lives as long as the
-//! `Arc<Arena>` in each `Owner`.
+//! Bytes are plain `u8` and the mapping starts as zeros, so every byte is always initialized. The mapping lives as long
+//! as the `Arc<Arena>` in each `Owner`.
 
 use packds_system::to_usize;
 use std::io;
@@ -33,7 +34,7 @@ use crate::sync::{Arc, AtomicBool, Condvar, Mutex, MutexGuard, Ordering, PoisonE
 
 /// Alignment and granularity of slots.
 pub const SLOT_ALIGN: usize = 4096;
-/// Size of a huge page. The map is aligned to it.
+/// Size of a huge page. The mapping is aligned to it.
 pub(crate) const HUGE_PAGE: usize = 2 << 20;
 
 /// Maximum number of NUMA nodes.
@@ -43,7 +44,7 @@ const MOST_NODES: usize = 1024;
 #[derive(Debug)]
 pub struct Arena {
     map: MmapRaw,
-    /// Offset of the first slot in the map.
+    /// Offset of the first slot in the mapping.
     start: usize,
     n_slots: usize,
     slot_bytes: usize,
@@ -135,14 +136,15 @@ impl Arena {
         })?;
         *word = 1 << (number % 64);
         let (base, len) = self.address();
-        // SAFETY: the range consists of whole pages of the arena's own map, and the call does not change their bytes.
-        // The mask has as many bits as the call says.
+        // SAFETY: the range consists of whole pages of the arena's own mapping, and the call does not change their
+        // bytes. The mask has as many bits as the call says.
         let result = unsafe {
             libc::syscall(libc::SYS_mbind, base, len, libc::MPOL_PREFERRED, nodes.as_ptr(), MOST_NODES + 1, 0)
         };
         if result != 0 {
             return Err(io::Error::last_os_error());
         }
+        // If this is a second call, the first node is kept.
         let _ = self.node.set(node);
         Ok(())
     }
@@ -202,7 +204,7 @@ struct Owner {
 impl Owner {
     /// The slot's first byte.
     fn base(&self) -> *mut u8 {
-        // No overflow: the offset is at most the length of the map.
+        // No overflow: the offset is at most the length of the mapping.
         let offset = self.arena.start + self.number * self.arena.slot_bytes;
         self.arena.map.as_mut_ptr().wrapping_add(offset)
     }
@@ -257,7 +259,7 @@ impl Deref for SlotMut {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the slot's bytes are in the map, which the owner keeps, and are always initialized. No other code
+        // SAFETY: the slot's bytes are in the mapping, which the owner keeps, and are always initialized. No other code
         // has the owner, so no other code writes to them while `self` is borrowed. Their number fits in `isize`.
         unsafe { slice::from_raw_parts(self.owner.base(), self.owner.arena.slot_bytes) }
     }
@@ -291,8 +293,8 @@ impl Deref for PieceMut {
 
     fn deref(&self) -> &[u8] {
         let base = self.owner.base().wrapping_add(self.range.start);
-        // SAFETY: the range is in the slot, so it is in the map, which the owner keeps. Its bytes are initialized. No
-        // other piece covers them, and there is no `SlotMut` or `SlotRef` as long as this piece shares the owner.
+        // SAFETY: the range is in the slot, so it is in the mapping, which the owner keeps. Its bytes are initialized.
+        // No other piece covers them, and there is no `SlotMut` or `SlotRef` as long as this piece shares the owner.
         unsafe { slice::from_raw_parts(base, self.range.len()) }
     }
 }
@@ -322,8 +324,8 @@ impl Deref for SlotRef {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the slot's bytes are in the map, which the owner keeps, and are initialized. The owner was moved here
-        // from a `SlotMut`, and nothing makes a writer from a `SlotRef`.
+        // SAFETY: the slot's bytes are in the mapping, which the owner keeps, and are initialized. The owner was moved
+        // here from a `SlotMut`, and nothing makes a writer from a `SlotRef`.
         unsafe { slice::from_raw_parts(self.owner.base(), self.owner.arena.slot_bytes) }
     }
 }

@@ -1,11 +1,11 @@
-//! A pack in a mapped file, and what a map cannot guarantee.
+//! A pack in a mapped file, and what a mapping cannot guarantee.
 //!
-//! A map shows the current contents of the file. Therefore safe code cannot guarantee two things:
+//! A mapping shows the current contents of the file. Therefore safe code cannot guarantee two things:
 //!
 //! - Another process that writes to the file changes bytes behind a shared reference. packds itself never opens a pack
-//!   for writing. It writes a new file and renames it, which does not affect existing maps. Code that reads a map never
-//!   relies on earlier checks for memory safety. A changed byte causes a wrong value or an error, but not an access out
-//!   of bounds.
+//!   for writing. It writes a new file and renames it, which does not affect existing mappings. Code that reads a
+//!   mapping never relies on earlier checks for memory safety. A changed byte causes a wrong value or an error, but not
+//!   an access out of bounds.
 //! - If another process truncates the file, the pages after its new end become unreadable. The same happens if a disk
 //!   fails to deliver a page. Touching such a page raises SIGBUS, which ends the process by default. Here the page
 //!   reads as zeros instead (see `sigbus`), and [`Pack::still_good`] reports it to the reader.
@@ -31,7 +31,7 @@ const READ_AHEAD_BYTES: usize = 128 << 10;
 /// An open file that is mapped completely. It stays the same file if another one is renamed to its path.
 #[derive(Debug)]
 pub(crate) struct MappedFile {
-    /// The map. `None` for an empty file, which cannot be mapped.
+    /// The mapping. `None` for an empty file, which cannot be mapped.
     map: Option<Guarded>,
     file: File,
 }
@@ -62,8 +62,8 @@ impl MappedFile {
         // another. This process never writes to a pack. The top of this module describes what we rely on for other
         // processes, and what happens otherwise. Nothing enforces this, so it is an assumption.
         let map = unsafe { options.map(&file) }?;
-        // SAFETY: the map consists of whole pages of its own mapping. Its users check whether they saw zeros, and
-        // `Guarded` drops the guard before the map.
+        // SAFETY: the mapping consists of whole pages that belong to nothing else. Its users check whether they saw
+        // zeros, and `Guarded` drops the guard before the mapping.
         let guard = unsafe { Guard::new(&map) };
         Ok(Self { map: Some(Guarded { guard, map }), file })
     }
@@ -104,9 +104,9 @@ impl Storage for MappedFile {
         let byte = self.bytes().get(start)?;
         let mut resident = 0_u8;
         let address = std::ptr::from_ref(byte).cast_mut().cast();
-        // SAFETY: the address is the start of a page, because the map and `start` are multiples of the page size. The
-        // page is mapped. One byte of length means one page, and `resident` has space for one. The page itself is not
-        // accessed.
+        // SAFETY: the address is the start of a page, because the mapping and `start` are multiples of the page size.
+        // The page is mapped. One byte of length means one page, and `resident` has space for one. The page itself is
+        // not accessed.
         let result = unsafe { libc::mincore(address, 1, &raw mut resident) };
         (result == 0).then_some(resident & 1 == 1)
     }

@@ -1,4 +1,4 @@
-//! Handles SIGBUS. The kernel raises it on access to a memory map if the file was truncated or its disk failed.
+//! Handles SIGBUS. The kernel raises it on access to a memory mapping if the file was truncated or its disk failed.
 //!
 //! A process has a single handler for this signal, so this module has a single one too. If the address is in guarded
 //! memory, the handler maps pages of zeros there, counts them, and lets the read continue. The reader checks the guard
@@ -260,6 +260,7 @@ fn replace(address: usize) -> bool {
             }
             // Ranges start at a page boundary, and the page size is a power of two.
             let first = address & !page.wrapping_sub(1);
+            // If this fails, another page was lost first.
             let _ = slot.first_lost.compare_exchange(0, address, Ordering::SeqCst, Ordering::SeqCst);
             slot.lost.fetch_add(1, Ordering::SeqCst);
             // Replace a single page, because the rest may be intact. If the process has too many mappings for that,

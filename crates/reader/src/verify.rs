@@ -1,7 +1,7 @@
 //! Verifies a whole pack on all cores, at memory speed.
 //!
-//! Chunks are read with `pread`, not through the map. So if the file is truncated or the disk fails, the result is an
-//! error and the process does not end. Each thread reads small pieces into the same buffer, so the bytes are still
+//! Chunks are read with `pread`, not through the mapping. So if the file is truncated or the disk fails, the result is
+//! an error and the process does not end. Each thread reads small pieces into the same buffer, so the bytes are still
 //! cached when they are hashed. A whole chunk is read only if its checksum is wrong.
 
 use std::sync::Mutex;
@@ -271,7 +271,7 @@ impl<'a> Tasks<'a> {
         // The length was checked against the file and the limits when the pack was opened.
         let mut bytes = vec![0; to_usize(entry.stored_len)];
         self.pack.read_at(&mut bytes, entry.offset)?;
-        // Samples are read through the map. Do not do that if the file was truncated.
+        // Samples are read through the mapping. Do not do that if the file was truncated.
         self.pack.check_len()?;
         let (error, samples) = match check_chunk::<PackBytes>(self.pack, chunk, &bytes) {
             Err(damage) => (damage.error, damage.bad_samples),

@@ -169,7 +169,7 @@ fn a_mixture_keeps_its_proportions_in_every_batch_and_each_pack_its_epochs() {
         }
         assert_eq!(counts, [16, 10, 6]);
     }
-    // Pack 1 repeats passes over its 60 whole batches. No pass repeats a sample.
+    // Pack 1 is read several times, in passes of 60 whole batches. No pass repeats a sample.
     for epoch in seen[1].chunks(600) {
         let mut samples = epoch.to_vec();
         samples.sort_unstable();

@@ -89,7 +89,7 @@ pub(super) fn run_all(
     Ok(rows)
 }
 
-/// Loading alone, and with a training step if there is one.
+/// The step durations to measure: 0, which is loading alone, and the training step if there is one.
 fn steps(step_ms: f64) -> Vec<f64> {
     if step_ms > 0.0 { vec![0.0, step_ms] } else { vec![0.0] }
 }
@@ -265,7 +265,7 @@ mod tests {
         };
         assert_eq!(
             error.to_string(),
-            format!("npy, chunk order: delivered wrong samples: expected checksum {expected}, found {found}")
+            format!("npy, chunk order: delivered wrong samples (expected checksum {expected}, found {found})")
         );
         assert_ne!(*found, expected);
     }

@@ -105,7 +105,7 @@ fn consume(
         let (ready, free) = ends.get(planned.lane).ok_or_else(ended)?;
         let batch = ready.recv().map_err(|_| ended())??;
         let go_on = take(batch.pixels(), batch.labels());
-        // A thread that is finished needs no more memory.
+        // Sending fails only if the thread has finished and no longer needs the buffer.
         let _ = free.send(batch);
         if !go_on {
             break;

@@ -10,7 +10,7 @@ use crate::BenchError;
 
 const PAGES: usize = 1 << 16;
 
-/// A read-only map of a file that does not change while a benchmark runs.
+/// A read-only mapping of a file that does not change while a benchmark runs.
 pub(crate) struct Map(Option<Mmap>);
 
 impl Map {
@@ -20,7 +20,7 @@ impl Map {
             return Ok(Self(None));
         }
         // SAFETY: the caller must ensure that the file does not change while it is mapped. Benchmarks map only files
-        // that they wrote into their own folder, and do not write to them while a map exists.
+        // that they wrote into their own folder, and do not write to them while a mapping exists.
         let map = unsafe { Mmap::map(&file) }.map_err(BenchError::io(path))?;
         Ok(Self(Some(map)))
     }
@@ -40,8 +40,8 @@ pub(crate) fn cached_bytes(path: &Path) -> Result<u64, BenchError> {
     let mut cached = 0;
     for piece in bytes.chunks(PAGES * page) {
         let address = piece.as_ptr().cast_mut().cast();
-        // SAFETY: the map starts at a page boundary, and all pieces except the last are whole pages, so the address is
-        // page-aligned. `pages` has a byte for each of the piece's pages. No page is accessed.
+        // SAFETY: the mapping starts at a page boundary, and all pieces except the last are whole pages, so the address
+        // is page-aligned. `pages` has a byte for each of the piece's pages. No page is accessed.
         let result = unsafe { libc::mincore(address, piece.len(), pages.as_mut_ptr()) };
         if result != 0 {
             return Err(BenchError::io(path)(std::io::Error::last_os_error()));

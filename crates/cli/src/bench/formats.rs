@@ -224,7 +224,7 @@ fn groups(runs: &[RunRow]) -> Vec<Vec<&RunRow>> {
     groups
 }
 
-/// Least width of the first column, and of the others.
+/// Minimum width of the first column, and of the others.
 const WIDTHS: (usize, usize) = (24, 11);
 
 /// A column of the table: its heading, a function that returns its value for a run, and a function that formats the

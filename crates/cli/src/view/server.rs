@@ -122,7 +122,7 @@ struct Request {
 }
 
 impl Request {
-    /// Reads a request. None if it is malformed or too long.
+    /// Reads a request. `None` if it is malformed or too long.
     fn read(stream: &mut TcpStream) -> io::Result<Option<Self>> {
         let mut head = Vec::new();
         let mut piece = [0; 4096];

@@ -249,7 +249,7 @@ impl Declared for ConvertOptions {
             opt::FROM,
             "FORMAT",
             |o, text| put(&mut o.list.from, parse(text).map(Some)),
-            "Source format; packds formats lists them [default: detected from content and name]",
+            "Format of the source, as listed by packds formats [default: detected from content and name]",
         )
         .offers(DataFormat::NAMES)
         .under(SOURCE)

@@ -41,7 +41,7 @@ impl Declared for ExportOptions {
             opt::TO,
             "FORMAT",
             |o, text| put(&mut o.to, parse(text).map(Some)),
-            "Format; packds formats lists them [default: from DST's extension]",
+            "Format of the export, as listed by packds formats [default: from DST's extension]",
         )
         .offers(DataFormat::NAMES),
         Spec::value(

@@ -92,7 +92,7 @@ impl Exported {
                 None if field.role == Some(Role::Image) => {
                     return Err(cannot_hold(format, images));
                 }
-                None => lost.push(format!("field `{}`: {format} cannot store it", field.name)),
+                None => lost.push(format!("field `{}`, because {format} cannot store it", field.name)),
             }
         }
         fields.sort_by_key(|f| f.field.role != Some(Role::Image));

@@ -69,7 +69,7 @@ impl Hdf5Sink {
                 Form::Array(array) => {
                     if array.dtype == DType::Bf16 {
                         self.lost.push(format!(
-                            "field `{}`: HDF5 has no bfloat16, so its bits are stored as uint16",
+                            "the type of field `{}`, because HDF5 has no bfloat16: its bits are stored as uint16",
                             field.field.name
                         ));
                     }
@@ -88,7 +88,7 @@ impl Hdf5Sink {
         if self.has_paths {
             if self.fields.iter().any(|f| f.field.name == PATHS) {
                 self.has_paths = false;
-                self.lost.push(format!("the samples' paths: another field is named `{PATHS}`"));
+                self.lost.push(format!("the samples' paths, because another field is named `{PATHS}`"));
             } else {
                 self.paths = Some(self.make(PATHS, &TypeDescriptor::VarLenUnicode, &[], None)?);
             }
@@ -147,7 +147,7 @@ impl Hdf5Sink {
             }
             if classes.names.len() > MAX_CLASSES {
                 self.lost.push(format!(
-                    "class names of `{}`: an attribute can store at most {MAX_CLASSES}; packds reads them from the attribute `{METADATA_KEY}`",
+                    "the attribute with the class names of `{}`, because an attribute can store at most {MAX_CLASSES} names (packds reads them from the attribute `{METADATA_KEY}`)",
                     classes.field
                 ));
                 continue;

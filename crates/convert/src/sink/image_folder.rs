@@ -66,11 +66,9 @@ pub(super) fn left_out(field: &Field, form: &Form) -> Option<String> {
     };
     match name.as_str() {
         _ if field.role == Some(Role::Image) => None,
-        "path" => Some("field `path`: the manifest has its own column with that name".to_owned()),
+        "path" => Some("field `path`, because the manifest has its own column with that name".to_owned()),
         _ if is_held => None,
-        _ => Some(format!(
-            "field `{name}`: besides images, an image folder can store numbers and text, but no arrays, masks or files"
-        )),
+        _ => Some(format!("field `{name}`, because besides images an image folder can store only numbers and text")),
     }
 }
 
@@ -180,7 +178,7 @@ impl ImageFolderSink {
         });
         if let Some((id, folder, place)) = other {
             self.lost.push(format!(
-                "class ids: ImageFolder numbers folders by name, so '{folder}' has the id {place} there, but {id} in the pack; {MANIFEST_FILE} has the ids of the pack"
+                "class ids, because ImageFolder numbers folders by name: '{folder}' has the id {place} there, but {id} in the pack ({MANIFEST_FILE} has the ids of the pack)"
             ));
         }
         let n_empty = self.names.len().min(named);
@@ -190,7 +188,7 @@ impl ImageFolderSink {
         });
         if let Some(folder) = empty {
             self.lost.push(format!(
-                "classes without samples (first: '{folder}'): torchvision's ImageFolder needs allow_empty=True"
+                "classes without samples (first: '{folder}'), unless torchvision's ImageFolder gets allow_empty=True"
             ));
         }
     }
@@ -227,7 +225,7 @@ impl Column {
     fn note(&self) -> Option<String> {
         (self.infinite > 0).then(|| {
             format!(
-                "field `{}`: JSON has no infinity, so {} became null in {MANIFEST_FILE} and will be read as NaN",
+                "infinities in field `{}`, because JSON has none: {} became null in {MANIFEST_FILE} and will be read as NaN",
                 self.name,
                 counted(self.infinite, "value")
             )

@@ -55,7 +55,7 @@ impl Sink for Arrays {
             let hint = "pass the name of a folder (without .npy) to get a file for each field";
             lost.extend(left_out(arrays.iter().skip(1), hint));
             lost.push(
-                "class names, statistics, provenance, normalization, and the layout of pixels (bgr or planes): a single .npy file cannot store them, but a folder (a name without .npy) can"
+                "class names, statistics, provenance, normalization, and the layout of pixels (bgr or planes), because a single .npy file cannot store them; a folder (a name without .npy) can"
                     .to_owned(),
             );
             arrays.truncate(1);

@@ -81,13 +81,14 @@ pub(super) fn hidden_notes(start: &SinkStart<'_>, arrays: &[Planned], with_texts
     ];
     let is_field = |name: &str| arrays.iter().any(|array| array.name == name && array.dtype.is_some());
     let hidden = own.into_iter().filter(|(name, _, is_written)| *is_written && is_field(name));
-    hidden.map(|(name, what, _)| format!("{what}: another field is named `{name}`")).collect()
+    hidden.map(|(name, what, _)| format!("{what}, because another field is named `{name}`")).collect()
 }
 
 /// Notes on bf16 arrays, which NumPy cannot represent.
 pub(super) fn bf16_notes(arrays: &[Planned]) -> Vec<String> {
     let arrays = arrays.iter().filter(|array| array.dtype == Some(DType::Bf16));
-    let note = |name| format!("field `{name}`: NumPy has no bfloat16, so its bits are stored as uint16");
+    let note =
+        |name| format!("the type of field `{name}`, because NumPy has no bfloat16: its bits are stored as uint16");
     arrays.map(|array| note(&array.name)).collect()
 }
 
@@ -227,16 +228,18 @@ mod tests {
             let options = ExportOptions { to: to_format, per_sample, ..ExportOptions::default() };
             to(&pack, &dir.path().join(name), &options).unwrap().lost
         };
-        let paths = "the samples' paths: another field is named `path`".to_owned();
-        let texts =
-            ["class names: another field is named `classes`", "the pack's metadata: another field is named `packds`"];
+        let paths = "the samples' paths, because another field is named `path`".to_owned();
+        let texts = [
+            "class names, because another field is named `classes`",
+            "the pack's metadata, because another field is named `packds`",
+        ];
         for name in ["a.npz", "a.pt", "a.safetensors", "a"] {
             let lost = lost(name, false);
             assert!(lost.contains(&paths), "{name}: {lost:?}");
             let has_texts = texts.iter().all(|text| lost.iter().any(|lost| lost == text));
             assert_eq!(has_texts, ["a.npz", "a.pt"].contains(&name), "{name}: {lost:?}");
         }
-        // The names of the files keep the paths.
+        // With one file per sample, the file names contain the paths.
         let lost = lost("b", true);
         let expected =
             "points, angle, weight, flag, path, classes, packds: omit per_sample to get a file for each field";

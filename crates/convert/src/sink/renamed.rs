@@ -31,7 +31,7 @@ impl Renamed {
 
 /// A note on paths in which invalid UTF-8 was replaced.
 pub(super) fn not_utf8(n_paths: u64) -> String {
-    format!("invalid UTF-8 in {}: replaced with U+FFFD", counted(n_paths, "path"))
+    format!("invalid UTF-8 in {}, which was replaced with U+FFFD", counted(n_paths, "path"))
 }
 
 #[cfg(test)]

@@ -76,7 +76,9 @@ impl TableLayout {
             let values = values_of(field, with_paths, as_bytes)?;
             files_have_paths |= matches!(values, Values::Files { with_paths: true });
             if field.field.dtype == DType::Bf16 && matches!(field.form, Form::Array(_)) {
-                lost.push(format!("field `{name}`: Arrow has no bfloat16, so its bits are stored as uint16"));
+                lost.push(format!(
+                    "the type of field `{name}`, because Arrow has no bfloat16: its bits are stored as uint16"
+                ));
             }
             fields.push(arrow_field(field, &values));
             if let Some(feature) = feature_of(field, &values, &start.metadata.classes) {
@@ -90,7 +92,7 @@ impl TableLayout {
             fields.push(Field::new(PATHS, DataType::Utf8, true));
             columns.push(Values::Text);
         } else if exported.has_paths && !files_have_paths {
-            lost.push("the samples' paths: another field is named `path`".to_owned());
+            lost.push("the samples' paths, because another field is named `path`".to_owned());
         }
         let features = json!({"info": {"features": features}});
         let metadata = HashMap::from([
@@ -145,7 +147,7 @@ impl TableLayout {
     pub(super) fn lost(&self) -> Vec<String> {
         let mut lost = self.lost.clone();
         if self.odd_paths.load(Ordering::Relaxed) {
-            lost.push("invalid UTF-8 in paths: replaced with U+FFFD".to_owned());
+            lost.push("invalid UTF-8 in paths, which was replaced with U+FFFD".to_owned());
         }
         lost
     }

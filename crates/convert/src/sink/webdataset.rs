@@ -68,7 +68,7 @@ impl Sink for WebDatasetSink {
                 false => String::new(),
             },
             lost: match exported_paths {
-                true => vec!["the samples' paths: samples are named by number".to_owned()],
+                true => vec!["the samples' paths, because samples are named by number".to_owned()],
                 false => Vec::new(),
             },
         })
@@ -188,7 +188,7 @@ mod tests {
                 ..ExportOptions::default()
             };
             let report = to(&pack, &target, &options).unwrap();
-            let lost = ["the samples' paths: samples are named by number"];
+            let lost = ["the samples' paths, because samples are named by number"];
             assert_eq!(report.lost, lost, "{name}");
             let again = back(&target, None);
             assert_same(&pack, &again);

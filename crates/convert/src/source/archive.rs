@@ -123,7 +123,8 @@ impl Opened {
 }
 
 impl Archive {
-    /// The archive that is, or contains, the source; none if the source is read in place. `depth` counts the enclosing archives.
+    /// The archive that is, or contains, the source. `None` if the source is read in place. `depth` counts the
+    /// enclosing archives.
     pub(super) fn find(source: &Path, options: &ListOptions, depth: usize) -> Result<Option<Self>, ConvertError> {
         let Some((path, inside)) = file_of(source) else { return Ok(None) };
         let head = head_of(&path)?;
@@ -219,8 +220,8 @@ fn only_source(folder: &Path) -> PathBuf {
     folder.to_owned()
 }
 
-/// The only archive or dataset in a folder that otherwise contains just notes. None if the folder is a dataset itself, or if the
-/// caller chose how it is read.
+/// The only archive or dataset in a folder that otherwise contains just notes. `None` if the folder is a dataset
+/// itself, or if the caller chose how it is read.
 pub(super) fn alone_in(folder: &Path, options: &ListOptions) -> Option<PathBuf> {
     let is_chosen = options.from.is_some() || options.images.is_some() || options.masks.is_some();
     if is_chosen || !folder.is_dir() || only_in(folder).is_none() {

@@ -53,13 +53,13 @@ pub(super) struct Described<'a> {
     pub(super) offset: u64,
     /// Bytes available from there.
     pub(super) room: u64,
-    /// Distance between items, in bytes; none if they are contiguous.
+    /// Distance between items, in bytes. `None` if they are contiguous.
     pub(super) stride: Option<u64>,
 }
 
 impl StoredArray {
-    /// Checks that the array fits into its bytes and the file. Returns none for a single number, an empty array or items without
-    /// bytes.
+    /// Checks that the array fits into its bytes and the file. Returns `None` for a single number, an empty array or
+    /// items without bytes.
     pub(super) fn new(file: &Arc<OpenFile>, described: &Described<'_>) -> Result<Option<Self>, ConvertError> {
         let wrong = |reason: String| ConvertError::malformed(&file.path, described.name, reason);
         let Some((&n, item)) = described.shape.split_first() else {
@@ -111,7 +111,7 @@ impl StoredArray {
         is_one(&self.item)
     }
 
-    /// A store of the items; none if they are strings.
+    /// A store of the items. `None` if they are strings.
     pub(super) fn store(&self) -> Option<Arc<dyn Store>> {
         let Elements::Numbers { dtype, swapped } = self.elements else {
             return None;
@@ -537,7 +537,7 @@ fn is_paths(array: &StoredArray, known: Option<&Metadata>) -> bool {
 /// The name of the array in which exports store paths.
 pub(crate) const PATHS: &str = "path";
 
-/// The paths; none if they are not unique.
+/// The paths. `None` if they are not unique.
 fn read_paths(array: &StoredArray) -> Result<Option<Vec<Vec<u8>>>, ConvertError> {
     let mut texts = array.clone();
     if let (Elements::Numbers { .. }, Some(&bytes)) = (array.elements, array.item.first()) {

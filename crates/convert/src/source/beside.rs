@@ -48,7 +48,7 @@ pub(super) fn label_stems(stem: &str) -> Vec<String> {
     stems
 }
 
-/// The name with one word replaced; none if it does not contain the word.
+/// The name with one word replaced. `None` if it does not contain the word.
 fn exchanged(stem: &str, from: &str, to: &str) -> Option<String> {
     let mut start = 0;
     for word in stem.split(BETWEEN) {

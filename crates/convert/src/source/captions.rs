@@ -65,7 +65,7 @@ fn text_path(listing: &Listing, idx: usize) -> std::path::PathBuf {
     path.with_file_name(as_path(&name))
 }
 
-/// The content of a file; none if it does not exist or is too long.
+/// The content of a file. `None` if it does not exist or is too long.
 pub(super) fn short_file(path: &Path) -> Result<Option<Vec<u8>>, ConvertError> {
     let mut bytes = Vec::new();
     match open_regular(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes)) {
@@ -75,7 +75,7 @@ pub(super) fn short_file(path: &Path) -> Result<Option<Vec<u8>>, ConvertError> {
     Ok((to_u64(bytes.len()) <= MAX_BYTES).then_some(bytes))
 }
 
-/// The content of a text file; none if it does not exist or is too long.
+/// The content of a text file. `None` if it does not exist or is too long.
 fn text_at(path: &Path) -> Result<Option<String>, ConvertError> {
     let Some(bytes) = short_file(path)? else { return Ok(None) };
     let not_text = |_| {

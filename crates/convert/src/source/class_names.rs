@@ -98,8 +98,9 @@ fn of_ids(table: &Path, [first, last]: [i64; 2]) -> Result<Option<(String, Vec<S
     Ok(found)
 }
 
-/// The names in `["cat", "dog"]`, `{"0": "cat", "1": "dog"}` or `{"cat": 0, "dog": 1}`. None if an id from `first` to `last` has no name,
-/// or two have the same. Ids may count from 1. Then 0 is its own name. In a list, they count from 0.
+/// The names in `["cat", "dog"]`, `{"0": "cat", "1": "dog"}` or `{"cat": 0, "dog": 1}`. `None` if an id from `first` to
+/// `last` has no name, or if two ids have the same name. Ids in an object may count from 1; the id 0 is then named "0".
+/// Ids in a list count from 0.
 fn names_of(text: &str, first: i64, last: i64) -> Option<Vec<String>> {
     let text = text.trim_start_matches('\u{feff}');
     let pairs: Vec<(i64, String)> = match serde_json::from_str(text) {

@@ -18,7 +18,7 @@ const MASK_WORDS: [&str; 8] = ["mask", "masks", "seg", "segmentation", "annotati
 
 /// The columns of paths, masks and labels.
 pub(super) struct Roles {
-    /// The column of image paths; none if the table contains pixels.
+    /// The column of image paths. `None` if the table contains pixels.
     pub(super) path: Option<usize>,
     pub(super) mask: Option<usize>,
     pub(super) label: Option<usize>,

@@ -72,7 +72,7 @@ pub(super) fn without_extension(name: &str) -> &str {
     stem.unwrap_or(name)
 }
 
-/// Opens the unpacked bytes of a file; none if it is not compressed.
+/// Opens the unpacked bytes of a file. `None` if it is not compressed.
 pub(super) fn open(path: &Path) -> io::Result<Option<Unpacked<'static>>> {
     let mut head = Vec::new();
     open_regular(path)?.take(MAGIC_BYTES).read_to_end(&mut head)?;
@@ -81,7 +81,8 @@ pub(super) fn open(path: &Path) -> io::Result<Option<Unpacked<'static>>> {
     compression.unpack(BufReader::with_capacity(READ_BYTES, file)).map(Some)
 }
 
-/// The first `n` unpacked bytes of a compressed file: fewer if it is shorter or damaged, and none if it is not compressed.
+/// The first `n` unpacked bytes of a compressed file: fewer if it is shorter or damaged, and nothing if it is not
+/// compressed.
 pub(super) fn start(path: &Path, n: u64) -> Vec<u8> {
     let mut out = Vec::new();
     if let Ok(Some(unpacked)) = open(path) {

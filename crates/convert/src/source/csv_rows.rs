@@ -65,7 +65,7 @@ struct Start {
     delimiter: u8,
     /// Whether the first line ends in a carriage return and a line feed. All lines are assumed to end in the same way.
     two_bytes: bool,
-    /// The length of the file; none if the file ends in a line feed.
+    /// The length of the file. `None` if the file ends in a line feed.
     open_end: Option<u64>,
     /// Whether the first line contains just the number of rows.
     has_count: bool,
@@ -330,7 +330,7 @@ fn has_rest<'a>(first: &'a [u8], others: impl Iterator<Item = &'a [u8]>) -> bool
 }
 
 impl Start {
-    /// Joins the cells of each quoted text that follows a space. None if there are no such quotes.
+    /// Joins the cells of each quoted text that follows a space. `None` if there are no such quotes.
     fn joined_quotes(&self, record: &ByteRecord) -> Option<ByteRecord> {
         let is_open = |cell: &[u8]| cell.starts_with(b" \"");
         if !self.has_spaced_quotes || !record.iter().any(is_open) {
@@ -373,8 +373,8 @@ fn has_spaced_quotes(file: &mut File, delimiter: u8) -> io::Result<bool> {
     }
 }
 
-/// Whether quotes follow a delimiter and a space, and no quote directly follows a delimiter or a line feed. None if no cell starts
-/// with a quote.
+/// Whether quotes follow a delimiter and a space, and no quote directly follows a delimiter or a line feed. `None` if
+/// no cell starts with a quote.
 fn are_spaced_quotes(bytes: &[u8], delimiter: u8) -> Option<bool> {
     if !bytes.contains(&b'"') {
         return None;

@@ -172,7 +172,7 @@ pub(super) fn names_in(folder: &Path) -> Vec<String> {
     names.filter(|name| !name.starts_with('.')).collect()
 }
 
-/// The format of a folder's files; none if the folder is, or may be, an image folder.
+/// The format of a folder's files. `None` if the folder is, or may be, an image folder.
 fn of_folder(folder: &Path) -> Result<Option<DataFormat>, ConvertError> {
     let own = of_own_files(folder);
     if let Some(own) = own.filter(|own| !matches!(own, DataFormat::WebDataset)) {
@@ -263,7 +263,7 @@ pub(super) fn data_set_in(folder: &Path) -> Option<(PathBuf, DataFormat)> {
     })
 }
 
-/// The format of files that hold one sample each, in a folder or its subfolders. None if there are images.
+/// The format of files that hold one sample each, in a folder or its subfolders. `None` if there are images.
 fn of_sample_files(folder: &Path) -> Option<DataFormat> {
     let of_sample = |name: &String| DataFormat::from_file_name(name).filter(|format| format.may_hold_one_sample());
     let mut waiting = vec![folder.to_owned()];

@@ -97,7 +97,7 @@ impl Directory {
         Ok(directory)
     }
 
-    /// The kind of an entry after following links; none for a folder.
+    /// The kind of an entry after following links. `None` for a folder.
     fn form_of(&self, name: &std::ffi::CStr, file_type: FileType) -> Result<Option<OtherForm>, Errno> {
         let resolved = match file_type {
             FileType::Symlink | FileType::Unknown => match statat(self.entries.fd()?, name, AtFlags::empty()) {
@@ -217,7 +217,7 @@ fn identity_of(stat: &Stat) -> Identity {
     (stat.st_dev, stat.st_ino)
 }
 
-/// The size of a file in `root`, after following links; none if it is not a regular file.
+/// The size of a file in `root`, after following links. `None` if it is not a regular file.
 pub(super) fn file_size(root: &OwnedFd, path: &[u8]) -> Result<Option<u64>, Errno> {
     let stat = statat(root, path, AtFlags::empty())?;
     let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;

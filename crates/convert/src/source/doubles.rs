@@ -41,7 +41,8 @@ impl Doubles {
         (are_most && extensions[0] != extensions[1]).then_some(Self { files, extensions })
     }
 
-    /// Which of the two extensions belongs to masks, judged by the headers of the first files; none if neither clearly does.
+    /// Which of the two extensions belongs to masks, judged by the headers of the first files. `None` if neither
+    /// clearly does.
     pub(super) fn masks(&self, listing: &Listing) -> Option<usize> {
         let looks = self.files.iter().take(MAX_LOOKED).map(|pair| pair.map(|idx| look_at(&listing.file_path(idx))));
         let looks: Vec<[bool; 2]> = looks.map(|pair| pair.map(|look| look.is_some_and(|look| look.is_mask))).collect();

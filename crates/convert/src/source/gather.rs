@@ -160,6 +160,7 @@ impl Gathered {
         if n > 0 {
             gathered.clear();
             (0..n).for_each(|_| gathered.push_missing());
+            // The field was begun with this item, so the item matches.
             let _ = gathered.push(item);
         }
         gathered
@@ -388,7 +389,7 @@ impl Gathering {
         Ok(found)
     }
 
-    /// The index of the label field; none if there are no labels or they do not come from a field.
+    /// The index of the label field. `None` if there are no labels or they do not come from a field.
     fn label_of(&self, source: &Path, names: &[String], keys: Keys<'_>) -> Result<Option<usize>, ConvertError> {
         let Some(labels) = &self.labels else {
             return find_field(source, names, Part::Label, keys, self.metadata.as_ref());

@@ -67,7 +67,8 @@ pub(super) struct Placing<'a> {
 }
 
 impl Placing<'_> {
-    /// Copies the part of a chunk that lies within the array. None if there is no such part, or if `bytes` or `out` is too short.
+    /// Copies the part of a chunk that lies within the array. `None` if there is no such part, or if `bytes` or `out`
+    /// is too short.
     pub(super) fn copy(&self, bytes: &[u8], out: &mut [u8]) -> Option<()> {
         let n = self.chunk.len();
         let mut copied = Vec::with_capacity(n);

@@ -156,8 +156,8 @@ fn foreign_labels_in(top: &Directory) -> Option<Warning> {
     top.names().filter(is_one).min().map(|file| Warning::LabelsUnread { file: file.to_vec() })
 }
 
-/// The only subfolder that contains the folders that the caller named, directly or in its splits, possibly inside single outer
-/// folders. None if `root` contains the named folders itself.
+/// The only subfolder that contains the folders that the caller named, directly or in its splits, possibly inside
+/// single outer folders. `None` if `root` contains the named folders itself.
 pub(super) fn only_with(
     root: &Path,
     options: &ListOptions,

@@ -7,7 +7,7 @@ use super::rows::{Cell, Rows};
 use super::values::text_of;
 use crate::error::ConvertError;
 
-/// The value of a cell that contains 0 or 1, or 0.0 or 1.0; none for other cells.
+/// The value of a cell that contains 0 or 1, or 0.0 or 1.0. `None` for other cells.
 pub(super) fn indicator(cell: Cell<'_>) -> Option<bool> {
     match text_of(cell).as_ref() {
         "0" | "0.0" => Some(false),
@@ -16,13 +16,13 @@ pub(super) fn indicator(cell: Cell<'_>) -> Option<bool> {
     }
 }
 
-/// The column of the current row's class; none unless exactly one column has a 1.
+/// The column of the current row's class. `None` unless exactly one column has a 1.
 pub(super) fn class_of(rows: &Rows<'_>, columns: &[usize]) -> Option<usize> {
     let place = only_one(columns.iter().map(|column| indicator(rows.cell(*column)) == Some(true)))?;
     columns.get(place).copied()
 }
 
-/// The index of the only `true`; none unless there is exactly one.
+/// The index of the only `true`. `None` unless there is exactly one.
 pub(super) fn only_one(mut flags: impl Iterator<Item = bool>) -> Option<usize> {
     let place = flags.position(|flag| flag)?;
     (!flags.any(|flag| flag)).then_some(place)

@@ -119,7 +119,8 @@ impl JoinedScan {
         }
     }
 
-    /// The separator, an example cell, and whether the labels are names rather than numbers. None if the cells are not lists.
+    /// The separator, an example cell, and whether the labels are names rather than numbers. `None` if the cells are
+    /// not lists.
     pub(super) fn lists(&self) -> Option<(Separator, &str, bool)> {
         let tally = self.tallies.iter().find(|tally| tally.are_lists(self.n_cells, self.is_tags))?;
         let is_joined = |cell: &&String| tally.separator.parts(cell).len() > 1;

@@ -120,7 +120,7 @@ fn path_of(listing: &Listing, idx: usize) -> Option<PathBuf> {
     [beside(stem(name)), beside(name)].into_iter().find(|path| path.is_file())
 }
 
-/// The object in the JSON file of an image. None if the file does not exist or does not hold an object.
+/// The object in the JSON file of an image. `None` if the file does not exist or does not hold an object.
 fn object_of(listing: &Listing, idx: usize) -> Result<Option<Map<String, Value>>, ConvertError> {
     let Some(path) = path_of(listing, idx) else { return Ok(None) };
     Ok(short_file(&path)?.and_then(|bytes| serde_json::from_slice(&bytes).ok()))

@@ -11,7 +11,7 @@ use crate::metadata::METADATA_KEY;
 /// Separators between the words of a name.
 const BETWEEN: [char; 4] = ['_', '-', '.', '/'];
 
-/// Separates the split at the start or end of a name, in lower case, from the rest.
+/// The split that a name starts or ends with, in lower case, and the rest of the name.
 fn split_of(name: &str) -> Option<(String, &str)> {
     let is_split = |word: &str| is_split_name(word.as_bytes());
     let first = name.split_once(BETWEEN);
@@ -80,7 +80,7 @@ impl<'a> SplitNames<'a> {
         Self { split, plain: of_split.map(|(_, plain)| plain.to_owned()).collect(), splits }
     }
 
-    /// The name without its split; none if the array belongs to another split.
+    /// The name without its split. `None` if the array belongs to another split.
     pub(super) fn plain<'b>(&self, name: &'b str) -> Option<&'b str> {
         match (self.split, split_of(name)) {
             (Some(wanted), Some((split, plain))) => (split == wanted).then_some(plain),

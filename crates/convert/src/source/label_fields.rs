@@ -116,8 +116,8 @@ impl Found {
         }
     }
 
-    /// The position of the 1 in each row. None if a row is not one-hot, or if the field is not named like labels and has so few rows
-    /// that they may be one-hot by chance.
+    /// The position of the 1 in each row. `None` if a row is not one-hot, or if the field is not named like labels and
+    /// has so few rows that they may be one-hot by chance.
     fn one_hot_ids(&self, place: &Place, n: u64, is_named: bool) -> Result<Option<Vec<i64>>, SampleError> {
         let mut row = Vec::new();
         let mut json = match place {
@@ -180,7 +180,7 @@ impl Found {
     }
 }
 
-/// The type of a field's items if they are arrays. None if the field has no name, because packs cannot store it.
+/// The type of a field's items if they are arrays. `None` if the field has no name, because packs cannot store it.
 fn array_of(field: &SourceField) -> Option<ArrayType> {
     match field.store.content(0) {
         Content::Array(array) if !field.name.is_empty() => Some(array),
@@ -198,7 +198,7 @@ pub(super) fn is_vector(field: &SourceField) -> bool {
     array_of(field).is_some_and(|array| one_hot_classes(&array).is_some())
 }
 
-/// Which numbers of an array are 1. None unless each is 0 or 1.
+/// Which numbers of an array are 1. `None` unless each is 0 or 1.
 fn array_flags(field: &SourceField, idx: usize, row: &mut Vec<u8>) -> Result<Option<Vec<bool>>, SampleError> {
     let Some(array) = array_of(field) else { return Ok(None) };
     row.clear();
@@ -207,7 +207,7 @@ fn array_flags(field: &SourceField, idx: usize, row: &mut Vec<u8>) -> Result<Opt
     Ok(numbers.map(|bytes| flag(Scalar::of(array.dtype, bytes)?)).collect())
 }
 
-/// Which numbers of a JSON list are 1. None unless each is 0 or 1.
+/// Which numbers of a JSON list are 1. `None` unless each is 0 or 1.
 fn flags_of(list: &str) -> Option<Vec<bool>> {
     let numbers: Vec<f64> = serde_json::from_str(list).ok()?;
     numbers.into_iter().map(|number| flag(Scalar::Double(number))).collect()

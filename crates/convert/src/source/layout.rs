@@ -276,7 +276,8 @@ fn usual(names: &[Vec<u8>], known: &[&str], is_like: fn(&[u8]) -> bool) -> Optio
     exact.or(only).cloned()
 }
 
-/// The splits and their mask folders. None unless there are at least two splits and each has a mask folder next to it.
+/// The splits and their mask folders. `None` unless there are at least two splits and each has a mask folder next to
+/// it.
 fn split_pairs((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<Option<Vec<Pair>>, ConvertError> {
     let (splits, others): (Vec<&[u8]>, Vec<&[u8]>) = folders.iter().partition(|name| is_split_folder(name));
     let is_mask_word = |word: &[u8]| is_one_of(word, &MASK_FOLDERS) || is_one_of(word, &SPLIT_MASKS);

@@ -293,7 +293,7 @@ impl Listing {
         self.root.join(as_path(&self.paths.path(idx)))
     }
 
-    /// The class id or integer label of sample `idx`. None if the source has no labels, or lists of labels.
+    /// The class id or integer label of sample `idx`. `None` if the source has no labels, or lists of labels.
     pub fn label(&self, idx: usize) -> Option<i64> {
         match &self.labels {
             Labels::None | Labels::Lists(_) => None,
@@ -351,8 +351,9 @@ impl Listing {
         self.masks.is_some()
     }
 
-    /// Appends the path of the mask of sample `idx`, relative to the root, to `path`: the first of several files, or the image if the
-    /// mask has no file. Returns the mask's size. If the source has no masks, returns none and appends nothing.
+    /// Appends the path of the mask of sample `idx`, relative to the root, to `path`: the first of several files, or
+    /// the image if the mask has no file. Returns the mask's size. If the source has no masks, returns `None` and
+    /// appends nothing.
     pub fn mask_path_into(&self, idx: usize, path: &mut Vec<u8>) -> Option<u64> {
         match self.masks.as_ref()? {
             Masks::Files(files) => {
@@ -404,7 +405,8 @@ impl Listing {
         }
     }
 
-    /// Appends the mask of sample `idx` to `out`. `size` is the width and height of the image. None if the source has no masks.
+    /// Appends the mask of sample `idx` to `out`. `size` is the width and height of the image. `None` if the source has
+    /// no masks.
     pub(crate) fn append_mask(
         &self,
         idx: usize,

@@ -35,7 +35,7 @@ struct File {
 }
 
 impl Located {
-    /// Searches `root` for the files of a column that starts with the paths `first`. None if they are not there.
+    /// Searches `root` for the files of a column that starts with the paths `first`. `None` if they are not there.
     ///
     /// # Errors
     /// If a folder cannot be read, or several folders have files of these names.
@@ -83,7 +83,7 @@ impl Located {
         Ok(Some(Self { paths, in_folder, by_name, is_in_masks }))
     }
 
-    /// The file that a path refers to, relative to the root. None if there is none.
+    /// The file that a path refers to, relative to the root. `None` if there is none.
     ///
     /// # Errors
     /// If the path may refer to several files: the first two.
@@ -173,7 +173,7 @@ fn below_folder<'a>(path: &'a [u8], folder: &[u8]) -> Option<&'a [u8]> {
     }
 }
 
-/// The folder from which `path` leads to this file. None if it leads elsewhere.
+/// The folder from which `path` leads to this file. `None` if it leads elsewhere.
 fn folder_of<'a>(paths: &'a PathTable, idx: usize, path: &[u8]) -> Option<&'a [u8]> {
     let directory = paths.directory(idx);
     let own = &path[..path.len() - last(path).len()];

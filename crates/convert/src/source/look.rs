@@ -32,7 +32,7 @@ pub(super) struct Look {
     pub(super) is_color: bool,
 }
 
-/// Inspects an image file. None if the header cannot be read.
+/// Inspects an image file. `None` if the header cannot be read.
 pub(super) fn look_at(path: &Path) -> Option<Look> {
     let info = probe(&bytes(path, HEAD_BYTES)?).ok()?;
     let is_color = !info.palette && info.channels > 1;
@@ -90,7 +90,7 @@ fn correlation(one: &Thumbnail, other: &Thumbnail) -> f64 {
     if length > 0.0 { product(one, other) / length } else { 0.0 }
 }
 
-/// The gray levels of an image. None if it is large or cannot be decoded.
+/// The gray levels of an image. `None` if it is large or cannot be decoded.
 fn gray(path: &Path) -> Option<Image> {
     let options = DecodeOptions { color: Color::Gray, max_pixels: MAX_PIXELS, ..DecodeOptions::default() };
     Decoder::new(options).decode(&bytes(path, MAX_BYTES)?).ok()

@@ -30,7 +30,7 @@ const COLUMNS: [&[&str]; 4] =
 /// The class number of each colour.
 #[derive(Debug)]
 pub(super) struct MaskColors {
-    /// The name of the table. None if the colours are gray.
+    /// The name of the table. `None` if the colours are gray.
     file: Option<String>,
     ids: HashMap<[u8; 3], u8>,
 }

@@ -35,7 +35,8 @@ enum Classes {
 }
 
 impl Numbers {
-    /// Masks of this array type for images of this height and width. None if the arrays are already `u8` or cannot be masks.
+    /// Masks of this array type for images of this height and width. `None` if the arrays are already `u8` or cannot be
+    /// masks.
     pub(super) fn new(store: &Arc<dyn Store>, array: &ArrayType, image: Option<(u64, u64)>) -> Option<Self> {
         let is_image = |height: u64, width: u64| image.is_none_or(|image| image == (height, width));
         let (height, width, classes) = match *array.shape.as_slice() {

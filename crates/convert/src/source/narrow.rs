@@ -19,7 +19,7 @@ pub(super) enum Wide<'a> {
     Texts(&'a TextArena),
 }
 
-/// The numbers in the type of the pack's field `known`. None if they already have it, or if one does not fit.
+/// The numbers in the type of the pack's field `known`. `None` if they already have it, or if one does not fit.
 pub(super) fn narrowed(values: Wide<'_>, known: &Field) -> Option<Arc<dyn Store>> {
     let dtype = known.dtype;
     let is_as_it_was = match values {

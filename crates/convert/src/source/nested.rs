@@ -183,8 +183,8 @@ fn parent(folder: &[u8]) -> &[u8] {
     folder.iter().rposition(|byte| *byte == b'/').map_or(b"", |slash| &folder[..=slash])
 }
 
-/// The command that writes a list of all images, which is read with their folders as classes. None if a path contains a space,
-/// because paths in the list end at a space.
+/// The command that writes a list of all images, which is read with their folders as classes. `None` if a path contains
+/// a space, because paths in the list end at a space.
 fn list_command(root: &Path, images: &PathTable) -> Option<String> {
     let has_space = |text: &[u8]| text.iter().any(u8::is_ascii_whitespace);
     if has_space(root.as_os_str().as_bytes()) || (0..images.len()).any(|idx| has_space(&images.path(idx))) {

@@ -28,7 +28,7 @@ pub(crate) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
     ArraySet::parts_by_names(shards, |file| Ok(zip_entries(file)?.iter().filter_map(key).map(str::to_owned).collect()))
 }
 
-/// The name of the array in a member; none if the member is not an array.
+/// The name of the array in a member. `None` if the member is not an array.
 fn key(entry: &ZipEntry) -> Option<&str> {
     entry.name.strip_suffix(".npy")
 }

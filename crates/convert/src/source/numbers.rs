@@ -50,7 +50,7 @@ fn each_element(
     Ok(())
 }
 
-/// The class ids of an array with one number per item; none if some are not whole.
+/// The class ids of an array with one number per item. `None` if some are not whole.
 pub(super) fn read_ids(array: &StoredArray) -> Result<Option<Vec<i64>>, ConvertError> {
     let Elements::Numbers { dtype, .. } = array.elements else {
         return Ok(None);
@@ -90,7 +90,7 @@ pub(super) fn text_of(bytes: &[u8], wide: bool) -> String {
     String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned()
 }
 
-/// The little-endian number at an offset of some bytes; none past their end.
+/// The little-endian number at an offset of some bytes. `None` past their end.
 pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     let chunk = bytes.get(at..)?.first_chunk()?;
     Some(u16::from_le_bytes(*chunk))

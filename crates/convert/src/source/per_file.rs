@@ -48,7 +48,7 @@ pub(super) fn refuse_one(found: &Found, part: &Shards, options: &ListOptions) ->
     Err(ConvertError::unsupported(&part.root, "", reason, hint))
 }
 
-/// Why each file looks like one sample; none if it does not.
+/// Why each file looks like one sample. `None` if it does not.
 fn looks_like_one(found: &Found, n_files: usize) -> Option<String> {
     let (shape, is_u8) = match found.images.content(0) {
         Content::Pixels(shape) => (shape.array().shape, true),
@@ -157,8 +157,8 @@ fn stacks(contents: &Contents) -> Option<(Vec<u64>, bool)> {
     (is_stack && rest.iter().all(is_alike)).then_some((first, differ))
 }
 
-/// The first array with fewer than two dimensions, if other arrays have at least two. None if all have fewer, because then they are
-/// the samples.
+/// The first array with fewer than two dimensions, if other arrays have at least two. `None` if all have fewer, because
+/// then they are the samples.
 fn vector_beside_images(each: &[Content]) -> Option<(usize, &[u64])> {
     let vector = |content: &'_ Content| matches!(content, Content::Array(array) if array.shape.len() < 2);
     let place = each.iter().position(vector)?;

@@ -40,7 +40,7 @@ impl<'a> Message<'a> {
         Part { bytes, at: 0 }.message()
     }
 
-    /// The number and the value of the next field; none at the end.
+    /// The number and the value of the next field. `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<(u64, Wire<'a>)>, String> {
         if self.at >= self.bytes.len() {
             return Ok(None);
@@ -73,7 +73,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// The next varint of packed numbers; none at the end.
+    /// The next varint of packed numbers. `None` at the end.
     pub(super) fn next_varint(&mut self) -> Result<Option<u64>, String> {
         if self.at >= self.bytes.len() {
             return Ok(None);

@@ -219,7 +219,7 @@ fn has_class_folders(listing: &Listing) -> bool {
     class.is_some_and(|class| listing.paths.directory(0).rsplit(|byte| *byte == b'/').any(|folder| folder == class))
 }
 
-/// Why each file is read as one sample or as many. None for formats without this choice.
+/// Why each file is read as one sample or as many. `None` for formats without this choice.
 fn sample_decision(listing: &Listing, options: &ListOptions) -> Option<Decision> {
     let (because, instead) = match (listing.kind(), options.one_sample_per_file) {
         (SourceKind::SampleFiles(_) | SourceKind::Container(_), Some(_)) => {

@@ -80,7 +80,7 @@ pub(super) fn boxes_in(columns: &[SourceColumn], fields: &[SourceField]) -> Opti
     (!found.is_empty()).then_some(Warning::BoxColumns { fields: found })
 }
 
-/// The first repeated path, and the number of different paths. None if all are different.
+/// The first repeated path, and the number of different paths. `None` if all are different.
 fn repeated(paths: &PathTable) -> Option<(Vec<u8>, u64)> {
     let (mut seen, mut first, mut path) = (HashSet::new(), None, Vec::new());
     for idx in 0..paths.len() {

@@ -197,8 +197,9 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// The index in `names` of the field with a role. A field named by `keys` comes first. Next comes the field that had this
-/// role in the exported pack, and then the field with the first of the common names. None if nothing matches and no key was given.
+/// The index in `names` of the field with a role. A field named by `keys` comes first. Next comes the field that had
+/// this role in the exported pack, and then the field with the first of the common names. `None` if nothing matches and
+/// no key was given.
 pub(super) fn find_field(
     source: &Path,
     names: &[String],
@@ -253,7 +254,8 @@ pub(super) fn find_image_field(
     })
 }
 
-/// The error for a table with a column for each pixel, named by numbers: the line that reshapes them.
+/// The error for a table with one column per pixel, if the columns are named by numbers. Its hint is a line of Python
+/// that reshapes them.
 fn pixel_columns(source: &Path, names: &[String]) -> Option<ConvertError> {
     const MIN_PIXELS: usize = 64;
     // Known shapes that are not square: those of Bengali.AI.
@@ -431,7 +433,7 @@ impl Items {
         Self { may_be_labels: true, ..Self::other("numbers") }
     }
 
-    /// One text per sample.
+    /// One string per sample.
     pub(super) fn texts() -> Self {
         Self { may_be_labels: true, ..Self::other("strings") }
     }

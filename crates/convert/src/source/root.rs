@@ -141,7 +141,7 @@ impl Root {
         located.path(&path).map(|found| found.unwrap_or_else(|| path.clone())).map_err(|[one, other]| {
             let [named, one, other] = [&path, &one, &other].map(|path| lossy(path));
             let name = &rows.columns[column];
-            rows.malformed(format!("column '{name}': '{named}' is ambiguous: it matches '{one}' and '{other}'"))
+            rows.malformed(format!("column '{name}': '{named}' matches both '{one}' and '{other}'"))
         })
     }
 
@@ -217,8 +217,8 @@ impl Root {
         Ok(None)
     }
 
-    /// The longest common prefix of all paths whose removal leaves paths of files below the root. Also the first path, and the part of
-    /// it that follows the prefix. None if there is no such prefix.
+    /// The longest common prefix of all paths whose removal leaves paths of files below the root. Also the first path,
+    /// and the part of it that follows the prefix. `None` if there is no such prefix.
     fn other_machine(&self, texts: &[String]) -> Option<(Vec<String>, Vec<u8>, Vec<u8>)> {
         let first_text = texts.first()?;
         // If the file exists outside the root, another error reports it.
@@ -239,7 +239,7 @@ impl Root {
         })
     }
 
-    /// An absolute path relative to the root; none if outside.
+    /// An absolute path relative to the root. `None` if outside.
     fn below(&self, path: &Path) -> Option<Vec<u8>> {
         let file = Path::new("/").join(as_path(&without_dots(path)?));
         let below = self.absolute.iter().find_map(|root| file.strip_prefix(root).ok());
@@ -398,14 +398,14 @@ fn path_text(rows: &Rows<'_>, column: usize) -> Result<String, ConvertError> {
     Ok(if is_windows { text.replace('\\', "/") } else { text.into_owned() })
 }
 
-/// The parts of a path without empty parts, `.`, and leading `..`. None if `..` appears later.
+/// The parts of a path without empty parts, `.`, and leading `..`. `None` if `..` appears later.
 fn parts(text: &str) -> Option<Vec<String>> {
     let parts = text.split('/').filter(|part| !matches!(*part, "" | "."));
     let parts: Vec<String> = parts.skip_while(|part| *part == "..").map(str::to_owned).collect();
     (!parts.iter().any(|part| part == "..")).then_some(parts)
 }
 
-/// The components of a path joined with `/`, without a leading slash; none if the path leaves the root.
+/// The components of a path joined with `/`, without a leading slash. `None` if the path leaves the root.
 pub(super) fn without_dots(path: &Path) -> Option<Vec<u8>> {
     let mut parts: Vec<&[u8]> = Vec::new();
     for component in path.components() {

@@ -8,8 +8,8 @@ use super::roles::is_image_name;
 use super::store::{ArrayType, PixelShape};
 use crate::error::{ConvertError, quoted};
 
-/// The error about arrays that each hold one image, or the images of one class. `arrays` has their names and full shapes. None for other
-/// arrays.
+/// The error about arrays that each hold one image, or the images of one class. `arrays` has their names and full
+/// shapes. `None` for other arrays.
 pub(super) fn refusal(source: &Path, arrays: &[(String, ArrayType)]) -> Option<ConvertError> {
     let [(name, first), _, ..] = arrays else { return None };
     if arrays.iter().any(|(name, _)| is_image_name(name.rsplit('/').next().unwrap_or(name))) {

@@ -128,7 +128,7 @@ pub(super) fn split_folders(folder: &Path) -> Vec<PathBuf> {
     }
 }
 
-/// The visible subfolders in name order; none if the folder cannot be listed.
+/// The visible subfolders in name order. Empty if the folder cannot be listed.
 pub(super) fn folders_in(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let is_hidden = |path: &PathBuf| {

@@ -162,7 +162,7 @@ pub(super) fn list_all(
     let classes = class_union(&opened);
     let listed = |(split, opened)| Ok((list_split(&splits.root.join(&split), opened, &classes, options)?, split));
     let listings = opened.into_iter().map(listed).collect::<Result<Vec<_>, ConvertError>>()?;
-    // Folders of one sample each are no classes.
+    // Folders of one sample each are not classes.
     let have_classes = listings.iter().any(|(listing, _)| listing.has_labels());
     let mut listings: Vec<(String, Listing)> = listings
         .into_iter()

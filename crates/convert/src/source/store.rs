@@ -22,7 +22,7 @@ pub(crate) struct ArrayType {
 }
 
 impl ArrayType {
-    /// Bytes of one array; none if the number exceeds 64 bits.
+    /// Bytes of one array. `None` if the number exceeds 64 bits.
     pub(crate) fn bytes(&self) -> Option<u64> {
         let n = |n: u64, &d: &u64| n.checked_mul(d);
         self.shape.iter().try_fold(self.dtype.size(), n)

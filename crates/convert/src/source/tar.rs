@@ -108,7 +108,7 @@ impl TarReader {
         matches!(self.input, Input::Plain(_))
     }
 
-    /// The next member; none at the end.
+    /// The next member. `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<Member>, ConvertError> {
         let mut extended = Extended::default();
         loop {

@@ -141,7 +141,7 @@ struct Records<'a> {
     options: &'a ListOptions,
     /// Metadata of the exported pack.
     metadata: Option<&'a Metadata>,
-    /// How to read each feature, according to the first record; none if left out.
+    /// How to read each feature, according to the first record. `None` if left out.
     plan: BTreeMap<String, Option<Planned>>,
     fields: Vec<Gathered>,
     n: usize,
@@ -566,8 +566,8 @@ fn is_text(bytes: &[u8]) -> bool {
     text.is_ok_and(|text| !text.contains(|c: char| c.is_control() && !"\n\r\t".contains(c)))
 }
 
-/// The class names in a file of TF-Slim: an id and a name in each line, such as `0:daisy`. None for other text, and if the ids do
-/// not count from 0.
+/// The class names in a file of TF-Slim: an id and a name in each line, such as `0:daisy`. `None` for other text, and
+/// if the ids do not count from 0.
 fn slim_names(text: &str) -> Option<Vec<String>> {
     let pairs = text.lines().filter(|line| !line.trim().is_empty()).map(|line| line.split_once(':'));
     let pair = |(id, name): (&str, &str)| Some((id.trim().parse::<usize>().ok()?, name.trim().to_owned()));

@@ -55,7 +55,7 @@ impl<'a> Unpacker<'a> {
         if bytes <= self.free { Ok(()) } else { Err(self.full(&format!("{bytes} bytes"))) }
     }
 
-    /// Starts a file; none if its name refers to the folder itself.
+    /// Starts a file. `None` if its name refers to the folder itself.
     pub(super) fn file(&mut self, name: &[u8]) -> Result<Option<Writing<'_, 'a>>, ConvertError> {
         let Some(path) = self.place(name)? else { return Ok(None) };
         self.take_room(BLOCK_BYTES)?;
@@ -108,7 +108,7 @@ impl<'a> Unpacker<'a> {
         Ok((self.folder, warnings.into_iter().flatten().collect()))
     }
 
-    /// The path of the file that a link leads to; none if the file is outside the folder.
+    /// The path of the file that a link leads to. `None` if the file is outside the folder.
     fn target(&self, path: &Path, link: &Link) -> Option<PathBuf> {
         let root = self.folder.path();
         let (mut folder, target) = match link {
@@ -129,7 +129,7 @@ impl<'a> Unpacker<'a> {
         Some(folder)
     }
 
-    /// The path for a member in the folder; none if it is the folder itself.
+    /// The path for a member in the folder. `None` if it is the folder itself.
     fn place(&mut self, name: &[u8]) -> Result<Option<PathBuf>, ConvertError> {
         self.spool.unpacking.check()?;
         let is_drive = matches!(name, [letter, b':', ..] if letter.is_ascii_alphabetic());

@@ -217,7 +217,7 @@ pub enum Warning {
         count: u64,
         /// The first such subfolder.
         first: Vec<u8>,
-        /// The command that lists the images; none for an archive, and for paths with spaces.
+        /// The command that lists the images. `None` for an archive, and for paths with spaces.
         list: Option<String>,
     },
     /// Masks in JPEG files: JPEG changes class numbers.
@@ -248,7 +248,7 @@ pub enum Warning {
         /// The folder.
         class: Vec<u8>,
     },
-    /// The names of class folders differ only in their numbers, so that they may be clips or patients.
+    /// The names of class folders differ only in their numbers, so they may be clips or patients.
     ClipFolders {
         /// One folder.
         one: Vec<u8>,
@@ -616,7 +616,7 @@ pub enum Warning {
         count: u64,
         /// The first ignored image.
         first: Vec<u8>,
-        /// Whether the folder consists of splits, which are no classes.
+        /// Whether the folder consists of splits, which are not classes.
         in_splits: bool,
     },
     /// A folder named like a split has no image that the table of the source names. It is read as a split without labels.

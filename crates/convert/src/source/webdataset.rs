@@ -81,7 +81,7 @@ struct TarFile {
     /// The path of the tar file for errors.
     path: PathBuf,
     file: PathBuf,
-    /// Start and end in the file; none for the whole file.
+    /// Start and end in the file. `None` for the whole file.
     range: Option<(u64, u64)>,
 }
 
@@ -256,7 +256,7 @@ struct Samples<'a> {
     /// The field of the label, or its key in the JSON members.
     label_key: Option<&'a str>,
     fields: Vec<Gathered>,
-    /// The field index of each extension; none if ignored.
+    /// The field index of each extension. `None` if ignored.
     places: BTreeMap<Vec<u8>, Option<usize>>,
     /// The label in the JSON of each sample; null if there is none.
     labels: Vec<Value>,

@@ -15,7 +15,7 @@ use crate::opt::{FROM, IMAGES, LABEL_KEY, LEAVE_OUT, MASK_KEY, MASKS};
 const BESIDE_PAIRS: &str = " next to the image and mask folders";
 
 impl Warning {
-    /// The parts of a warning that counts ignored cases. None for other warnings.
+    /// The parts of a warning that counts ignored cases. `None` for other warnings.
     fn counted(&self) -> Option<Counted<'_>> {
         let ignored =
             |count: &u64, noun, rest, first| Counted { verb: "ignored", count: *count, noun, rest, first, why: "" };
@@ -523,7 +523,7 @@ impl Warning {
             }
             Self::ClassNamesUnread { file, of_ids: true } => write!(
                 out,
-                "'{}' was not read: class names come only from labels, or from a file such as label_map.json with a name for each label: {{\"0\": \"cat\", \"1\": \"dog\"}}",
+                "'{}' was not read: class names come only from labels, or from a JSON file with a name for each label, such as a label_map.json of {{\"0\": \"cat\", \"1\": \"dog\"}}",
                 text(file)
             ),
             _ => self.fmt_of_arrays(out),

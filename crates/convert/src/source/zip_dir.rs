@@ -168,7 +168,7 @@ fn locate(file: &OpenFile, entry: ZipEntry, directory: u64) -> Result<ZipEntry, 
     Ok(ZipEntry { offset, ..entry })
 }
 
-/// Consecutive little-endian fields; none at the end.
+/// Consecutive little-endian fields. `None` at the end.
 struct Fields<'a> {
     bytes: &'a [u8],
 }
@@ -192,7 +192,7 @@ impl<'a> Fields<'a> {
         self.take(8)?.try_into().ok().map(u64::from_le_bytes)
     }
 
-    /// An entry of the directory, with the offset of its local header; none if truncated.
+    /// An entry of the directory, with the offset of its local header. `None` if truncated.
     fn entry(&mut self, path: &Path) -> Option<Result<ZipEntry, ConvertError>> {
         if self.take(4)? != b"PK\x01\x02" {
             return None;

@@ -38,7 +38,7 @@ fn number(path: &str, name: &str) -> io::Result<u64> {
 }
 
 impl Bench {
-    /// Measures a shared map, as used for packs, and a private map.
+    /// Measures a shared mapping, as used for packs, and a private mapping.
     pub(super) fn file(&self) -> Ended {
         let len = if self.is_simulated { MIB } else { 32 * self.largest };
         let file = tempfile::NamedTempFile::new_in(scratch())?;
@@ -87,7 +87,7 @@ impl Bench {
         std::hint::black_box(sum);
         let before = Counted::now()?;
         let started = Instant::now();
-        // SAFETY: the map outlives the registration, which ends below.
+        // SAFETY: the mapping outlives the registration, which ends below.
         let registered = unsafe { self.driver.register_read_only(map.as_ptr(), map.len()) };
         if let Err(error) = registered {
             println!("{name:<9} cannot be registered: {error}");
@@ -118,7 +118,7 @@ impl Bench {
         Ok(())
     }
 
-    /// The median time to copy a whole registered map. All pieces go to the same place on the device.
+    /// The median time to copy a whole registered mapping. All pieces go to the same place on the device.
     fn copied(&self, map: &Mmap) -> Result<Duration, Box<dyn std::error::Error>> {
         let device = self.driver.allocate(bytes(self.largest), "copies")?;
         let stream = self.driver.stream()?;

@@ -99,7 +99,7 @@ impl Made {
 }
 
 impl Bench {
-    /// Measures each kind, also before it is registered.
+    /// Measures each kind of memory, before and after it is registered.
     pub(super) fn memory(&self) -> Ended {
         // Round up to whole huge pages.
         let len = self.largest.next_multiple_of(2 * MIB);

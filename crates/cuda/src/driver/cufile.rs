@@ -99,7 +99,7 @@ impl CuFile {
         // If no kind of disk is supported, cuFile would read through host memory, like the fallback. Each kind of disk
         // has a bit.
         if properties.status == 0 {
-            let text = "cuFile supports no disk on this machine (is the kernel module nvidia-fs loaded?)";
+            let text = "cuFile supports none of this machine's disks (is the kernel module nvidia-fs loaded?)";
             return Err(CudaError::Use(text.to_owned()));
         }
         let mut description =

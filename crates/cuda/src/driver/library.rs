@@ -4,8 +4,8 @@ use std::error::Error;
 
 use libloading::Library;
 
-/// Declares the functions that are used from a library, and `functions`, which loads the library once. The declared
-/// types must match its header.
+/// Declares the functions used from a library, and a function `functions` that loads the library once. The declared
+/// types must match the library's header.
 macro_rules! functions {
     ($library:literal in $names:expr, or install $remedy:literal; $($symbol:literal as $field:ident: $kind:ty;)+) => {
         /// The functions that are used.

@@ -213,7 +213,7 @@ impl Current {
 impl Drop for Current {
     fn drop(&mut self) {
         let mut popped = ptr::null_mut();
-        // SAFETY: this removes the context that the guard pushed.
+        // An error means that the driver is already gone. SAFETY: this removes the context that the guard pushed.
         let _ = unsafe { sys::cuCtxPopCurrent_v2(&raw mut popped) };
     }
 }

@@ -355,7 +355,7 @@ fn checked(call: &'static str, status: c_int) -> Result<(), CudaError> {
 fn text_of(status: c_int) -> &'static str {
     match status {
         1 => "nvJPEG was not initialized",
-        2 => "nvJPEG does not accept a parameter",
+        2 => "nvJPEG rejected a parameter as invalid",
         3 => "a JPEG file is damaged",
         4 => "nvJPEG does not support this kind of JPEG file",
         5 => "nvJPEG could not allocate memory",

@@ -43,7 +43,7 @@ pub enum Fault {
     WrittenTooEarly,
     /// Memory was freed or unregistered while queued work used it.
     GivenBackTooEarly,
-    /// A registered map of a file was unmapped before it was unregistered.
+    /// A registered mapping of a file was unmapped before it was unregistered.
     UnmappedTooEarly,
     /// Device memory was copied out while queued work still had to write it.
     ReadTooEarly,
@@ -103,7 +103,7 @@ impl SimDriver {
         self
     }
 
-    /// Number of bytes of file maps that are currently registered.
+    /// Number of bytes of file mappings that are currently registered.
     #[must_use]
     pub fn mapped_bytes(&self) -> u64 {
         let state = self.shared.lock();
@@ -111,7 +111,7 @@ impl SimDriver {
         maps.filter(|(base, _)| state.maps.contains(base)).map(|(_, bytes)| bytes).sum()
     }
 
-    /// Bytes that were copied from registered maps.
+    /// Bytes that were copied from registered mappings.
     #[must_use]
     pub fn copied_from_maps(&self) -> u64 {
         self.shared.lock().copied_from_maps

@@ -27,7 +27,7 @@ impl DirectReads {
     pub(super) fn new(driver: &Arc<dyn Driver>, pack: &Pack) -> Result<Self, String> {
         let file = match pack.open_past_cache() {
             Some(file) => file,
-            // The library decides whether it can handle such a file.
+            // The file cannot be opened this way. Pass it anyway: the library decides whether it can read the file.
             None => {
                 let file = pack.file().and_then(File::try_clone);
                 file.map_err(|error| error.to_string())?

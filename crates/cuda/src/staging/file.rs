@@ -74,7 +74,7 @@ impl Copies {
     }
 }
 
-/// A registered file with its map.
+/// A registered file with its mapping.
 #[derive(Debug)]
 pub(crate) struct RegisteredFile {
     driver: Arc<dyn Driver>,
@@ -82,7 +82,7 @@ pub(crate) struct RegisteredFile {
 }
 
 impl RegisteredFile {
-    /// Tests the map of a pack and registers it. `dirtied` returns the number of pages that became dirty since the
+    /// Tests the mapping of a pack and registers it. `dirtied` returns the number of pages that became dirty since the
     /// system started. The error says why registering is not possible.
     fn new(
         driver: &Arc<dyn Driver>,
@@ -97,7 +97,7 @@ impl RegisteredFile {
             keeps_clean(driver.as_ref(), trial, dirtied)?;
         }
         let map = pack.bytes_unchecked();
-        // SAFETY: the pack contains the map and is kept as long as the registration, which `drop` ends.
+        // SAFETY: the pack contains the mapping and is kept as long as the registration, which `drop` ends.
         unsafe { driver.register_read_only(map.as_ptr(), map.len()) }.map_err(told)?;
         let file = Self { driver: Arc::clone(driver), pack: Arc::clone(pack) };
         let compared = file.bytes(&middle(pack)).unwrap_or_default();
@@ -108,7 +108,7 @@ impl RegisteredFile {
         }
     }
 
-    /// Whether this is the file of this pack, in the same map.
+    /// Whether this is the file of this pack, in the same mapping.
     pub(crate) fn is_of(&self, pack: &Arc<Pack>) -> bool {
         Arc::ptr_eq(&self.pack, pack)
     }
@@ -121,7 +121,8 @@ impl RegisteredFile {
 
 impl Drop for RegisteredFile {
     fn drop(&mut self) {
-        // SAFETY: the map was registered. Windows that copied from it waited for their copies before they released it.
+        // SAFETY: the mapping was registered. Windows that copied from it waited for their copies before they released
+        // it.
         unsafe { self.driver.unregister(self.pack.bytes_unchecked().as_ptr()) };
     }
 }
@@ -149,10 +150,10 @@ fn keeps_clean(driver: &dyn Driver, map: &[u8], dirtied: &mut dyn FnMut() -> Opt
     let untold = || "the system does not report how many pages become dirty".to_owned();
     for _ in 0..TRIALS {
         let before = dirtied().ok_or_else(untold)?;
-        // SAFETY: the map is borrowed, and the registration ends in the next step.
+        // SAFETY: the mapping is borrowed, and the registration ends in the next step.
         let registered = unsafe { driver.register_read_only(map.as_ptr(), map.len()) };
         registered.map_err(|error| error.to_string())?;
-        // SAFETY: the map was registered, and no work was queued.
+        // SAFETY: the mapping was registered, and no work was queued.
         unsafe { driver.unregister(map.as_ptr()) };
         let after = dirtied().ok_or_else(untold)?;
         if after.saturating_sub(before) < pages / 2 {
@@ -209,7 +210,7 @@ mod tests {
 
     const PAGES: u64 = 1000;
 
-    /// Tests a map while the count of dirty pages grows by these amounts, one for each attempt.
+    /// Tests a mapping while the count of dirty pages grows by these amounts, one for each attempt.
     fn tried(driver: &SimDriver, growth: &[u64]) -> Result<(), String> {
         let map = vec![0; usize::try_from(PAGES * PAGE_BYTES).unwrap()];
         let counts = growth.iter().scan(0, |count, growth| {

@@ -567,7 +567,7 @@ fn outside() -> CudaError {
     CudaError::Use("a part of a batch lies outside its slot".to_owned())
 }
 
-/// Locks a mutex, even if it is poisoned. A panic only happens between complete updates, so the data is consistent.
+/// Locks a mutex, even if it is poisoned. A panic can only happen between complete updates, so the data is consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -84,7 +84,7 @@ fn colors(bytes: &[u8], layout: &BmpLayout) -> Kind {
     palette(entries)
 }
 
-/// Little-endian pixels in which each channel is a run of bits. The channels are scaled to bytes as in Pillow.
+/// Decodes little-endian pixels in which each channel is a run of bits. The channels are scaled to bytes as in Pillow.
 fn masked(packed: &[u8], n_bytes: usize, masks: [u32; 3]) -> Result<Raster, PixelError> {
     let known: [[u32; 3]; 6] = [
         [0x7C00, 0x3E0, 0x1F],

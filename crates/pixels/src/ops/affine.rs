@@ -18,7 +18,7 @@ pub enum Sampling {
     Bicubic,
 }
 
-/// A map from result pixels to source pixels.
+/// A mapping from result pixels to source pixels.
 ///
 /// With the matrix `[a, b, c, d, e, f]`, the point (x, y) of the result shows the point (a x + b y + c, d x + e y + f)
 /// of the source. The centre of the first pixel is (0.5, 0.5).
@@ -92,7 +92,7 @@ impl Affine {
         Self::moved([cos, sin, -sin, cos], middle(width, height), (0.0, 0.0))
     }
 
-    /// A map that rotates, scales and shears around a point, and then translates.
+    /// A mapping that rotates, scales and shears around a point, and then translates.
     fn moved(
         [p, q, r, s]: [f64; 4],
         (middle_x, middle_y): (f64, f64),
@@ -125,7 +125,7 @@ impl Affine {
         Ok(())
     }
 
-    /// Applies the map with any filter except nearest. `smooth` does the interpolation.
+    /// Applies the mapping with any filter except nearest. `smooth` does the interpolation.
     fn draw<const N: usize>(
         &self,
         picture: Picture<'_, N>,
@@ -150,8 +150,8 @@ impl Affine {
         }
     }
 
-    /// Pillow's nearest filter for maps that map rows to rows, or whose positions do not fit in 16.16 bits. It computes
-    /// positions by repeated addition.
+    /// Pillow's nearest filter for mappings that keep rows horizontal and columns vertical, and for mappings with
+    /// positions that do not fit in 16.16 bits. It computes positions by repeated addition.
     fn step<const N: usize>(&self, picture: &Picture<'_, N>, fill: [u8; N], out: &mut [[u8; N]]) {
         let [a, b, c, d, e, f] = self.matrix;
         let (mut first_x, mut first_y) = (c + b * 0.5 + a * 0.5, f + e * 0.5 + d * 0.5);
@@ -200,7 +200,7 @@ impl<const N: usize> Picture<'_, N> {
     }
 }
 
-/// A map in 16.16 fixed point. Pillow uses it to step from pixel to pixel.
+/// A mapping in 16.16 fixed point. Pillow uses it to step from pixel to pixel.
 struct Fixed {
     first: [i32; 2],
     /// The step to the next column, and the step to the next row.

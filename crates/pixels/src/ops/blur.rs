@@ -70,7 +70,7 @@ impl Blur {
         if kernel.is_multiple_of(2) || kernel > MAX_KERNEL || kernel / 2 >= width.min(height) {
             return Err(PixelError::argument(
                 "blur kernel",
-                "an odd number of pixels up to 4095, half of it less than both sides",
+                "an odd number of pixels, at most 4095, whose half is less than the shorter side",
                 format!("{kernel} for {width}x{height}"),
             ));
         }

@@ -46,7 +46,7 @@ pub struct ImageInfo {
     pub palette: bool,
     /// Whether a JPEG stores RGB instead of YCbCr.
     pub stores_rgb: bool,
-    /// Whether there are more frames (GIF, PNG, WebP) or pages (TIFF) than the first. Those are never decoded.
+    /// Whether more frames (GIF, PNG, WebP) or pages (TIFF) follow the first. They are never decoded.
     pub has_more: bool,
 }
 

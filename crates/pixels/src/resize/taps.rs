@@ -29,7 +29,7 @@ pub(super) struct Taps {
     pub(super) len: Vec<usize>,
     /// Weights with 22 fractional bits, `stride` per output.
     pub(super) weights: Vec<i32>,
-    /// `weights >> 11`, with two neighbours per value. The even one is in the low half.
+    /// `weights >> 11`, with two adjacent weights per value. The one with the even index is in the low half.
     pub(super) high: Vec<i32>,
     /// `weights & 2047`, paired in the same way.
     pub(super) low: Vec<i32>,

@@ -288,7 +288,7 @@ impl BitWriter<'_> {
         self.out.truncate(end);
     }
 
-    /// Appends the bits of `data` in a range, without the zeros after 255.
+    /// Appends bits `from..to` of `data`, without the stuffed zero bytes after 0xFF.
     fn copy(&mut self, data: &[u8], from: u32, to: u32) -> Option<()> {
         let place = |position: u32| usize::try_from(position / 8).ok();
         let (mut at, end) = (place(from)?, place(to)?);

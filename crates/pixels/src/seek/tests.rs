@@ -63,7 +63,7 @@ fn decoder() -> Decoder {
     Decoder::new(DecodeOptions { max_pixels: 1 << 22, ..DecodeOptions::default() })
 }
 
-/// Areas at every edge, areas across every edge, and others.
+/// Single pixels in the corners, a whole row, a whole column, and random areas.
 fn areas(width: u32, height: u32) -> Vec<Area> {
     let mut random = 99_u64;
     let mut below = |n: u32| {

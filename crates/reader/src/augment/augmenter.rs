@@ -26,7 +26,7 @@ struct Workshop {
     tools: Tools,
     /// The unfinished views of a sample.
     scratch: Vec<u8>,
-    /// The output buffer of geometric maps.
+    /// The output buffer of geometric transforms.
     turned: Vec<u8>,
     frames: Vec<Frame>,
 }

@@ -13,8 +13,8 @@ pub(super) const IMAGENET: ([f32; 3], [f32; 3]) = ([0.485, 0.456, 0.406], [0.229
 /// Describes what happens to a sample at load time: ops in order, and settings of the result.
 ///
 /// All checks are done in [`AugmentPlan::new`](super::AugmentPlan::new), which needs the complete description. Ops must
-/// be in this order: resize, crop (or `random_resized_crop`, which is both), flips, rotation and affine maps, policies,
-/// colours, erasing. A later setting replaces an earlier one.
+/// be in this order: resize, crop (or `random_resized_crop`, which is both), flips, rotation and affine transforms,
+/// policies, colours, erasing. A later setting replaces an earlier one.
 ///
 /// ```
 /// use packds_reader::augment::Augment;
@@ -133,11 +133,11 @@ impl Augment {
         cutmix(alpha: f64) = Some(alpha);
         /// Makes this many independent results per sample. The sample is decoded only once.
         views(views: u32) = views;
-        /// The resampling filter of resizes. Rotations, maps and policies use the nearest pixel for `Nearest`, 16
-        /// pixels for `Bicubic`, and 4 pixels otherwise. The default is `Bilinear`.
+        /// The resampling filter of resizes. Rotations, affine transforms and policies use the nearest pixel for
+        /// `Nearest`, 16 pixels for `Bicubic`, and 4 pixels otherwise. The default is `Bilinear`.
         filter(filter: Filter) = filter;
-        /// The value outside the image in rotations, maps and policies. It has one number, or one per channel. The
-        /// default is black. Masks always get 0.
+        /// The value outside the image in rotations, affine transforms and policies. It has one number, or one per
+        /// channel. The default is black. Masks always get 0.
         fill(value: &[u8]) = value.to_vec();
         /// Decodes JPEGs at 1/2, 1/4 or 1/8 of their size if `resize` makes them that much smaller. This requires a
         /// resize. It is faster, but the pixels differ from Pillow's. docs/reference/pixels.md describes the

@@ -83,7 +83,8 @@ impl Geometry {
     }
 }
 
-/// Combines `before` with a map that is applied after it. The matrix of a map is the inverse mapping.
+/// Combines `before` with a transform that is applied after it. The matrix of an [`Affine`] is the inverse mapping,
+/// from the result to the source.
 fn after(map: &Affine, before: [f64; 6]) -> [f64; 6] {
     let [p, q, r, s, t, u] = map.matrix;
     // The determinant is positive, because scales are positive and shears are below 90 degrees.

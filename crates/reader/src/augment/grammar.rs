@@ -107,7 +107,7 @@ fn refused(word: &str, expected: String) -> AugmentError {
 /// Suggestions for an unknown name.
 fn unknown(name: &str) -> String {
     if name.eq_ignore_ascii_case("augmix") {
-        return "randaugment, trivialaugment or autoaugment: AugMix is not supported because it blends several images"
+        return "randaugment, trivialaugment or autoaugment (AugMix is not supported, because it blends several images)"
             .to_owned();
     }
     let names: Vec<&str> = WORDS.iter().map(|(known, _)| *known).chain(["hwc"]).chain(PIXEL_TYPES).collect();

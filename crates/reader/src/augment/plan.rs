@@ -105,7 +105,7 @@ pub struct Output {
 pub struct AugmentPlan {
     pub(super) ops: Vec<Op>,
     pub(super) filter: Filter,
-    /// The fill value outside rotated or mapped images.
+    /// The fill value outside rotated or transformed images.
     pub(super) fill: [u8; 4],
     pub(super) dct_scaling: bool,
     pub(super) mixup: Option<f64>,
@@ -279,17 +279,17 @@ fn check_settings(augment: &Augment) -> Result<(), AugmentError> {
         }
     }
     if augment.dct_scaling && !augment.ops.iter().any(|op| matches!(op, Op::Resize(_))) {
-        let expected =
-            "used with a resize of the whole image (resize256,center224): random parts are decoded at full size";
+        let expected = "used with a resize of the whole image (resize256,center224), because random parts are decoded at full size";
         return Err(setting("dct", "setting", expected, "no resize".to_owned()));
     }
     if !augment.fill.is_empty() && !augment.ops.iter().any(Op::maps) {
-        let expected = "used with rotate, affine or a policy (randaugment, trivialaugment, autoaugment); crops have their own value (crop32+4:128)";
+        let expected =
+            "used with rotate, affine or a policy such as randaugment (crops have their own value, as in crop32+4:128)";
         return Err(setting("fill", "setting", expected, "none of these".to_owned()));
     }
     let Some((mean, std)) = &augment.normalize else { return Ok(()) };
     if augment.output_dtype() == DType::U8 {
-        let expected = "f32, f16 or bf16: u8 cannot hold normalized values";
+        let expected = "f32, f16 or bf16, because u8 cannot hold normalized values";
         return Err(setting("norm", "type of the result", expected, "u8".to_owned()));
     }
     if let Some(bad) = mean.iter().find(|value| !value.is_finite()) {
@@ -303,7 +303,7 @@ fn check_settings(augment: &Augment) -> Result<(), AugmentError> {
 
 fn check_filling(op: &Op, value: &Filling, channels: u8, dtype: DType) -> Result<(), AugmentError> {
     let Filling::Values(value) = value else {
-        let expected = "a fixed value for u8: random values are distributed around 0, so they need f32, f16 or bf16";
+        let expected = "a fixed value for u8, because random values are distributed around 0 and need f32, f16 or bf16";
         return op.hold("value", expected, dtype != DType::U8, "random".to_owned());
     };
     let found = format!("{value:?}");
@@ -313,7 +313,7 @@ fn check_filling(op: &Op, value: &Filling, channels: u8, dtype: DType) -> Result
         DType::U8 => (0.0..=255.0).contains(value) && value.fract() == 0.0,
         _ => value.is_finite(),
     };
-    let expected = "values that fit the result: whole numbers from 0 to 255 for u8, otherwise finite numbers";
+    let expected = "values that fit the result (whole numbers from 0 to 255 for u8, otherwise finite numbers)";
     op.hold("value", expected, value.iter().all(fits), found)
 }
 
@@ -326,18 +326,18 @@ fn check_order(ops: &[Op]) -> Result<(), AugmentError> {
         if let Some(previous) = before.iter().find(|previous| previous.stage() > op.stage()) {
             let reason = match op.stage() {
                 Stage::Resize => {
-                    "a resize must come first: move it to the front, or omit it if a random resized crop sets the size"
+                    "a resize must come first; move it to the front, or omit it if a random resized crop sets the size"
                 }
                 Stage::Crop => {
-                    "only a resize may come before a crop, so that only the cropped part is decoded: move the crop forward"
+                    "only a resize may come before a crop, so that only the cropped part is decoded; move the crop forward"
                 }
                 Stage::Flip => {
-                    "flips must come right after the crop, where they cost nothing: put them before rotations, colours and erasing"
+                    "flips must come right after the crop, where they cost nothing; put them before rotations, colours and erasing"
                 }
-                Stage::Map => "rotations must come before policies, colours and erasing: put them before these",
-                Stage::Policy => "policies must come before colours and erasing: put them before these",
+                Stage::Map => "rotations must come before policies, colours and erasing",
+                Stage::Policy => "policies must come before colours and erasing",
                 Stage::Color | Stage::Erase => {
-                    "erasing must come last, because it writes finished values: put it at the end"
+                    "erasing must come last, because it writes finished values; put it at the end"
                 }
             };
             return order(previous, reason);
@@ -349,12 +349,12 @@ fn check_order(ops: &[Op]) -> Result<(), AugmentError> {
         }
         let Some(previous) = before.last() else { continue };
         if op.stage() == Stage::Crop && previous.stage() == Stage::Crop {
-            return order(previous, "only one crop is possible: omit one of them");
+            return order(previous, "only one crop is possible; omit one of them");
         }
         if matches!(op, Op::RandomResizedCrop { .. }) {
             return order(
                 previous,
-                "a random resized crop uses the stored image and sets the size itself: omit the resize",
+                "a random resized crop uses the stored image and sets the size itself; omit the resize",
             );
         }
     }

@@ -1,5 +1,5 @@
-//! The operations on the pixels of a view after cropping: maps, policies and colours. They are drawn in the order in
-//! which they are applied.
+//! The operations on the pixels of a view after cropping: rotations, affine transforms, policies and colours. They are
+//! drawn in the order in which they are applied.
 
 use packds_pixels::ops::{Adjustment, Affine, Blur, Sampling, Sharpen, autocontrast, equalize, posterize};
 use packds_pixels::{PixelError, Pixels};
@@ -48,7 +48,7 @@ pub(super) fn each_step(
     Ok(())
 }
 
-/// The map that a rotation or an affine op draws. For other ops it is the identity.
+/// The transform that a rotation or an affine op draws. For other ops it is the identity.
 fn map(op: &Op, draws: Draws, size: Size) -> Result<Affine, PixelError> {
     let Size { width, height } = size;
     let both_ways = |index, most: f64| draws.uniform(index, (-most, most));
@@ -106,7 +106,8 @@ impl Tools {
     }
 }
 
-/// Like [`Tools::work`], but for a mask. Only maps are applied, with nearest-neighbour sampling and 0 outside.
+/// Like [`Tools::work`], but for a mask. Only geometric transforms are applied, with nearest-neighbour sampling and 0
+/// outside.
 pub(super) fn map_mask<'a>(
     plan: &AugmentPlan,
     (root, view): (u64, u32),

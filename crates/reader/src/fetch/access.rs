@@ -12,7 +12,7 @@ pub enum Access {
     /// Mapped if the pack fits in memory, otherwise direct.
     #[default]
     Auto,
-    /// The pack is read through a memory map. All processes share the page cache, and data is not copied.
+    /// The pack is read through a memory mapping. All processes share the page cache, and data is not copied.
     Mapped,
     /// Whole chunks are read into the loader's buffers. This bypasses the page cache if the system allows it.
     Direct,
@@ -132,7 +132,8 @@ const REMOTE: &[(u64, &str)] = &[
     (0x5346_414F, "AFS"),
 ];
 
-/// The reason why the pages of a pack's map should not stay in memory for the lifetime of a loader. `None` if they may.
+/// The reason why the pages of a pack's mapping should not stay in memory for the lifetime of a loader. `None` if they
+/// may.
 pub(crate) fn against_holding(pack: &Pack) -> Option<String> {
     let file = match pack.file() {
         Ok(file) => file,

@@ -1,8 +1,8 @@
 //! Reads the first step of a mapped pack that is not in memory. It reads only the samples, into separate buffers, and
 //! bypasses the page cache.
 //!
-//! In a shuffled order, a step has samples from all over the pack. Prefetching through the map reads pieces of 2 MiB,
-//! which later steps need as well. For a single step, much more data would be read than needed, and training would
+//! In a shuffled order, a step has samples from all over the pack. Prefetching through the mapping reads pieces of 2
+//! MiB, which later steps need as well. For a single step, much more data would be read than needed, and training would
 //! wait for all of it. So the first step is read sample by sample, with as many requests at a time as the disk can
 //! handle. When it is complete, prefetching starts with the second step. The samples of the first step are then read
 //! again with their pieces. If they went through the page cache, their pieces could not use huge pages.

@@ -1,4 +1,4 @@
-//! Reads items from the memory map. Addresses are computed once, and there are no copies or system calls.
+//! Reads items from the mapped file. Addresses are computed once, and there are no copies or system calls.
 
 use packds_system::{lock, to_u64, to_usize};
 use std::collections::BTreeSet;

@@ -141,7 +141,7 @@ pub(crate) struct Fetch {
 #[derive(Debug)]
 enum Engine {
     Mapped(Arc<MappedFetch>),
-    /// There may also be a map, for steps that would otherwise read whole chunks for single samples.
+    /// There may also be a mapping, for steps that would otherwise read whole chunks for single samples.
     Direct(Arc<DirectFetch>, Option<Arc<MappedFetch>>),
 }
 

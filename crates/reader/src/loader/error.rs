@@ -42,7 +42,7 @@ pub enum LoadError {
         source: Box<AugmentError>,
     },
     /// The packs of a mixture differ in a loaded field.
-    #[error("{}: field `{field}`: {what}: expected {expected}, as in the first pack, found {found}; the packs of a mixture must have the same fields", path.display())]
+    #[error("{}: field `{field}`: expected the {what} {expected}, as in the first pack, found {found}; the packs of a mixture must have the same fields", path.display())]
     OtherFields {
         /// The pack that differs from the first one.
         path: PathBuf,
@@ -56,7 +56,7 @@ pub enum LoadError {
         found: String,
     },
     /// The packs of a mixture have different class names for a loaded label field.
-    #[error("{}: field `{field}`: expected {expected}, as in the first pack, found {found}; the ids of all packs of a mixture must mean the same classes: pack their sources with the same list of class names, or leave out the field", path.display())]
+    #[error("{}: field `{field}`: expected {expected}, as in the first pack, found {found}; an id must mean the same class in all packs of a mixture, so pack their sources with the same list of class names, or leave out the field", path.display())]
     OtherClasses {
         /// The first pack that differs from pack 0.
         path: PathBuf,

@@ -298,7 +298,7 @@ impl LoaderBuilder {
         self.placement().images()
     }
 
-    /// Whether the device makes images, either from images that it holds or from files that it decodes.
+    /// Whether the device produces the batch's images, from stored images that it holds or from files that it decodes.
     pub fn makes_images_there(&self) -> bool {
         !matches!(self.on_device(), OnDevice::Nothing | OnDevice::Pixels)
     }

@@ -135,7 +135,7 @@ fn check_field(first: &Pack, other: &Pack, number: usize) -> Result<(), LoadErro
     };
     let of_name = other.schema().fields().iter().find(|f| f.name == *name);
     let Some(found) = of_name else {
-        return same("presence", "there".to_owned(), "missing".to_owned());
+        return same("field", "with this name".to_owned(), "none".to_owned());
     };
     let told: [(&'static str, Tell); 8] = [
         ("store", |f| store(f.store).to_owned()),

@@ -207,7 +207,7 @@ impl Workers {
         self.shared.device.receiver().recycle(&mut slot);
         self.write_columns(&mut slot, &rows)?;
         let borrowed = self.borrow(&rows, &items)?;
-        // Columns and tables were read from maps. If a file was truncated, they are not valid.
+        // Columns and tables were read from mappings. If a file was truncated, they are not valid.
         self.still_good()?;
         if let Some(borrowed) = borrowed {
             let mix = match &self.contents.outputs.pictures {

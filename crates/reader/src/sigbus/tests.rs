@@ -54,7 +54,7 @@ fn is_child() -> bool {
     env::var_os("PACKDS_TEST_CHILD").is_some()
 }
 
-/// Reads a page of an unguarded map after the file was truncated.
+/// Reads a page of an unguarded mapping after the file was truncated.
 fn fault_elsewhere() {
     let (file, page) = file();
     // SAFETY: this is unsafe on purpose. The file is truncated while it is mapped, and the process ends.
@@ -63,7 +63,7 @@ fn fault_elsewhere() {
     std::hint::black_box(map[3 * page]);
 }
 
-/// Survives the loss of a page in a guarded map. This proves that the handler is installed.
+/// Survives the loss of a page in a guarded mapping. This proves that the handler is installed.
 fn survive() {
     let (file, page) = file();
     let map = MappedFile::new(file.try_clone().unwrap(), len(PAGES * page)).unwrap();
@@ -267,7 +267,7 @@ fn a_handler_that_comes_later_is_found_behind_again() {
     if is_child() {
         survive();
         put_in_front(leave);
-        // A new map checks the handler, and so does an explicit call.
+        // A new mapping checks the handler, and so does an explicit call.
         survive();
         put_in_front(leave);
         let (file, page) = file();
@@ -324,7 +324,7 @@ fn a_handler_that_comes_in_the_middle_of_an_epoch_takes_no_protection_away() {
         let (file, loader) = loader_of_one_slot();
         let mut epoch = loader.epoch(0).unwrap();
         let batch = epoch.next().unwrap().unwrap();
-        // The prefetching threads read the map too, and another handler may be installed just after they check.
+        // The prefetching threads read the mapping too, and another handler may be installed just after they check.
         while is_loading_ahead() {
             thread::yield_now();
         }

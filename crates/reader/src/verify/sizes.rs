@@ -24,7 +24,7 @@ impl<'a> RawSizes<'a> {
     }
 
     /// For each field of a chunk, the first item with a wrong or unreadable size. Call it after verifying the chunk's
-    /// checksum, because it reads through the map. For uncompressed items, it only reads the table.
+    /// checksum, because it reads through the mapping. For uncompressed items, it only reads the table.
     pub(super) fn wrong_in(&self, chunk: u64) -> Result<Vec<FormatError>, ReadError> {
         if self.fields.is_empty() {
             return Ok(Vec::new());

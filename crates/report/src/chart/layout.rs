@@ -15,9 +15,9 @@ const TITLE: f64 = 21.0;
 /// The shape of a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// 960 units: each name is to the left of its row.
+    /// 960 units wide. Each name is to the left of its row.
     Wide,
-    /// 376 units: each name is above its row.
+    /// 376 units wide. Each name is above its row.
     Narrow,
 }
 

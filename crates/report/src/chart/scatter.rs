@@ -33,7 +33,7 @@ pub struct Scatter {
     pub up: String,
     /// One point for each row of the data.
     pub points: Vec<Point>,
-    /// A size to compare with.
+    /// A labelled reference line at this position on the horizontal axis.
     pub line: Option<(String, f64)>,
 }
 

@@ -96,7 +96,7 @@ impl Made {
         BenchError::io(&self.path)(error)
     }
 
-    /// The same, for an error of a library.
+    /// Like [`odd`](Self::odd), for an error of a library.
     pub(crate) fn failed(&self, error: impl Display) -> BenchError {
         self.odd(&error.to_string())
     }

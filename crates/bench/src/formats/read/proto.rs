@@ -95,7 +95,7 @@ fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
 mod tests {
     use super::*;
 
-    /// A field whose length precedes its bytes.
+    /// A length-delimited field.
     fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
         let len = u8::try_from(bytes.len()).unwrap();
         [&[number << 3 | 2, len], bytes].concat()

@@ -57,7 +57,7 @@ impl Sink for LmdbSink {
         let bent = start.paths.iter().filter(|path| str::from_utf8(path).is_err()).count();
         let mut lost = Vec::new();
         if exported.has_paths && is_taken {
-            lost.push(format!("the samples' paths: another field is named `{PATHS}`"));
+            lost.push(format!("the samples' paths, because another field is named `{PATHS}`"));
         } else if bent > 0 {
             lost.push(not_utf8(to_u64(bent)));
         }

@@ -118,7 +118,7 @@ fn arrays(start: &SinkStart<'_>, lost: &mut Vec<String>) -> Vec<Array> {
             _ => Vec::new(),
         };
         if field.field.dtype == DType::Bf16 && matches!(kind, Kind::Numbers(_)) {
-            lost.push(format!("field `{of}`: Zarr has no bfloat16, so its bits are stored as uint16"));
+            lost.push(format!("the type of field `{of}`, because Zarr has no bfloat16: its bits are stored as uint16"));
         }
         arrays.push(Array { name, kind, dims, classes: start.metadata.class_names(of).to_vec() });
     }
@@ -204,7 +204,7 @@ impl Sink for ZarrSink {
         let mut has_paths = start.exported.has_paths;
         if has_paths && arrays.iter().any(|array| array.name == PATHS) {
             has_paths = false;
-            lost.push(format!("the samples' paths: another field is named `{PATHS}`"));
+            lost.push(format!("the samples' paths, because another field is named `{PATHS}`"));
         }
         if has_paths {
             arrays.push(Array { name: PATHS.to_owned(), kind: Kind::Texts, dims: Vec::new(), classes: Vec::new() });

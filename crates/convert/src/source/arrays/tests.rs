@@ -40,7 +40,7 @@ fn fields(folder: &Path) -> PathBuf {
     source
 }
 
-/// The pack of a source, in its order.
+/// Converts a source to a pack, keeping the source's order.
 fn pack_of(source: &Path, folder: &Path, name: &str) -> Pack<Vec<u8>> {
     let pack = folder.join(name);
     let options = ConvertOptions { keep_order: true, chunk_samples: Some(7), ..ConvertOptions::default() };

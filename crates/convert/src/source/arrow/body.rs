@@ -129,7 +129,7 @@ fn read_into(file: &OpenFile, body_offset: u64, from: u64, to: u64, body: &mut [
     read.map_err(|e| e.to_string())
 }
 
-/// Number of buffers of a column; none if the type does not determine it.
+/// Number of buffers of a column. `None` if the type does not determine it.
 fn buffer_count(data_type: &DataType, level: usize) -> Option<usize> {
     if level > MAX_LEVELS {
         return None;

@@ -150,8 +150,8 @@ fn schema_of(path: &Path, schema: arrow_ipc::Schema<'_>) -> Result<SchemaRef, Co
     Ok(Arc::new(schema))
 }
 
-/// The message at `start`, or none at the end of a stream. `listed` is the length of the message's arrays according to the
-/// footer.
+/// The message at `start`, or `None` at the end of a stream. `listed` is the length of the message's arrays according
+/// to the footer.
 fn frame_at(file: &OpenFile, start: u64, listed: Option<u64>) -> Result<Option<Frame>, ConvertError> {
     let place = format!("the message at {start}");
     let malformed = |reason: String| Err(ConvertError::malformed(&file.path, &place, reason));

@@ -1,4 +1,4 @@
-//! Handmade binary and Python files.
+//! The tests write small CIFAR files of the binary version and the Python version.
 
 use std::fs;
 

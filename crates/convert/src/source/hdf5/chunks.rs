@@ -49,14 +49,14 @@ pub(super) fn check_band(file: &H5File, dataset: &H5Dataset, rows: usize) -> Res
     let rows = to_u64(rows).min(all);
     let bytes = row_bytes(file, dataset)?.checked_mul(rows);
     bytes.filter(|bytes| *bytes <= MAX_BAND_BYTES).ok_or_else(|| {
-        let reason = format!("chunks may have at most 1 GiB, found larger chunks of {rows} rows");
+        let reason = format!("chunks may be at most 1 GiB, found larger chunks of {rows} rows");
         let hint = "rewrite the dataset with chunks of fewer samples (h5repack -l CHUNK=..., or h5py)";
         ConvertError::unsupported(&file.open.path, &dataset.path, reason, hint)
     })
 }
 
 impl<'a> Chunks<'a> {
-    /// None if the library has to read the dataset.
+    /// `None` if the library has to read the dataset.
     pub(super) fn of(file: &'a H5File, dataset: &'a H5Dataset) -> Result<Option<Self>, ConvertError> {
         let data = &dataset.dataset;
         if data.layout() != Layout::Chunked {

@@ -27,8 +27,8 @@ struct Block {
     bytes: u64,
 }
 
-/// The value of attribute `name` of the object with its header at `at`. File addresses are relative to `base`. None if the header
-/// does not contain the attribute itself.
+/// The value of attribute `name` of the object with its header at `at`. File addresses are relative to `base`. `None`
+/// if the header does not contain the attribute itself.
 pub(super) fn attribute(file: &OpenFile, base: u64, at: u64, name: &str) -> Result<Option<Vec<u8>>, String> {
     let (form, first) = first_block(file, base.saturating_add(at))?;
     let mut blocks = vec![first];
@@ -99,7 +99,7 @@ struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// The next message; none at the end.
+    /// The next message. `None` at the end.
     fn take(rest: &mut &'a [u8], form: Form) -> Option<Self> {
         let (kind, bytes, flags, head) = match form {
             Form::V1 => (number(rest.get(..2)), rest.get(2..4)?, *rest.get(4)?, 8),

@@ -124,7 +124,7 @@ fn node(path: &str, dataset: &H5Dataset) -> Node {
     Node { path: path.to_owned(), rows: dataset.shape.first().copied().unwrap_or(0), kind: kind(dataset) }
 }
 
-/// Adds the rows of the same dataset in the next file, which must be of the same kind.
+/// Adds the rows of the same dataset in the next file. Both datasets must be of the same kind.
 fn extend(to: &mut Node, file: &H5File, dataset: &H5Dataset) -> Result<(), ConvertError> {
     let next = node(&dataset.path, dataset);
     if next.kind != to.kind {

@@ -163,7 +163,7 @@ impl Pictures<'_> {
     }
 }
 
-/// The class names: the groups of all splits, sorted. None if there are fewer than two.
+/// The class names: the groups of all splits, sorted. `None` if there are fewer than two.
 fn classes(files: &[H5File], source: &Path) -> Result<Vec<String>, ConvertError> {
     let datasets = files.iter().flat_map(|file| &file.datasets);
     let groups: BTreeSet<&str> = datasets.map(|dataset| group_of(&dataset.path).1).collect();
@@ -181,7 +181,7 @@ fn classes(files: &[H5File], source: &Path) -> Result<Vec<String>, ConvertError>
     Ok(classes)
 }
 
-/// Where the bytes of an image are in the file; none if they must be unpacked.
+/// Where the bytes of an image are in the file. `None` if they must be unpacked.
 fn place(file: &H5File, dataset: &H5Dataset) -> Result<Option<(u64, u64)>, ConvertError> {
     if !dataset.shape.is_empty() {
         let part = rows::in_place(file, dataset)?;

@@ -14,7 +14,7 @@ pub(super) struct Datum<'a> {
 }
 
 impl<'a> Datum<'a> {
-    /// Parses `value` as a datum; none if it is something else.
+    /// Parses `value` as a datum. `None` if it is something else.
     pub(super) fn parse(value: &'a [u8]) -> Result<Option<Self>, String> {
         let mut message = Message::new(value);
         let mut sizes = [0_u64; 3];

@@ -362,7 +362,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The image and label of a datum; none if the value is not a datum.
+    /// The image and label of a datum. `None` if the value is not a datum.
     fn datum(&self, entry: &Entry) -> Result<Option<(Item<'static>, Option<i64>)>, ConvertError> {
         // The first byte of a datum is the tag of one of its fields. Most other values start with a different byte.
         const MAX_BYTES: u64 = crate::sample::MAX_FILE_BYTES;

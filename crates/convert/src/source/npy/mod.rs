@@ -98,7 +98,7 @@ fn npy_files(folder: &Path) -> Result<Vec<(String, PathBuf)>, ConvertError> {
     Ok(files)
 }
 
-/// The name of a `.npy` file without its extension; none for hidden and other files.
+/// The name of a `.npy` file without its extension. `None` for hidden and other files.
 fn npy_stem(name: &str) -> Option<&str> {
     let (stem, extension) = name.rsplit_once('.')?;
     (extension.eq_ignore_ascii_case("npy") && !stem.starts_with('.') && !stem.is_empty()).then_some(stem)
@@ -155,7 +155,7 @@ fn read_file(path: &Path, options: &ListOptions) -> Result<Found, ConvertError> 
     set.into_found(path, keys)
 }
 
-/// Reads a folder with one file per field. None if the folder does not have this layout.
+/// Reads a folder with one file per field. `None` if the folder does not have this layout.
 fn read_fields(
     folder: &Path,
     files: &[(String, PathBuf)],

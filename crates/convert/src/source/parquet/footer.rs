@@ -120,7 +120,7 @@ impl Thrift<'_> {
         Ok((value >> 1).cast_signed() ^ -(value & 1).cast_signed())
     }
 
-    /// Number and type of the next field of a struct; none at its end.
+    /// Number and type of the next field of a struct. `None` at its end.
     fn field(&mut self, before: i32) -> Result<Option<(i32, u8)>, String> {
         let byte = self.byte()?;
         if byte == 0 {

@@ -13,7 +13,7 @@ pub(in crate::source) struct NumpyArray<'a> {
     pub(in crate::source) is_latin1: bool,
 }
 
-/// Parses a value as an array; none if it is something else.
+/// Parses a value as an array. `None` if it is something else.
 ///
 /// # Errors
 /// The reason, if the array is unsupported.

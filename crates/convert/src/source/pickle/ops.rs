@@ -462,8 +462,8 @@ fn joined(module: &[u8], name: &[u8]) -> String {
     format!("{module}.{name}")
 }
 
-/// Decodes a string of protocol 0: one byte per character, with other characters as `\u0131` or `\U0001f600`. None if an escape is
-/// invalid.
+/// Decodes a string of protocol 0: one byte per character, with other characters as `\u0131` or `\U0001f600`. `None` if
+/// an escape is invalid.
 fn unescaped(line: &[u8]) -> Option<String> {
     let mut text = String::with_capacity(line.len());
     let mut rest = line;

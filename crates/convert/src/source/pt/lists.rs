@@ -25,7 +25,7 @@ pub(super) struct Listed {
 }
 
 impl Listed {
-    /// Converts the list `items`; none unless all are numbers, or all are short strings.
+    /// Converts the list `items`. `None` unless all are numbers, or all are short strings.
     pub(super) fn of(tree: &Tree, items: &[Id]) -> Option<Self> {
         let bytes = match tree.get(*items.first()?) {
             Node::Text(_) => return Self::of_texts(tree, items),

@@ -37,7 +37,7 @@ const MAX_ENTRIES: usize = 1 << 16;
 
 /// The storage of a tensor.
 pub(super) struct Storage<'a> {
-    /// None for untyped storages.
+    /// `None` for untyped storages.
     pub(super) dtype: Option<DType>,
     pub(super) key: &'a str,
 }
@@ -285,7 +285,7 @@ pub(super) struct Tensor {
     pub(super) offset: u64,
     /// Number of bytes in its storage from there on.
     room: u64,
-    /// Distance between the starts of rows, in bytes. None if there is only one row.
+    /// Distance between the starts of rows, in bytes. `None` if there is only one row.
     stride: Option<u64>,
 }
 
@@ -313,7 +313,7 @@ impl Tensor {
 /// What to do about tensors in another order.
 const CONTIGUOUS: &str = "save tensor.contiguous()";
 
-/// Parses a value as a tensor. None if it is something else. Errors name the file and the place.
+/// Parses a value as a tensor. `None` if it is something else. Errors name the file and the place.
 pub(super) fn tensor(
     tree: &Tree,
     storages: &Storages,
@@ -372,10 +372,14 @@ pub(super) fn tensor(
 fn refuse_marks(tree: &Tree, (path, name): (&Path, &str), marks: Option<Id>) -> Result<(), ConvertError> {
     let is_set = |mark: &str| marks.and_then(|marks| tree.value(marks, mark)).and_then(|is| tree.int(is)) == Some(1);
     for (mark, reason, hint) in [
-        ("neg", "this tensor is a negated view, and the file has the original signs", "save tensor.resolve_neg()"),
+        (
+            "neg",
+            "this tensor is a negated view: the file stores the values before negation",
+            "save tensor.resolve_neg()",
+        ),
         (
             "conj",
-            "this tensor is a conjugated view, and the file has the original numbers",
+            "this tensor is a conjugate view: the file stores the values before conjugation",
             "save tensor.resolve_conj()",
         ),
     ] {
@@ -388,7 +392,7 @@ fn refuse_marks(tree: &Tree, (path, name): (&Path, &str), marks: Option<Id>) -> 
 
 /// Number of elements between row starts, for a tensor with each row in C order. `Some(None)` if there is only one row.
 ///
-/// None if rows are not in C order, or overlap.
+/// `None` if rows are not in C order, or overlap.
 fn row_stride(shape: &[u64], stride: &[u64]) -> Option<Option<u64>> {
     if shape.len() != stride.len() {
         return None;

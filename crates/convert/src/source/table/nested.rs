@@ -13,7 +13,7 @@ use packds_system::{to_u64, to_usize};
 /// Maximum number of dimensions.
 const MAX_LEVELS: usize = 8;
 
-/// The type of the numbers in nested lists; none for any other type.
+/// The type of the numbers in nested lists. `None` for any other type.
 pub(super) fn leaf_of(data_type: &DataType) -> Option<DType> {
     let (mut data_type, mut levels) = (data_type, 0);
     loop {

@@ -25,7 +25,7 @@ pub(in crate::source) struct Spot<'a> {
     pub(in crate::source) path: &'a Path,
     /// The index of the batch's first row in the file.
     pub(in crate::source) first_row: u64,
-    /// The bytes of the file that contain the batch's arrays. None if the arrays cannot be read in place.
+    /// The bytes of the file that contain the batch's arrays. `None` if the arrays cannot be read in place.
     pub(in crate::source) in_file: Option<InFile<'a>>,
 }
 
@@ -37,7 +37,7 @@ pub(in crate::source) struct InFile<'a> {
 }
 
 impl InFile<'_> {
-    /// The file offset of `item`. None if `item` is a copy and not a slice of these bytes.
+    /// The file offset of `item`. `None` if `item` is a copy and not a slice of these bytes.
     fn locate(&self, item: &[u8]) -> Option<u64> {
         let start = item.as_ptr().addr();
         let start = start.checked_sub(self.bytes.as_ptr().addr())?;
@@ -94,7 +94,7 @@ pub(super) struct ItemsPiece {
 /// An item of a batch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PieceItem {
-    /// The item's file offset. None if its bytes are in the piece.
+    /// The item's file offset. `None` if its bytes are in the piece.
     pub(super) in_file: Option<u64>,
     pub(super) bytes: u64,
 }
@@ -306,7 +306,7 @@ fn plain(array: &ArrayRef) -> Result<ArrayRef, String> {
     }
 }
 
-/// The bytes of row `row`. None if the column is not binary or the row does not exist.
+/// The bytes of row `row`. `None` if the column is not binary or the row does not exist.
 pub(super) fn binary_item(array: &dyn Array, row: usize) -> Option<&[u8]> {
     if row >= array.len() || is_null_at(array, row) {
         return None;

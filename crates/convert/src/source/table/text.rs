@@ -23,7 +23,7 @@ pub(super) fn is_string(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
-/// Why values of a type cannot be converted to JSON; none if they can.
+/// Why values of a type cannot be converted to JSON. `None` if they can.
 pub(super) fn json_refusal(data_type: &DataType, level: usize) -> Option<String> {
     if level > MAX_LEVELS {
         return Some(format!("lists and structs are nested more than {MAX_LEVELS} levels deep"));

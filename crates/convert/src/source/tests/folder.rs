@@ -526,7 +526,7 @@ fn folders_that_differ_in_the_split_alone_are_splits() {
         let listing = tree.list_split(other).unwrap();
         assert_eq!((classes(&listing), labels(&listing)), (vec!["cat", "dog"], vec![Some(0), Some(1)]));
     }
-    // Class names may contain such words.
+    // Class names may contain the names of splits.
     assert_eq!(
         classes(&Tree::new(&["train_car/1.jpg", "test_tube/1.jpg"]).list().unwrap()),
         ["test_tube", "train_car"]

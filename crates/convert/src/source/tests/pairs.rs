@@ -605,6 +605,6 @@ fn folders_that_each_contain_splits_are_refused() {
     let expected = "each of its 2 folders contains splits, such as 'bottle/test', so they are not read as classes";
     assert!(error.to_string().ends_with(expected), "{error}");
     assert!(error.hint().unwrap().contains(&tree.path("bottle").display().to_string()));
-    // One class alone has such a folder.
+    // Only one class has a folder named like a split, so the folders are classes.
     assert_eq!(Tree::new(&["a/test/1.png", "b/2.png"]).list().unwrap().len(), 2);
 }

@@ -80,7 +80,7 @@ fn a_name_of_two_files_is_an_error_and_one_of_none_is_missing() {
     let files = ["t/1.jpg", "t/1.png", "t/2.jpg"];
     let error = listed(&files, "m.csv", b"id,label\n2,0\n1,1\n").unwrap_err();
     assert!(matches!(error, ConvertError::ManifestMalformed { line: 3, .. }), "{error}");
-    assert!(error.to_string().contains("'1' is ambiguous: it matches 't/1.jpg' and 't/1.png'"), "{error}");
+    assert!(error.to_string().contains("'1' matches both 't/1.jpg' and 't/1.png'"), "{error}");
     let listing = listed(&files, "m.csv", b"id,label\n2,0\n3,1\n").unwrap();
     assert_eq!(listing.faulty().collect::<Vec<_>>(), [1]);
 }
@@ -225,7 +225,7 @@ fn folders_of_splits_that_a_table_does_not_name_are_splits_without_labels() {
     let valid = ListOptions { split: Some("valid".to_owned()), ..ListOptions::default() };
     assert_eq!(list(tree.root(), &valid).unwrap().len(), 1);
     assert!(matches!(list(tree.root(), &ListOptions::default()), Err(ConvertError::SeveralSplits { .. })));
-    // A folder with both kinds of images, and a table of several splits, decide nothing.
+    // Such a table is not read as a split if it names only some images of a folder, or images of several splits.
     for table in ["id,label\n1,pug\n", "id,label\ntrain_images/1,pug\ntrain_images/2,pug\nvalid/x/4,husky\n"] {
         tree.write("labels.csv", table.as_bytes());
         let listing = list(tree.root(), &ListOptions::default()).unwrap();
@@ -245,7 +245,7 @@ fn a_json_file_beside_a_table_has_the_names_of_its_ids() {
     let told: Vec<String> = train.warnings().iter().map(ToString::to_string).collect();
     assert!(told.contains(&"the class names are read from 'label_num_to_disease_map.json'".to_owned()), "{told:?}");
     assert!(!told.iter().any(|line| line.contains("other file")), "{told:?}");
-    // An id has no name, or a second file has other names.
+    // The names are not used if an id has no name, or if a second file has other names.
     tree.write("train.csv", b"image_id,label\n1,3\n2,0\n3,2\n");
     assert!(classes(&list(&tree.path("train.csv"), &ListOptions::default()).unwrap()).is_empty());
     tree.write("train.csv", b"image_id,label\n1,1\n2,0\n3,2\n");
@@ -323,7 +323,7 @@ fn tables_named_like_splits_are_read_as_splits() {
     assert_eq!(labels(&list(tree.root(), &test).unwrap()), [1]);
     let missing = ListOptions { split: Some("val".to_owned()), ..ListOptions::default() };
     assert!(matches!(list(tree.root(), &missing).unwrap_err(), ConvertError::SplitMissing { .. }));
-    // A file that does not exist.
+    // A table that lists a missing file is not a split.
     tree.write("Test.csv", b"path,label\nimg/9.png,cat\n");
     assert!(!matches!(list(tree.root(), &ListOptions::default()), Err(ConvertError::SeveralSplits { .. })));
 }

@@ -170,7 +170,7 @@ pub(super) struct RawPixels {
     pub(super) is_assumed: bool,
 }
 
-/// The bytes and the type of a tensor written by `tf.io.serialize_tensor`. None if the value is something else.
+/// The bytes and the type of a tensor written by `tf.io.serialize_tensor`. `None` if the value is something else.
 pub(super) fn tensor_of(value: Part<'_>) -> Option<(Part<'_>, ArrayType)> {
     let mut message = value.message();
     let (mut dtype, mut shape, mut content) = (None, Vec::new(), None);

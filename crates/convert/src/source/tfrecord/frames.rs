@@ -50,8 +50,8 @@ impl Frames {
         Ok(Self { path: path.to_owned(), input, at: 0, n: 0 })
     }
 
-    /// Reads the next record into `record`. Returns its offset in the file or, if the file is compressed, in the unpacked data.
-    /// None at the end.
+    /// Reads the next record into `record`. Returns its offset in the file or, if the file is compressed, in the
+    /// unpacked data. `None` at the end.
     pub(super) fn next(&mut self, record: &mut Vec<u8>) -> Result<Option<u64>, ConvertError> {
         let mut head = Vec::new();
         self.fill(&mut head, 12)?;

@@ -148,7 +148,8 @@ pub(super) fn classes(
     Ok(Some((labels((0..paths.len()).map(of_file)), warning)))
 }
 
-/// The class folder of each path: the first folder below the folders that all paths share. None if some path has no such folder.
+/// The class folder of each path: the first folder below the folders that all paths share. `None` if some path has no
+/// such folder.
 fn folders(paths: &[Vec<u8>]) -> Option<Vec<&[u8]>> {
     let mut shared: Option<Vec<&[u8]>> = None;
     for path in paths {

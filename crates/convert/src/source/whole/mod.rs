@@ -44,7 +44,7 @@ pub(super) enum FileContent {
         rows: Rows,
         /// Whether the numbers are big-endian.
         swapped: bool,
-        /// Offset of the bytes in the sample's own file. None if they were unpacked.
+        /// Offset of the bytes in the sample's own file. `None` if they were unpacked.
         own_offset: Option<u64>,
     },
 }

@@ -18,7 +18,7 @@ use crate::source::store::OpenFile;
 /// Maximum total size of a chunk's variable-length items, in bytes.
 const MAX_VARIABLE_BYTES: usize = 1 << 30;
 
-/// Offset and length of each chunk in a shard. None for missing chunks.
+/// Offset and length of each chunk in a shard. `None` for missing chunks.
 type Index = Vec<Option<(u64, u64)>>;
 
 impl Array {
@@ -60,7 +60,7 @@ impl Array {
         let step = self.unit().first().map_or(1, |step| step.get());
         let band = self.row_bytes()?.checked_mul(step.min(rows));
         let band = band.filter(|bytes| *bytes <= MAX_BAND_BYTES).ok_or_else(|| {
-            let reason = format!("chunks may have at most 1 GiB, found larger chunks of {step} rows");
+            let reason = format!("chunks may be at most 1 GiB, found larger chunks of {step} rows");
             let hint = "write the array again with chunks of fewer samples";
             ConvertError::unsupported(&self.folder, &self.path, reason, hint)
         })?;
@@ -119,7 +119,7 @@ impl Array {
         }
     }
 
-    /// The unpacked chunk that starts at element `at`. None if it was never written.
+    /// The unpacked chunk that starts at element `at`. `None` if it was never written.
     fn chunk_at(&self, at: &[u64], indexes: &mut HashMap<PathBuf, Index>) -> Result<Option<Vec<u8>>, String> {
         let stored: Vec<u64> = at.iter().zip(&self.chunk).map(|(at, chunk)| at / chunk.get()).collect();
         let path = self.folder.join(self.keys.encode(&stored).as_str());
@@ -154,7 +154,7 @@ fn named(path: &Path, reason: String) -> String {
     format!("{}: {reason}", path.display())
 }
 
-/// The file of a chunk. None if it is missing.
+/// The file of a chunk. `None` if it is missing.
 fn open(path: &Path) -> Result<Option<OpenFile>, String> {
     match OpenFile::open(path) {
         Ok(file) => Ok(Some(file)),

@@ -38,8 +38,8 @@ enum Packing {
 /// All codecs of a chunk.
 #[derive(Debug)]
 pub(super) struct Chain {
-    /// The codecs from elements to bytes. None for variable-length items, which are stored as a count, then the length and bytes
-    /// of each item.
+    /// The codecs from elements to bytes. `None` for variable-length items, which are stored as a count, then the
+    /// length and bytes of each item.
     array: Option<CodecChain>,
     /// The codecs from bytes to bytes, with their names for errors.
     packing: Vec<(&'static str, Packing)>,

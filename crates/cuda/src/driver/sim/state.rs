@@ -21,7 +21,7 @@ pub(super) struct State {
     pub(super) registered: BTreeMap<u64, u64>,
     /// Registered memory that is read-only: mapped files.
     pub(super) maps: BTreeSet<u64>,
-    /// How handling files fails, if it should fail.
+    /// How the registration of files and reads from them fail, if they should fail.
     pub(super) map_failure: Option<MapFailure>,
     pub(super) copied_from_maps: u64,
     /// Number of open files for reads into device memory.
@@ -137,7 +137,7 @@ impl State {
         before.map_or(0, |(base, memory)| (base + address(memory.len())).saturating_sub(at.0))
     }
 
-    /// Whether an address is in a registered map of a file.
+    /// Whether an address is in a registered mapping of a file.
     pub(super) fn is_of_map(&self, at: u64) -> bool {
         let before = self.registered.range(..=at).next_back();
         before.is_some_and(|(base, bytes)| self.maps.contains(base) && at < base + bytes)
@@ -148,7 +148,7 @@ impl State {
         before.is_some_and(|(base, bytes)| range.end <= base + bytes)
     }
 
-    /// Records that a copy from a map has arrived.
+    /// Records that a copy from a mapping has arrived.
     pub(super) fn arrived_from_map(&mut self, to: u64, bytes: u64) {
         self.copied_from_maps += bytes;
         if self.map_failure == Some(MapFailure::Garbled) {

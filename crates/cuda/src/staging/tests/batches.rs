@@ -92,7 +92,7 @@ fn batches_are_staged_where_they_do_not_lie_in_the_file_or_it_cannot_be_register
         );
         assert_eq!(bytes, 0);
     }
-    // With two packs, only one of the maps would be registered.
+    // With two packs, only one of the mappings would be registered.
     let (_other_folder, other) = plain_pack(160);
     let (told, bytes) = assert_equals_host(&sequential("").mix(other, 1.0), &sim(1));
     assert!(told.contains("several packs are mixed") && bytes == 0, "{told}");

@@ -24,7 +24,8 @@ fn file(sample: u64) -> (Vec<u8>, Coding, (u32, u32, u8), bool) {
         (file, Coding::Jpeg, (width, height, channels))
     };
     let ((file, coding, size), is_devices) = match sample % 10 {
-        // 3 to 7, in this order: gray, another format, too many pixels, a side that is too long, too many bytes.
+        // The device does not decode files 3 to 7: gray, another format, too many pixels, a side that is too long, too
+        // many bytes.
         3 => (jpeg(20, 20 + vary, 1), false),
         4 => {
             let pixels = pixels(sample, 12 * 10 * 3);

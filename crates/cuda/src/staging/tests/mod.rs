@@ -33,7 +33,7 @@ fn pack(n: u64) -> (TempDir, Arc<Pack>) {
     pack_in_chunks(n, 8)
 }
 
-/// The same pack, in memory instead of a file.
+/// Opens the bytes of a pack's file from memory.
 fn in_memory(pack: &Pack) -> Arc<Pack> {
     let bytes = std::fs::read(pack.file_path()).unwrap();
     Arc::new(packds_reader::open_bytes("a name", bytes).unwrap())
@@ -47,7 +47,7 @@ fn pack_with(n: u64, chunk: u32, codec: Codec) -> (TempDir, Arc<Pack>) {
     pack_of(n, chunk, codec, true)
 }
 
-/// Such a pack, with or without the text.
+/// A pack of `n` samples in chunks of `chunk`: a colour image, a label and, if `has_text` is set, text.
 fn pack_of(n: u64, chunk: u32, codec: Codec, has_text: bool) -> (TempDir, Arc<Pack>) {
     let folder = TempDir::new().unwrap();
     let path: PathBuf = folder.path().join("a.pack");
@@ -177,7 +177,7 @@ fn assert_found(driver: &SimDriver, found: &[Vec<Option<Kept>>], wanted: &[Vec<O
     }
 }
 
-/// The same pack with one changed byte in one sample.
+/// Changes one byte of one sample in a pack's file, and opens the file again.
 fn damaged(folder: &TempDir, pack: Arc<Pack>, sample: u64) -> Arc<Pack> {
     let at = pack.sample_places(sample).unwrap()[0].start;
     drop(pack);

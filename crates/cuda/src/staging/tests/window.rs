@@ -131,7 +131,7 @@ fn chunks_are_staged_where_the_file_cannot_be_registered() {
         assert!(told.contains("through staging memory, because") && told.contains(why), "{told}");
         assert_eq!(driver.mapped_bytes(), 0);
     }
-    // A second loader uses the same map.
+    // A second loader uses the same mapping.
     let driver = sim(3);
     let (first, _) = registering(&mapped, &driver).unwrap();
     assert_eq!(driver.mapped_bytes(), pack.file_len());
@@ -189,7 +189,7 @@ fn the_simulated_driver_notes_a_map_that_ends_too_early() {
         // SAFETY: nobody writes the file.
         let map = unsafe { memmap2::Mmap::map(&file) }.unwrap();
         let host = map.as_ptr();
-        // SAFETY: violated on purpose. The map is unmapped below, which the driver records.
+        // SAFETY: violated on purpose. The mapping is unmapped below, which the driver records.
         unsafe { driver.register_read_only(host, BYTES) }.unwrap();
         let memory = driver.allocate(1 << 16, "copies").unwrap();
         for _ in 0..32 {

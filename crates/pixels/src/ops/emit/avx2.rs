@@ -26,7 +26,7 @@ const NEAREST: i32 = 0;
 pub(super) struct Fast {
     loops: Loop,
     layout: Layout,
-    /// One normalization per channel. With a single channel, the same one three times.
+    /// One normalization per channel. If there is only one channel, its normalization is repeated three times.
     norms: [Norm; 3],
     single: bool,
 }

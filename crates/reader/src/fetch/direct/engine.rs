@@ -114,6 +114,7 @@ impl Source {
         }
         if let Some(file) = self.pack.storage().file() {
             let len = std::num::NonZeroU64::new(to_u64(request.piece.len()));
+            // This is only a hint. If it fails, the data stays in the page cache.
             let _ = fadvise(file, request.offset, len, Advice::DontNeed);
         }
     }

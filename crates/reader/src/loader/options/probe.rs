@@ -113,8 +113,8 @@ impl<'a> Probe<'a> {
         Ok(pictures.against.map(str::to_owned))
     }
 
-    /// The reason if a device that takes [chunks](crate::device::Placement::Chunks) cannot find their images in a map
-    /// of the pack's file, or if the file may not be held in memory, as a sentence. `None` if it can.
+    /// The reason if a device that takes [chunks](crate::device::Placement::Chunks) cannot find their images in a
+    /// mapping of the pack's file, or if the file may not be held in memory, as a sentence. `None` if it can.
     ///
     /// # Errors
     /// [`LoadError`], as for [`LoaderBuilder::build`], if the options do not match the pack.
@@ -175,7 +175,7 @@ impl<'a> Probe<'a> {
         is_compressed.then(|| "the images are compressed".to_owned())
     }
 
-    /// The reason if the pack is not read through its map, or may not be held in memory as a whole.
+    /// The reason if the pack is not read through its mapping, or may not be held in memory as a whole.
     fn against_holding_file(self, outputs: &Outputs) -> Option<String> {
         let choice = choose(self.pack(), &self.0.fetching(0, outputs));
         if choice.access == Access::Direct {

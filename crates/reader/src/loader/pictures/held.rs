@@ -154,7 +154,7 @@ impl ChunkImages for StoredImages<'_> {
             }
             known.end += len;
         }
-        // A range beyond the end of the file is other memory that follows the map.
+        // A range that ends past the mapped file belongs to another allocation at a higher address.
         found.filter(|range| range.end <= self.source.pack.bytes_unchecked().len())
     }
 

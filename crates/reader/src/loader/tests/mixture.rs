@@ -297,7 +297,7 @@ fn packs_whose_fields_differ_are_refused_with_the_field_and_both_values() {
     let found = refused(|fields| fields[1] = Field::column("label", DType::I64, &[]).with_role(Role::Label));
     assert_eq!(found, told("label", "element type", "i64"));
     let found = refused(|fields| fields[1].name = "class".to_owned());
-    assert_eq!(found, told("label", "presence", "missing"));
+    assert_eq!(found, told("label", "field", "none"));
     let found = refused(|fields| fields.insert(0, Field::column("extra", DType::U8, &[])));
     assert_eq!(found, told("label", "place in the schema", "2"));
     let found = refused(|fields| fields.insert(0, Field::tensor("extra", DType::U8, &[1])));

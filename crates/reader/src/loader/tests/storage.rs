@@ -136,7 +136,7 @@ fn broken(
     result
 }
 
-/// Whether this is the error that this fault causes, with the pack's name and the known position.
+/// Whether `error` is the one that `fault` causes, with the pack's name and the known position.
 fn is_of(error: &LoadError, fault: Fault, len: u64) -> bool {
     let text = error.to_string();
     let contains = |part: &str| text.contains(part);
