@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{
     ListOptions,
     candidate::SampleFiles,
-    captions, class_names,
+    captions, class_names, coco,
     detect::{data_set_in, head_of, of_set},
     directory::{Directory, Identity},
     json_files,
@@ -145,7 +145,8 @@ fn rows_in(root: &Path, top: &Directory) -> Vec<Vec<u8>> {
         return Vec::new();
     }
     files.sort_unstable();
-    files.into_iter().filter(is_of_rows).map(<[u8]>::to_vec).collect()
+    let found: Vec<Vec<u8>> = files.into_iter().filter(is_of_rows).map(<[u8]>::to_vec).collect();
+    if found.is_empty() { coco::files_in(root, top) } else { found }
 }
 
 /// The warning about a label file that cannot be read.

@@ -2,47 +2,78 @@
 //!
 //! `rows` reads the cells of each row. It also reads files with one object per line, because they may be large.
 
+use std::io::Read;
 use std::path::Path;
 
-use packds_system::to_u64;
+use packds_system::{open_regular, to_u64};
 use serde_json::{Deserializer, Value, value::RawValue};
 
 use super::candidate::is_image_name;
+use super::coco;
 use super::roles::IMAGE_PATH_NAMES;
 use super::rows::{malformed, members};
 use super::split::is_split_folder;
+use super::warning::Warning;
 use crate::error::ConvertError;
 
 /// A row as a JSON object, and the line where it starts.
 pub(super) type JsonRow = (u64, String);
 
-type Member<'a> = (String, &'a RawValue);
+pub(super) type Member<'a> = (String, &'a RawValue);
 
 /// The rows of a JSON text.
-pub(super) fn json_rows(path: &Path, text: &str) -> Result<Vec<JsonRow>, ConvertError> {
+#[derive(Debug)]
+pub(super) struct JsonRows {
+    pub(super) rows: Vec<JsonRow>,
+    /// The class names of the labels, if the text has them in a separate list.
+    pub(super) classes: Vec<String>,
+    pub(super) warnings: Vec<Warning>,
+}
+
+impl From<Vec<JsonRow>> for JsonRows {
+    fn from(rows: Vec<JsonRow>) -> Self {
+        Self { rows, classes: Vec::new(), warnings: Vec::new() }
+    }
+}
+
+/// The rows of a JSON text.
+pub(super) fn json_rows(path: &Path, text: &str) -> Result<JsonRows, ConvertError> {
     let text = text.trim_start_matches('\u{feff}');
     let wrong = |error: serde_json::Error| malformed(path, to_u64(error.line()), error.to_string());
     let values: Vec<&RawValue> =
         Deserializer::from_str(text).into_iter().collect::<serde_json::Result<_>>().map_err(wrong)?;
-    let feeds = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect();
-    let file = File { path, text, feeds };
+    let file = File::new(path, text);
     match values.as_slice() {
-        [only] if is_array(only) => file.rows_of_array(only),
+        [only] if is_array(only) => file.rows_of_array(only).map(JsonRows::from),
         [only] => file.rows_of_object(only),
         // An object on each line, as in JSON Lines.
-        lines => lines.iter().map(|row| file.row(row)).collect(),
+        lines => lines.iter().map(|row| file.row(row)).collect::<Result<Vec<_>, _>>().map(JsonRows::from),
     }
 }
 
+/// Passes the members of the object in a JSON file to `take`. None if the file cannot be read as one object.
+pub(super) fn with_top_members<T>(path: &Path, take: impl FnOnce(&File<'_>, &[Member<'_>]) -> T) -> Option<T> {
+    let mut text = String::new();
+    open_regular(path).ok()?.read_to_string(&mut text).ok()?;
+    let file = File::new(path, text.trim_start_matches('\u{feff}'));
+    let members = members(Deserializer::from_str(file.text), "a JSON object", "column").ok()?;
+    Some(take(&file, &members))
+}
+
 /// A JSON text and the name of its file.
-struct File<'a> {
-    path: &'a Path,
+pub(super) struct File<'a> {
+    pub(super) path: &'a Path,
     text: &'a str,
     /// The offsets of its line feeds.
     feeds: Vec<usize>,
 }
 
 impl<'a> File<'a> {
+    fn new(path: &'a Path, text: &'a str) -> Self {
+        let feeds = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect();
+        Self { path, text, feeds }
+    }
+
     fn rows_of_array(&self, array: &RawValue) -> Result<Vec<JsonRow>, ConvertError> {
         self.items(array)?.into_iter().map(|row| self.row(row)).collect()
     }
@@ -68,30 +99,37 @@ impl<'a> File<'a> {
         Ok((self.line(row), object))
     }
 
-    fn rows_of_object(&self, object: &'a RawValue) -> Result<Vec<JsonRow>, ConvertError> {
+    fn rows_of_object(&self, object: &'a RawValue) -> Result<JsonRows, ConvertError> {
         let members = self.members(object)?;
+        if coco::is_coco(self, &members) {
+            coco::rows(self, &members)
+        } else {
+            self.rows_of_members(object, &members).map(JsonRows::from)
+        }
+    }
+
+    fn rows_of_members(&self, object: &'a RawValue, members: &[Member<'a>]) -> Result<Vec<JsonRow>, ConvertError> {
         let all = |is: fn(&RawValue) -> bool| members.iter().all(|(_, value)| is(value));
         let has_columns = members.iter().any(|(name, value)| is_path_column(name) && self.is_column(value));
         let are_labels = |(_, value): &Member<'_>| !is_array(value) && !is_object(value);
         let mut lists = members.iter().filter(|(_, value)| self.is_array_of(value, is_object));
         match (lists.next(), lists.next()) {
-            _ if has_columns => self.rows_of_columns(&members),
-            _ if members.iter().all(are_labels) => Ok(self.labelled(&members)),
-            _ if all(is_object) => self.rows_of_objects(&members),
+            _ if has_columns => self.rows_of_columns(members),
+            _ if members.iter().all(are_labels) => Ok(self.labelled(members)),
+            _ if all(is_object) => self.rows_of_objects(members),
             _ if all(is_array) && members.iter().all(|(name, _)| is_image_name(name.as_bytes())) => {
-                Ok(self.labelled(&members))
+                Ok(self.labelled(members))
             }
             _ if all(is_array) && members.iter().all(|(name, _)| is_split_folder(name.as_bytes())) => {
-                self.rows_of_splits(&members)
+                self.rows_of_splits(members)
             }
             (None, None) if members.iter().all(|(_, value)| self.is_array_of(value, is_text)) => {
-                self.rows_of_classes(&members)
+                self.rows_of_classes(members)
             }
             (Some((own, rows)), None) => match members.iter().find(|(name, value)| name != own && is_array(value)) {
                 Some((name, value)) => Err(self.unread(value, &format!("a list '{name}' next to '{own}'"))),
                 None => self.rows_of_array(rows),
             },
-            (Some(_), Some(_)) if members.iter().any(|(name, _)| name == "categories") => Err(self.coco()),
             _ => {
                 let other = members.iter().find(|member| !are_labels(member));
                 let (name, value) = other.map_or(("", object), |(name, value)| (name.as_str(), *value));
@@ -174,34 +212,38 @@ impl<'a> File<'a> {
     }
 
     /// Whether a value is an array whose first item is of this kind.
-    fn is_array_of(&self, value: &'a RawValue, is: fn(&RawValue) -> bool) -> bool {
+    pub(super) fn is_array_of(&self, value: &RawValue, is: fn(&RawValue) -> bool) -> bool {
         is_array(value) && self.items(value).is_ok_and(|items| items.first().is_some_and(|first| is(first)))
     }
 
     /// The line of a value of the text, counted from 1.
-    fn line(&self, value: &RawValue) -> u64 {
+    pub(super) fn line(&self, value: &RawValue) -> u64 {
         let at = value.get().as_ptr().addr().saturating_sub(self.text.as_ptr().addr());
         to_u64(self.feeds.partition_point(|feed| *feed < at)) + 1
     }
 
-    fn unread(&self, value: &RawValue, found: &str) -> ConvertError {
+    pub(super) fn unread(&self, value: &RawValue, found: &str) -> ConvertError {
         let reason = format!("this form of JSON is not read: found {found}");
         let hint = r#"write one of [{"path": "1.jpg", "label": "cat"}], [["1.jpg", "cat"]], {"1.jpg": "cat"}, {"cat": ["1.jpg"]} and {"path": ["1.jpg"], "label": ["cat"]}"#;
         ConvertError::contradictory(self.path, &format!("line {}", self.line(value)), reason, hint)
     }
 
-    fn coco(&self) -> ConvertError {
-        let hint = "if each image has one label, join the lists in Python: c = json.load(open('x.json')); n = {k['id']: k['name'] for k in c['categories']}; l = {a['image_id']: n[a['category_id']] for a in c['annotations']}; json.dump({i['file_name']: l[i['id']] for i in c['images']}, open('labels.json', 'w'))";
-        let reason =
-            "a COCO file, with separate lists of images, labels and class names, which packds does not pack yet";
-        ConvertError::unsupported(self.path, "", reason, hint)
+    /// The error about a value that contradicts others.
+    pub(super) fn wrong(&self, value: &RawValue, reason: String) -> ConvertError {
+        ConvertError::contradictory(self.path, &format!("line {}", self.line(value)), reason, "correct the file")
+    }
+
+    /// The items of the list with this name; none if there is no such list.
+    pub(super) fn list(&self, members: &[Member<'a>], wanted: &str) -> Result<Vec<&'a RawValue>, ConvertError> {
+        let list = members.iter().find(|(name, list)| name == wanted && is_array(list));
+        list.map_or(Ok(Vec::new()), |(_, list)| self.items(list))
     }
 
     fn items<'b>(&self, array: &'b RawValue) -> Result<Vec<&'b RawValue>, ConvertError> {
         serde_json::from_str(array.get()).map_err(|error| malformed(self.path, self.line(array), error.to_string()))
     }
 
-    fn members<'b>(&self, object: &'b RawValue) -> Result<Vec<Member<'b>>, ConvertError> {
+    pub(super) fn members<'b>(&self, object: &'b RawValue) -> Result<Vec<Member<'b>>, ConvertError> {
         members(Deserializer::from_str(object.get()), "a JSON object", "column")
             .map_err(|error| malformed(self.path, self.line(object), error.to_string()))
     }
@@ -212,15 +254,15 @@ fn is_path_column(name: &str) -> bool {
     IMAGE_PATH_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-fn is_array(value: &RawValue) -> bool {
+pub(super) fn is_array(value: &RawValue) -> bool {
     value.get().starts_with('[')
 }
 
-fn is_object(value: &RawValue) -> bool {
+pub(super) fn is_object(value: &RawValue) -> bool {
     value.get().starts_with('{')
 }
 
-fn is_text(value: &RawValue) -> bool {
+pub(super) fn is_text(value: &RawValue) -> bool {
     value.get().starts_with('"')
 }
 
@@ -231,9 +273,14 @@ fn labelled(path: &str, label: &str) -> String {
 
 /// The object with one more member, a string.
 fn with_member(name: &str, value: &str, object: &str) -> String {
+    with_json_member(name, &Value::from(value).to_string(), object)
+}
+
+/// The object with one more member, whose value is JSON.
+pub(super) fn with_json_member(name: &str, value: &str, object: &str) -> String {
     let rest = object.trim_start().strip_prefix('{').unwrap_or(object);
     let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
-    format!("{{\"{name}\": {}{comma}{rest}", Value::from(value))
+    format!("{{\"{name}\": {value}{comma}{rest}")
 }
 
 /// The JSON object with these members.
@@ -247,7 +294,7 @@ mod tests {
     use super::*;
 
     fn rows(text: &str) -> Vec<String> {
-        json_rows(Path::new("x.json"), text).unwrap().into_iter().map(|(_, row)| row).collect()
+        json_rows(Path::new("x.json"), text).unwrap().rows.into_iter().map(|(_, row)| row).collect()
     }
 
     #[test]
@@ -290,14 +337,13 @@ mod tests {
         }
         let lengths = json_rows(Path::new("x.json"), r#"{"images": ["1.jpg", "2.jpg"], "labels": [0]}"#).unwrap_err();
         assert_eq!(lengths.to_string(), "x.json: expected 2 values in 'labels', as in 'images', found 1");
-        let coco = r#"{"images": [{"id": 1}], "annotations": [{"id": 1}], "categories": [{"id": 1}]}"#;
-        assert!(json_rows(Path::new("x.json"), coco).unwrap_err().to_string().contains("a COCO file"));
     }
 
     #[test]
     fn rows_have_the_line_where_they_start() {
-        let lines =
-            |text| json_rows(Path::new("x.json"), text).unwrap().into_iter().map(|(line, _)| line).collect::<Vec<_>>();
+        let lines = |text| {
+            json_rows(Path::new("x.json"), text).unwrap().rows.into_iter().map(|(line, _)| line).collect::<Vec<_>>()
+        };
         assert_eq!(lines("[\n{\"path\": 1},\n\n{\"path\": 2}]"), [2, 4]);
         assert_eq!(lines("{\"1.jpg\": 0,\n\"2.jpg\": 1}"), [1, 2]);
     }

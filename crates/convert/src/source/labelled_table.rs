@@ -7,6 +7,7 @@ use packds_system::to_u64;
 
 use super::ListOptions;
 use super::candidate::SampleFiles;
+use super::coco;
 use super::directory::Directory;
 use super::directory::Identity;
 use super::image_folder::{self, is_archive, is_submission};
@@ -140,10 +141,15 @@ fn splits(
     has_only_files: bool,
     options: &ListOptions,
 ) -> Option<Vec<(String, Listing)>> {
-    let split_of = |table: &Vec<u8>| split_and_rest(&lossy(stem(table))).map(|found| (found, table.clone()));
+    let split_of = |table: &Vec<u8>| {
+        let name = lossy(stem(table));
+        let found = split_and_rest(&name).or_else(|| split_and_rest(without_year(&name)?));
+        found.map(|found| (found, table.clone()))
+    };
     let named: Vec<_> = tables.iter().filter_map(split_of).collect();
-    let ((first, rest), _) = named.first()?;
-    if named.iter().any(|((_, other), _)| other != rest) || named.iter().all(|((split, _), _)| split == first) {
+    let ((_, rest), _) = named.first()?;
+    let splits: BTreeSet<&String> = named.iter().map(|((split, _), _)| split).collect();
+    if named.iter().any(|((_, other), _)| other != rest) || splits.len() < named.len() || splits.len() < 2 {
         return None;
     }
     let options = ListOptions { split: None, ..options.clone() };
@@ -233,6 +239,12 @@ fn top_folder(path: &[u8]) -> &[u8] {
     path.get(..slash.unwrap_or(0)).unwrap_or_default()
 }
 
+/// The name without the year at its end, as in `train2018`.
+fn without_year(name: &str) -> Option<&str> {
+    let (name, year) = name.split_at_checked(name.len().checked_sub(4)?)?;
+    year.bytes().all(|byte| byte.is_ascii_digit()).then_some(name)
+}
+
 fn has_columns(listing: &Listing) -> bool {
     !listing.columns.is_empty() || !listing.fields.is_empty()
 }
@@ -254,6 +266,9 @@ fn tables_in(folder: &Path, options: &ListOptions) -> Option<(Vec<Vec<u8>>, bool
     };
     let has_others = top.names().any(has_images);
     let has_only_files = top.subdirectories.is_empty() && top.sample_names().next().is_none() && !has_others;
+    if tables.is_empty() && !has_only_files {
+        tables = coco::files_in(folder, &top);
+    }
     Some((tables, has_only_files))
 }
 

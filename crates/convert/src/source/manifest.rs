@@ -5,34 +5,24 @@
 //! The first pass finds the type of every column from all of its cells. The second pass stores the values. Only paths and typed
 //! values are kept in memory, not the manifest's text.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
-    hash::{DefaultHasher, Hash, Hasher},
-    path::Path,
-    sync::Arc,
-};
-
-use packds_system::to_u64;
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use super::{
-    ListOptions,
-    cell_form::CellForm,
-    class_names,
+    ListOptions, class_names, coco,
     column::SourceColumn,
     column_roles::{Choices, Roles, check_mask, find_known},
+    column_scan::ColumnScan,
     csv_rows::PATH,
     folder_labels::{are_class_folders, class_below, common_folder, folder_of},
     foreign::Foreign,
     found::{Names, target},
     image_folder::known_metadata,
     indicators::{are_classes, class_of},
-    joined::JoinedScan,
-    labels::{LabelBuilder, LabelForm, LabelScan, LabelSplit, MISSING, NEGATIVE, in_known_order},
+    labels::{LabelBuilder, LabelForm, LabelSplit, MISSING, NEGATIVE, in_known_order},
     listing::{Fault, Faults, Images, Labels, Listing, Masks, SourceKind},
     mask_colors,
     mask_files::MaskFiles,
     narrow::narrowed_columns,
-    numerals::Numerals,
     overlooked,
     paths::FileTable,
     pixel_rows::{PixelSpool, Pixels},
@@ -41,7 +31,7 @@ use super::{
     root::{Missing, Renamed, Root},
     rows::{Cell, RowFile, RowForm, Rows, malformed},
     split::is_split_folder,
-    values::{KindsSeen, text_of},
+    values::text_of,
     warning::Warning,
     whole,
 };
@@ -92,6 +82,8 @@ struct Manifest<'a> {
     has_commas: bool,
     /// Where the pixels are, if the rows contain pixels instead of paths.
     pixels: Option<Pixels>,
+    /// The class names of the labels, if the manifest has them in a separate list.
+    classes: Vec<String>,
     /// Warnings about the first lines.
     warnings: Vec<Warning>,
 }
@@ -115,7 +107,7 @@ impl<'a> Manifest<'a> {
         for (name, scan) in rows.columns.iter().zip(&scans).filter(|(name, _)| !options.is_left_out(name)) {
             scan.form.refuse(file, name)?;
         }
-        let (names, warnings) = (rows.columns, rows.warnings);
+        let (names, classes, warnings) = (rows.columns, rows.classes, rows.warnings);
         check_last_name(file, &names, &scans)?;
         let has_label = options.label_key.is_some() || names.iter().any(|name| is_label_name(name));
         let indicators = if pixels.is_none() && metadata.is_none() && !has_label {
@@ -125,7 +117,20 @@ impl<'a> Manifest<'a> {
         } else {
             None
         };
-        Ok(Self { file, form, options, metadata, names, scans, n_rows, indicators, has_commas, pixels, warnings })
+        Ok(Self {
+            file,
+            form,
+            options,
+            metadata,
+            names,
+            scans,
+            n_rows,
+            indicators,
+            has_commas,
+            pixels,
+            classes,
+            warnings,
+        })
     }
 
     /// The columns of 0 and 1 with exactly one 1 in each row, if none of them is excluded.
@@ -224,7 +229,10 @@ impl<'a> Manifest<'a> {
     fn named(&self, mut listing: Listing, plan: &Plan) -> Result<Listing, ConvertError> {
         let label = plan.label.as_ref().filter(|label| matches!(label.from, LabelFrom::Cell));
         let ids = label.and_then(|label| self.scans[label.column].labels.ids);
-        if let Some(ids) = ids.filter(|_| listing.classes.is_empty() && self.metadata.is_none()) {
+        let is_listed = label.is_some_and(|label| coco::LABELS.contains(&self.names[label.column].as_str()));
+        if is_listed && !self.classes.is_empty() {
+            listing.classes = self.classes.iter().map(|name| name.clone().into_bytes()).collect();
+        } else if let Some(ids) = ids.filter(|_| listing.classes.is_empty() && self.metadata.is_none()) {
             class_names::add(&mut listing, &self.file.path, ids)?;
         }
         Ok(listing)
@@ -266,27 +274,8 @@ impl Manifest<'_> {
     }
 }
 
-/// The first pass's result for a column.
-struct ColumnScan {
-    kinds: KindsSeen,
-    labels: LabelScan,
-    joined: JoinedScan,
-    numerals: Numerals,
-    form: CellForm,
-    /// The folders of the paths, if the manifest is a list of paths only. None if there are too many.
-    folders: Option<BTreeSet<String>>,
-    /// Hashes of the distinct cells; none if there are too many.
-    distinct: Option<HashSet<u64>>,
-    /// The distinct cells of a possible column of splits; none if there are too many.
-    values: Option<BTreeSet<String>>,
-}
-
-/// Maximum number of distinct cells to count.
-const MAX_DISTINCT: usize = 1 << 16;
 /// Maximum number of columns. A pack has no more fields.
 const MAX_COLUMNS: usize = 1024;
-/// Maximum number of splits.
-const MAX_SPLITS: usize = 64;
 
 /// The first pass. Also returns the number of rows.
 fn scan(
@@ -308,16 +297,8 @@ fn scan(
         let is_list = matches!(rows.form, RowForm::Text | RowForm::Json) && rows.columns == [PATH];
         for name in &rows.columns[columns.len()..] {
             let is_split = SPLIT_COLUMN_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name));
-            let mut column = ColumnScan {
-                kinds: KindsSeen::default(),
-                labels: LabelScan::new(label_split(name, rows.form, options)),
-                joined: JoinedScan::new(TAG_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))),
-                numerals: Numerals::default(),
-                form: CellForm::default(),
-                folders: is_list.then(BTreeSet::new),
-                distinct: Some(HashSet::new()),
-                values: is_split.then(BTreeSet::new),
-            };
+            let is_tags = TAG_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name));
+            let mut column = ColumnScan::new(label_split(name, rows.form, options), [is_list, is_split, is_tags]);
             // A JSON key that first appears in a later row is missing in all rows before it.
             if let Some(line) = first_line {
                 column.observe(Cell::Missing, line);
@@ -335,67 +316,6 @@ fn scan(
         return Err(rows.malformed("the manifest has no rows".to_owned()));
     }
     Ok((columns, n_rows))
-}
-
-impl ColumnScan {
-    fn observe(&mut self, cell: Cell<'_>, line: u64) {
-        self.kinds.observe(cell);
-        self.labels.observe(cell, line);
-        self.numerals.observe(cell);
-        self.form.observe(cell);
-        let text = text_of(cell);
-        if let Some(distinct) = &mut self.distinct {
-            let mut hasher = DefaultHasher::new();
-            text.hash(&mut hasher);
-            if distinct.insert(hasher.finish()) && !matches!(cell, Cell::Json(_)) {
-                self.joined.observe(&text);
-            }
-        }
-        self.distinct = self.distinct.take().filter(|distinct| distinct.len() <= MAX_DISTINCT);
-        if let Some(values) = &mut self.values
-            && !values.contains(text.as_ref())
-        {
-            values.insert(text.into_owned());
-        }
-        self.values = self.values.take().filter(|values| values.len() <= MAX_SPLITS);
-        if let Some(folders) = &mut self.folders {
-            folders.insert(folder_of(&text_of(cell)).to_owned());
-        }
-        self.folders = self.folders.take().filter(|folders| folders.len() <= MAX_DISTINCT);
-    }
-
-    /// Whether the cells look like labels, regardless of the column's name: at least two values, each in two or more rows on average.
-    fn is_like_labels(&self, n_rows: u64) -> bool {
-        let distinct = self.distinct.as_ref().map(|distinct| to_u64(distinct.len()));
-        let repeats = distinct.is_some_and(|distinct| distinct >= 2 && 2 * distinct <= n_rows);
-        // Whole lists of labels may be unique, although their labels repeat.
-        (repeats || self.joined.lists().is_some()) && matches!(self.labels.form(), Ok(LabelForm::Classes { .. }))
-    }
-
-    /// Whether the cells differ, but some repeat, so the column may hold labels.
-    fn repeats(&self, n_rows: u64) -> bool {
-        let distinct = self.distinct.as_ref().map_or(n_rows, |distinct| to_u64(distinct.len()));
-        distinct > 1 && distinct < n_rows && !self.kinds.is_float()
-    }
-
-    /// Warns about class names that may be mistakes: words for missing values, or a string among numbers.
-    fn doubtful_names(&self, field: &str) -> Option<Warning> {
-        let field = field.to_owned();
-        if let Some(word) = self.labels.missing_name() {
-            return Some(Warning::MissingNames { field, name: word.first.clone(), n_rows: word.n_rows });
-        }
-        self.labels.odd_name().map(|(name, line)| Warning::NumbersAsNames { field, name: name.to_owned(), line })
-    }
-
-    /// Whether each cell is a whole number, and some are below 0.
-    fn are_negative(&self) -> bool {
-        matches!(self.labels.form(), Ok(LabelForm::Negatives { .. }))
-    }
-
-    /// Whether each cell is a whole number of at least 0.
-    fn are_ids(&self) -> bool {
-        matches!(self.labels.form(), Ok(LabelForm::Classes { names: false, lists: false }))
-    }
 }
 
 /// The columns of 0 and 1, if each row has exactly one 1. Reads all rows.

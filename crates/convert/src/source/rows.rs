@@ -19,7 +19,7 @@ use tempfile::NamedTempFile;
 use super::compressed::{self, without_extension};
 use super::csv_rows::{CsvRows, MAX_ROW_BYTES, long_row};
 use super::encoding::{START_BYTES, Utf16};
-use super::json_rows::{JsonRow, json_rows};
+use super::json_rows::{JsonRow, JsonRows, json_rows};
 use super::warning::Warning;
 use crate::error::ConvertError;
 
@@ -131,6 +131,8 @@ pub(super) struct Rows<'a> {
     pub(super) columns: Vec<String>,
     /// The line, counted from 1, on which the current row starts.
     pub(super) line: u64,
+    /// The class names of the labels, if the manifest has them in a separate list.
+    pub(super) classes: Vec<String>,
     /// Warnings about the first lines.
     pub(super) warnings: Vec<Warning>,
     reader: Reader,
@@ -160,15 +162,21 @@ struct JsonReader {
 impl<'a> Rows<'a> {
     /// Opens a manifest. Reads and checks the CSV header.
     pub(super) fn open(file: &'a RowFile, form: RowForm) -> Result<Self, ConvertError> {
+        let mut classes = Vec::new();
         let (reader, columns, warnings) = match form {
-            RowForm::JsonLines | RowForm::Json => (Reader::Json(JsonReader::open(file, form)?), Vec::new(), Vec::new()),
+            RowForm::JsonLines => (Reader::Json(JsonReader::new(JsonLines::of_file(file)?)), Vec::new(), Vec::new()),
+            RowForm::Json => {
+                let read = text_rows(file)?;
+                classes = read.classes;
+                (Reader::Json(JsonReader::new(JsonLines::Texts(read.rows.into_iter()))), Vec::new(), read.warnings)
+            }
             RowForm::Csv | RowForm::Tab | RowForm::Text => {
                 let (mut rows, columns) = CsvRows::open(file, form.delimiters())?;
                 let warnings = std::mem::take(&mut rows.warnings);
                 (Reader::Csv(rows), columns, warnings)
             }
         };
-        Ok(Self { file, form, columns, line: 1, warnings, reader })
+        Ok(Self { file, form, columns, line: 1, classes, warnings, reader })
     }
 
     /// Whether commas separate the cells.
@@ -231,23 +239,27 @@ impl<'a> Rows<'a> {
     }
 }
 
+/// The rows of a file that is one JSON text.
+fn text_rows(file: &RowFile) -> Result<JsonRows, ConvertError> {
+    let mut bytes = Vec::new();
+    file.open()?.read_to_end(&mut bytes).map_err(ConvertError::io(&file.path))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+        not_utf8(&file.path, to_u64(line), "the text")
+    })?;
+    json_rows(&file.path, &text)
+}
+
+impl JsonLines {
+    fn of_file(file: &RowFile) -> Result<Self, ConvertError> {
+        Ok(Self::File(BufReader::with_capacity(1 << 16, file.open()?)))
+    }
+}
+
 impl JsonReader {
-    fn open(file: &RowFile, form: RowForm) -> Result<Self, ConvertError> {
-        let mut opened = BufReader::with_capacity(1 << 16, file.open()?);
-        let lines = match form {
-            RowForm::Json => {
-                let mut bytes = Vec::new();
-                opened.read_to_end(&mut bytes).map_err(ConvertError::io(&file.path))?;
-                let text = String::from_utf8(bytes).map_err(|error| {
-                    let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-                    let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
-                    not_utf8(&file.path, to_u64(line), "the text")
-                })?;
-                JsonLines::Texts(json_rows(&file.path, &text)?.into_iter())
-            }
-            _ => JsonLines::File(opened),
-        };
-        Ok(Self { lines, n_lines: 0, text: Vec::new(), column_of: HashMap::new(), cells: Vec::new() })
+    fn new(lines: JsonLines) -> Self {
+        Self { lines, n_lines: 0, text: Vec::new(), column_of: HashMap::new(), cells: Vec::new() }
     }
 
     /// Reads the next object into `text`; false at the end.

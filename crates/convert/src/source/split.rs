@@ -9,6 +9,7 @@ use packds_system::to_u64;
 
 use super::ListOptions;
 use super::candidate::SampleFiles;
+use super::coco;
 use super::directory::Directory;
 use super::image_folder::{Opened, is_submission, list_opened, manifests_in, only_with};
 use super::labelled_table;
@@ -79,6 +80,9 @@ pub(super) fn reject_splits(root: &Path, top: &Directory) -> Result<(), ConvertE
     }
     // Splits with class folders have labels. If a split has only one folder, the folder may just repeat the split.
     let mut tables = manifests_in(top);
+    if tables.is_empty() {
+        tables = coco::files_in(root, top);
+    }
     if tables.iter().any(|table| is_submission(table)) || has_classes_in_any(root, &splits)? {
         tables.clear();
     }

@@ -7,6 +7,7 @@ mod manifest;
 mod nothing_lost;
 mod pairs;
 mod speed;
+mod table_names;
 mod tables;
 
 use std::{

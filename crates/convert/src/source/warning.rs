@@ -574,6 +574,13 @@ pub enum Warning {
         /// Number of other lists.
         others: u64,
     },
+    /// The labels are the categories of a COCO file, in the order of their ids.
+    CategoryLabels {
+        /// The values of annotations and categories that are left out.
+        left_out: Vec<String>,
+        /// Whether the labels are lists.
+        has_lists: bool,
+    },
     /// A file of class names next to the images or the manifest; ignored.
     ClassNamesUnread {
         /// The name of the file.

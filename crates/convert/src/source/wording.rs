@@ -517,6 +517,14 @@ impl Warning {
                     ),
                 }
             }
+            Self::CategoryLabels { left_out, has_lists } => {
+                let lists = if *has_lists { "lists of " } else { "" };
+                write!(out, "the labels are {lists}the file's categories, in the order of their ids")?;
+                if left_out.is_empty() {
+                    return Ok(());
+                }
+                write!(out, "; other values of annotations and categories are left out: {}", quoted(left_out))
+            }
             Self::ClassNamesRead { file } => write!(out, "the class names are read from '{}'", text(file)),
             Self::ClassNamesUnread { file, of_ids: false } => {
                 write!(out, "'{}' was not read: class names come only from folders and labels", text(file))

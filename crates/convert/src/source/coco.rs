@@ -1,0 +1,230 @@
+//! Reads COCO files whose annotations are the classes of whole images, as in iNaturalist and iWildCam: separate lists of images,
+//! annotations and categories.
+//!
+//! Files with boxes, outlines or captions are refused.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+
+use serde_json::value::RawValue;
+
+use super::detect::head_of;
+use super::directory::Directory;
+use super::json_rows::{File, JsonRows, Member, is_array, is_object, is_text, with_json_member, with_top_members};
+use super::paths::as_path;
+use super::warning::Warning;
+use crate::error::ConvertError;
+
+const IMAGES: &str = "images";
+const ANNOTATIONS: &str = "annotations";
+const CATEGORIES: &str = "categories";
+/// The label of one category, and the labels if an image may have several.
+pub(super) const LABELS: [&str; 2] = ["label", "labels"];
+/// Keys of annotations of a part of an image.
+const PARTS: [&str; 4] = ["bbox", "segmentation", "keypoints", "segments_info"];
+/// Maximum number of JSON files of a folder that are looked at.
+const MAX_FILES: usize = 8;
+
+/// Whether these members of a JSON file are those of a COCO file.
+pub(super) fn is_coco(file: &File<'_>, members: &[Member<'_>]) -> bool {
+    let has = |wanted: &str| members.iter().any(|(name, list)| name == wanted && is_array(list));
+    let has_images = members.iter().any(|(name, list)| name == IMAGES && file.is_array_of(list, is_object));
+    has_images && [ANNOTATIONS, CATEGORIES, "licenses"].into_iter().any(has)
+}
+
+/// The COCO files in a folder with classes of whole images, sorted.
+pub(super) fn files_in(root: &Path, top: &Directory) -> Vec<Vec<u8>> {
+    let mut files: Vec<&[u8]> = top.names().filter(|name| name.ends_with(b".json")).collect();
+    files.sort_unstable();
+    if files.len() > MAX_FILES {
+        return Vec::new();
+    }
+    files.into_iter().filter(|name| has_classes(&root.join(as_path(name)))).map(<[u8]>::to_vec).collect()
+}
+
+/// Whether a JSON file is a COCO file whose first annotation is the class of an image. Reads the whole file only if it starts like one.
+fn has_classes(path: &Path) -> bool {
+    let head = head_of(path).unwrap_or_default();
+    let head = String::from_utf8_lossy(&head);
+    let has = |key: &&str| head.contains(&format!("\"{key}\""));
+    if !head.trim_start().starts_with('{')
+        || ![IMAGES, ANNOTATIONS, CATEGORIES, "info", "licenses"].iter().any(|key| has(&key))
+    {
+        return false;
+    }
+    let found = with_top_members(path, |file, members| {
+        let first = file.list(members, ANNOTATIONS).ok()?.first().copied()?;
+        let keys = file.members(first).ok()?;
+        Some(is_coco(file, members) && keys.iter().any(|(key, _)| key == "category_id") && !keys.iter().any(is_part))
+    });
+    found.flatten().unwrap_or(false)
+}
+
+/// Whether a member of an annotation describes a part of the image. Empty lists do not.
+fn is_part((key, value): &Member<'_>) -> bool {
+    PARTS.contains(&key.as_str()) && !matches!(value.get().trim(), "null" | "[]" | "{}")
+}
+
+/// The rows of a COCO file: the members of each image, and the positions of its categories.
+pub(super) fn rows<'a>(file: &File<'a>, members: &[Member<'a>]) -> Result<JsonRows, ConvertError> {
+    let mut left_out = BTreeSet::new();
+    let categories = Categories::of(file, file.list(members, CATEGORIES)?, &mut left_out)?;
+    let images = file.list(members, IMAGES)?;
+    let mut of_image: HashMap<&str, Vec<i64>> = HashMap::new();
+    for annotation in file.list(members, ANNOTATIONS)? {
+        let keys = file.members(annotation)?;
+        if keys.iter().any(is_part) {
+            return Err(boxes(file));
+        }
+        let find = |wanted: &str| keys.iter().find(|(key, _)| key == wanted).map(|(_, value)| value.get());
+        let (Some(image), Some(category)) = (find("image_id"), find("category_id")) else {
+            return Err(file.unread(annotation, "an annotation without 'image_id' and 'category_id'"));
+        };
+        let place = category.parse().ok().and_then(|id: i64| categories.place_of.get(&id));
+        let Some(place) = place else {
+            return Err(file.wrong(
+                annotation,
+                format!("the annotation has the category {category}, which is not in 'categories'"),
+            ));
+        };
+        left_out.extend(keys.iter().map(|(key, _)| key.clone()));
+        let places = of_image.entry(image).or_default();
+        if !places.contains(place) {
+            places.push(*place);
+        }
+    }
+    let has_lists = of_image.values().any(|places| places.len() > 1);
+    let has_labels = !of_image.is_empty();
+    let mut rows = Vec::with_capacity(images.len());
+    for image in images {
+        let keys = file.members(image)?;
+        let id = keys.iter().find(|(key, _)| key == "id").map_or("", |(_, id)| id.get());
+        let places = of_image.remove(id).unwrap_or_default();
+        let row = image.get().to_owned();
+        let row = match (has_labels, has_lists, places.as_slice()) {
+            (false, ..) | (_, false, []) => row,
+            (_, false, [place, ..]) => {
+                let row =
+                    categories.id_beside(*place).map_or(row.clone(), |id| with_json_member("category_id", &id, &row));
+                with_json_member(LABELS[0], &place.to_string(), &row)
+            }
+            (_, true, places) => with_json_member(LABELS[1], &format!("{places:?}"), &row),
+        };
+        rows.push((file.line(image), row));
+    }
+    if let Some(image) = of_image.keys().min() {
+        let reason = format!("an annotation has the image {image}, which is not in 'images'");
+        return Err(ConvertError::contradictory(file.path, "", reason, "correct the file"));
+    }
+    let known = ["id", "image_id", "category_id", "name"];
+    let left_out = left_out.into_iter().filter(|key| !known.contains(&key.as_str())).collect();
+    let warnings = has_labels.then_some(Warning::CategoryLabels { left_out, has_lists }).into_iter().collect();
+    let classes = if has_labels { categories.names } else { Vec::new() };
+    Ok(JsonRows { rows, classes, warnings })
+}
+
+/// The categories in the order of their ids. The place of each is its class id.
+struct Categories {
+    place_of: BTreeMap<i64, i64>,
+    names: Vec<String>,
+    /// The ids by place, if they differ from the places.
+    ids: Vec<i64>,
+}
+
+impl Categories {
+    fn of(file: &File<'_>, list: Vec<&RawValue>, left_out: &mut BTreeSet<String>) -> Result<Self, ConvertError> {
+        let (mut names, mut lines): (BTreeMap<i64, String>, BTreeSet<String>) = Default::default();
+        for category in list {
+            let keys = file.members(category)?;
+            let find = |wanted: &str| keys.iter().find(|(key, _)| key == wanted).map(|(_, value)| *value);
+            let id = find("id").and_then(|id| id.get().parse().ok());
+            let name = find("name").filter(|name| is_text(name)).and_then(|name| serde_json::from_str(name.get()).ok());
+            let (Some(id), Some(name)): (Option<i64>, Option<String>) = (id, name) else {
+                return Err(file.unread(category, "a category without a whole number 'id' and a 'name'"));
+            };
+            if !lines.insert(name.clone()) || names.insert(id, name.clone()).is_some() {
+                return Err(
+                    file.wrong(category, format!("the category {id} ('{name}') has the id or the name of another one"))
+                );
+            }
+            left_out.extend(keys.iter().map(|(key, _)| key.clone()));
+        }
+        let place_of: BTreeMap<i64, i64> = names.keys().copied().zip(0..).collect();
+        let differ = place_of.iter().any(|(id, place)| id != place);
+        let ids = if differ { names.keys().copied().collect() } else { Vec::new() };
+        Ok(Self { place_of, names: names.into_values().collect(), ids })
+    }
+
+    /// The id of a category, if it is not its place.
+    fn id_beside(&self, place: i64) -> Option<String> {
+        self.ids.get(usize::try_from(place).ok()?).map(i64::to_string)
+    }
+}
+
+fn boxes(file: &File<'_>) -> ConvertError {
+    let reason = "this is a COCO file with boxes or outlines, and packds cannot pack boxes yet";
+    ConvertError::unsupported(file.path, "", reason, "to pack only the images, pass their folder as the source")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::json_rows::json_rows;
+    use super::*;
+
+    const CATEGORIES: &str = r#"{"images": [{"id": "a", "file_name": "1.jpg"}, {"id": "b", "file_name": "2.jpg"}],
+        "categories": [{"id": 7, "name": "owl", "supercategory": "bird"}, {"id": 2, "name": "cat"}],
+        "annotations": [ANNOTATIONS]}"#;
+
+    fn read(annotations: &str) -> Result<JsonRows, ConvertError> {
+        json_rows(Path::new("x.json"), &CATEGORIES.replace("ANNOTATIONS", annotations))
+    }
+
+    #[test]
+    fn classes_are_the_categories_in_the_order_of_their_ids() {
+        let read =
+            read(r#"{"image_id": "b", "category_id": 2}, {"image_id": "a", "category_id": 7, "count": 3}"#).unwrap();
+        let rows: Vec<&str> = read.rows.iter().map(|(_, row)| row.as_str()).collect();
+        assert_eq!(
+            rows,
+            [
+                r#"{"label": 1,"category_id": 7,"id": "a", "file_name": "1.jpg"}"#,
+                r#"{"label": 0,"category_id": 2,"id": "b", "file_name": "2.jpg"}"#
+            ]
+        );
+        assert_eq!(read.classes, ["cat", "owl"]);
+        let left_out = vec!["count".to_owned(), "supercategory".to_owned()];
+        assert_eq!(read.warnings, [Warning::CategoryLabels { left_out, has_lists: false }]);
+    }
+
+    #[test]
+    fn several_categories_of_an_image_are_lists_and_none_is_none() {
+        let two = r#"{"image_id": "a", "category_id": 7}, {"image_id": "a", "category_id": 2}, {"image_id": "a", "category_id": 2}"#;
+        let rows: Vec<String> = read(two).unwrap().rows.into_iter().map(|(_, row)| row).collect();
+        let ends = rows.iter().map(|row| row.split("\"id\"").next().unwrap()).collect::<Vec<_>>();
+        assert_eq!(ends, [r#"{"labels": [1, 0],"#, r#"{"labels": [],"#]);
+        let none = read("").unwrap();
+        assert_eq!((none.rows[0].1.as_str(), none.classes.len()), (r#"{"id": "a", "file_name": "1.jpg"}"#, 0));
+    }
+
+    #[test]
+    fn annotations_that_are_no_classes_are_refused() {
+        for (annotation, words) in [
+            (r#"{"image_id": "a", "category_id": 7, "bbox": [1, 2, 3, 4]}"#, "with boxes or outlines"),
+            (r#"{"image_id": "a", "caption": "an owl"}"#, "found an annotation without 'image_id' and 'category_id'"),
+            (
+                r#"{"image_id": "a", "category_id": 1}"#,
+                "the annotation has the category 1, which is not in 'categories'",
+            ),
+            (r#"{"image_id": "c", "category_id": 7}"#, "has the image \"c\", which is not in 'images'"),
+            (r#"{"image_id": "a", "category_id": 7, "category_id": 7}"#, "'category_id' appears twice"),
+            (r#"{"image_id": {"a": [], "category_id": 7}"#, "expected"),
+        ] {
+            let error = read(annotation).map(|read| read.rows).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+        assert!(read(r#"{"image_id": "a", "category_id": 7, "bbox": []}"#).is_ok());
+        let twice = CATEGORIES.replace("ANNOTATIONS", "").replace("cat\"}", "owl\"}");
+        let error = json_rows(Path::new("x.json"), &twice).map(|read| read.rows).unwrap_err().to_string();
+        assert!(error.contains("the category 2 ('owl') has the id or the name of another one"), "{error}");
+    }
+}

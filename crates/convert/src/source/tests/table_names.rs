@@ -1,0 +1,118 @@
+//! Tables of a folder: which images they name, and where their class names come from.
+
+use super::{Tree, classes, paths};
+use crate::error::ConvertError;
+use crate::source::{ListOptions, Listing, Warning, list, list_splits};
+
+fn labels(listing: &Listing) -> Vec<i64> {
+    super::labels(listing).into_iter().flatten().collect()
+}
+
+#[test]
+fn folders_of_splits_that_a_table_does_not_name_are_splits_without_labels() {
+    let tree = Tree::new(&["train_images/1.png", "train_images/2.png", "test_images/3.png", "valid/x/4.png"]);
+    tree.write("labels.csv", b"id,label\n1,pug\n2,husky\n");
+    let all = list_splits(tree.root(), &ListOptions::default()).unwrap();
+    let found: Vec<_> = all.iter().map(|(name, listing)| (name.as_str(), paths(listing), labels(listing))).collect();
+    let train = vec!["train_images/1.png".to_owned(), "train_images/2.png".to_owned()];
+    assert_eq!(
+        found,
+        [
+            ("test_images", vec!["test_images/3.png".to_owned()], vec![]),
+            ("train_images", train, vec![1, 0]),
+            ("valid", vec!["valid/x/4.png".to_owned()], vec![]),
+        ]
+    );
+    assert!(all.iter().all(|(_, listing)| classes(listing) == ["husky", "pug"]));
+    assert_eq!(
+        all[0].1.warnings()[0].to_string(),
+        "'labels.csv' names no image in 'test_images', so the folder is a split without labels"
+    );
+    let valid = ListOptions { split: Some("valid".to_owned()), ..ListOptions::default() };
+    assert_eq!(list(tree.root(), &valid).unwrap().len(), 1);
+    assert!(matches!(list(tree.root(), &ListOptions::default()), Err(ConvertError::SeveralSplits { .. })));
+    // A folder with both kinds of images, and a table of several splits, decide nothing.
+    for table in ["id,label\n1,pug\n", "id,label\ntrain_images/1,pug\ntrain_images/2,pug\nvalid/x/4,husky\n"] {
+        tree.write("labels.csv", table.as_bytes());
+        let listing = list(tree.root(), &ListOptions::default()).unwrap();
+        assert!(listing.warnings()[0].to_string().contains("of the folder"), "{table}");
+    }
+}
+
+#[test]
+fn a_json_file_beside_a_table_has_the_names_of_its_ids() {
+    let tree = Tree::new(&["train/1.png", "train/2.png", "train/3.png", "test/4.png"]);
+    tree.write("label_num_to_disease_map.json", b"{\"0\": \"mould\", \"1\": \"blight\", \"2\": \"healthy\"}");
+    tree.write("train.csv", b"image_id,label\n1,2\n2,0\n3,2\n");
+    let all = list_splits(tree.root(), &ListOptions::default()).unwrap();
+    let (test, train) = (&all[0].1, &all[1].1);
+    assert_eq!((classes(train), labels(train)), (vec!["mould", "blight", "healthy"], vec![2, 0, 2]));
+    assert_eq!((classes(test), test.has_labels()), (classes(train), false));
+    let told: Vec<String> = train.warnings().iter().map(ToString::to_string).collect();
+    assert!(told.contains(&"the class names are read from 'label_num_to_disease_map.json'".to_owned()), "{told:?}");
+    assert!(!told.iter().any(|line| line.contains("other file")), "{told:?}");
+    // An id has no name, or a second file has other names.
+    tree.write("train.csv", b"image_id,label\n1,3\n2,0\n3,2\n");
+    assert!(classes(&list(&tree.path("train.csv"), &ListOptions::default()).unwrap()).is_empty());
+    tree.write("train.csv", b"image_id,label\n1,1\n2,0\n3,2\n");
+    tree.write("classes.json", b"[\"a\", \"b\", \"c\"]");
+    let listing = list(&tree.path("train.csv"), &ListOptions::default()).unwrap();
+    let unread = Warning::ClassNamesUnread { file: b"classes.json".to_vec(), of_ids: true };
+    assert!(listing.classes().is_empty() && listing.warnings().contains(&unread), "{:?}", listing.warnings());
+}
+
+#[test]
+fn lists_of_labels_in_two_tables_share_their_ids() {
+    let tree = Tree::new(&["img/1.png", "img/2.png", "img/3.png", "img/4.png"]);
+    tree.write("train.csv", b"path,labels\nimg/1.png,dog;owl\nimg/2.png,owl\n");
+    tree.write("val.csv", b"path,labels\nimg/3.png,owl;cat\nimg/4.png,cat\n");
+    let all = list_splits(tree.root(), &ListOptions::default()).unwrap();
+    let lists: Vec<_> = all.iter().map(|(_, listing)| [0, 1].map(|idx| listing.label_list(idx).unwrap())).collect();
+    assert_eq!(classes(&all[1].1), ["cat", "dog", "owl"]);
+    assert_eq!(lists, [[&[1, 2][..], &[2][..]], [&[0, 2][..], &[0][..]]]);
+}
+
+#[test]
+fn coco_files_of_classes_are_splits_with_the_same_ids() {
+    let tree = Tree::new(&["all/Aves/9/1.jpg", "all/Aves/9/2.jpg", "all/Plantae/4/3.jpg", "all/Plantae/4/4.jpg"]);
+    let coco = |images: &str, annotations: &str| {
+        let categories = r#"[{"id": 9, "name": "owl"}, {"id": 4, "name": "yew"}]"#;
+        format!(r#"{{"info": {{}}, "categories": {categories}, "images": [{images}], "annotations": [{annotations}]}}"#)
+    };
+    let image = |id: u32, path: &str| format!(r#"{{"id": {id}, "file_name": "all/{path}", "width": 5}}"#);
+    let (one, two) = (image(1, "Aves/9/1.jpg"), image(2, "Plantae/4/3.jpg"));
+    let labels_of_two = r#"{"id": 1, "image_id": 2, "category_id": 4}, {"id": 2, "image_id": 1, "category_id": 9}"#;
+    tree.write("train2018.json", coco(&format!("{one}, {two}"), labels_of_two).as_bytes());
+    let label = r#"{"id": 3, "image_id": 3, "category_id": 9}"#;
+    tree.write("val2018.json", coco(&image(3, "Aves/9/2.jpg"), label).as_bytes());
+    let all = list_splits(tree.root(), &ListOptions::default()).unwrap();
+    let found: Vec<_> = all.iter().map(|(name, listing)| (name.as_str(), paths(listing), labels(listing))).collect();
+    let train = vec!["all/Aves/9/1.jpg".to_owned(), "all/Plantae/4/3.jpg".to_owned()];
+    assert_eq!(found, [("train", train, vec![1, 0]), ("val", vec!["all/Aves/9/2.jpg".to_owned()], vec![1])]);
+    assert!(all.iter().all(|(_, listing)| classes(listing) == ["yew", "owl"]));
+    let told: Vec<String> = all[0].1.warnings().iter().map(ToString::to_string).collect();
+    assert!(told[0].contains("ignored 1 other image of the folder ('all/Plantae/4/4.jpg')"), "{told:?}");
+    let categories = "the labels are the file's categories, in the order of their ids";
+    assert!(told.iter().any(|line| line == categories), "{told:?}");
+    // The file alone has the same class ids.
+    let val = list(&tree.path("val2018.json"), &ListOptions::default()).unwrap();
+    assert_eq!((labels(&val), classes(&val)), (vec![1], vec!["yew", "owl"]));
+    // A file of boxes is no table of classes.
+    let boxes = r#"{"id": 3, "image_id": 3, "category_id": 9, "bbox": [0, 0, 1, 1]}"#;
+    tree.write("val2018.json", coco(&image(3, "Aves/9/2.jpg"), boxes).as_bytes());
+    let error = list(&tree.path("val2018.json"), &ListOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("a COCO file with boxes or outlines"), "{error}");
+    let train = list(tree.root(), &ListOptions::default()).unwrap();
+    assert_eq!((labels(&train), train.warnings()[0].to_string().contains("'train2018.json'")), (vec![1, 0], true));
+}
+
+#[test]
+fn a_coco_file_beside_splits_has_the_labels_of_one() {
+    let tree = Tree::new(&["train/1.jpg", "train/2.jpg", "test/3.jpg"]);
+    let text = r#"{"images": [{"id": "x", "file_name": "1.jpg"}, {"id": "y", "file_name": "2.jpg"}], "annotations":
+        [{"image_id": "y", "category_id": 0}, {"image_id": "x", "category_id": 1}], "categories": [{"id": 0, "name": "empty"}, {"id": 1, "name": "deer"}]}"#;
+    tree.write("iwildcam_train_annotations.json", text.as_bytes());
+    let all = list_splits(tree.root(), &ListOptions::default()).unwrap();
+    let found: Vec<_> = all.iter().map(|(name, listing)| (name.as_str(), labels(listing))).collect();
+    assert_eq!((classes(&all[1].1), found), (vec!["empty", "deer"], vec![("test", vec![]), ("train", vec![1, 0])]));
+}
