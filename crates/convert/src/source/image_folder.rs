@@ -390,7 +390,7 @@ fn add_beside(listing: &mut Listing, has_manifest: bool, told: Vec<Warning>) -> 
         )
     };
     if !has_manifest && !told.iter().any(may_be_labels) {
-        listing.warnings.extend(name_words::find(listing));
+        name_words::read(listing);
     }
     // The warning about a label file replaces the one about its file type.
     let is_told =

@@ -371,3 +371,15 @@ fn tables_of(folder: &Path, found: &Result<Listing, ConvertError>) -> Vec<PathBu
         _ => Vec::new(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_above_the_working_folder_have_different_keys() {
+        let key = |path: &str| file_key(Path::new(path)).unwrap();
+        assert_ne!(key("../a/1.png"), key("../a/2.png"));
+        assert_eq!(key("../a/x/../1.png"), key("./../a/1.png"));
+    }
+}

@@ -1,4 +1,4 @@
-//! Finds words in the names of unlabelled images that may be the labels, as in `cat.0.jpg`.
+//! Reads labels from names such as `cat.0.jpg`, and finds words in the names of other unlabelled images that may be the labels.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +9,38 @@ use super::warning::Warning;
 /// Minimum number of images. With fewer, equal words may be chance.
 const MIN_IMAGES: usize = 4;
 
+/// Takes labels from the names of unlabelled images, or warns about names that may contain labels.
+pub(super) fn read(listing: &mut Listing) {
+    let Some(warning) = find(listing) else { return };
+    let words: Option<Vec<&[u8]>> = (0..listing.len()).map(|idx| numbered_word(listing.paths.name(idx))).collect();
+    let (Warning::LabelsInNames { word, image }, Some(words)) = (&warning, words.filter(|_| !listing.has_labels()))
+    else {
+        listing.warnings.push(warning);
+        return;
+    };
+    let told = Warning::LabelsFromNames { word: word.clone(), image: image.clone() };
+    let classes: BTreeSet<&[u8]> = words.iter().copied().collect();
+    let classes: Vec<Vec<u8>> = classes.into_iter().map(<[u8]>::to_vec).collect();
+    let id = |word: &&[u8]| {
+        classes.binary_search_by(|class| class.as_slice().cmp(word)).ok().and_then(|id| i64::try_from(id).ok())
+    };
+    listing.labels = Labels::PerSample(words.iter().filter_map(id).collect());
+    listing.classes = classes;
+    listing.warnings.push(told);
+}
+
+/// The word of a name that consists of a word and a number, as in `cat.0.jpg`.
+fn numbered_word(name: &[u8]) -> Option<&[u8]> {
+    let stem = stem(name);
+    let dot = stem.iter().position(|byte| *byte == b'.')?;
+    let (word, number) = (&stem[..dot], &stem[dot + 1..]);
+    let is_number = !number.is_empty() && number.iter().all(u8::is_ascii_digit);
+    (is_number && !word.is_empty() && !word.iter().any(u8::is_ascii_digit)).then_some(word)
+}
+
 /// The warning about unlabelled or single-class images whose names seem to contain labels: several leading numbers, or leading words that recur
 /// twice or more on average.
-pub(super) fn find(listing: &Listing) -> Option<Warning> {
+fn find(listing: &Listing) -> Option<Warning> {
     let is_flat = listing.kind() == SourceKind::FlatFolder && matches!(listing.labels, Labels::None);
     let is_flat = is_flat || listing.has_one_folder();
     let is_told = |warning: &Warning| {

@@ -136,6 +136,7 @@ fn label_decision(listing: &Listing, options: &ListOptions) -> Decision {
                 | Warning::Indicators { .. }
                 | Warning::FolderLabels { .. }
                 | Warning::RestOfLine { .. }
+                | Warning::LabelsFromNames { .. }
                 | Warning::FoldersInTar { .. }
                 | Warning::TarClasses { .. }
         )

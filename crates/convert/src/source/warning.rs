@@ -93,6 +93,13 @@ pub enum Warning {
         /// The first image.
         image: Vec<u8>,
     },
+    /// The labels are the words in names such as `cat.0.jpg`.
+    LabelsFromNames {
+        /// The first word.
+        word: Vec<u8>,
+        /// The first image.
+        image: Vec<u8>,
+    },
     /// A split has no labels, but another split has class folders.
     SplitUnlabelled,
     /// Ignored masks whose names match no image.

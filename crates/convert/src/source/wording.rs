@@ -363,6 +363,12 @@ impl Warning {
                 text(word),
                 text(image)
             ),
+            Self::LabelsFromNames { word, image } => write!(
+                out,
+                "the labels are the words before the numbers in the file names, such as '{}' in '{}'",
+                text(word),
+                text(image)
+            ),
             _ => self.fmt_of_table(out),
         }
     }

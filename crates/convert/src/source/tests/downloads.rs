@@ -4,7 +4,7 @@ use super::*;
 use crate::data_format::DataFormat;
 use crate::source::column::ColumnValues;
 use crate::source::detect::detect;
-use crate::source::{list, warning::Warning};
+use crate::source::{list, list_splits, warning::Warning};
 
 #[test]
 fn parquet_files_that_are_named_like_tar_files_describe_their_samples() {
@@ -92,4 +92,23 @@ fn captions_of_coco_are_no_boxes() {
     tree.write("annotations/instances_train2017.json", b"{}");
     let error = tree.list().unwrap_err();
     assert!(error.to_string().contains("a COCO dataset with boxes"), "{error}");
+}
+
+#[test]
+fn a_dataset_in_a_single_folder_is_read_in_place_of_the_folder_around_it() {
+    let tree =
+        Tree::new(&["planet/train-jpg/a.jpg", "planet/train-jpg/b.jpg", "planet/test-jpg/c.jpg", ".gitattributes"]);
+    tree.write("planet/train.csv", b"image,tags\na,haze\nb,haze\n");
+    tree.write("README.md", b"about");
+    let splits = list_splits(tree.root(), &ListOptions::default()).unwrap();
+    let [(_, test), (name, train)] = splits.as_slice() else { panic!("expected two splits") };
+    assert_eq!(train.warnings()[0].to_string(), "read from 'planet', the only dataset in the folder");
+    assert_eq!(
+        (name.as_str(), train.root(), train.len(), test.len()),
+        ("train-jpg", tree.path("planet").as_path(), 2, 1)
+    );
+    // A single class folder with a table is a class.
+    let tree = Tree::new(&["cats/1.jpg"]);
+    tree.write("cats/sizes.csv", b"width\n1\n");
+    assert_eq!(classes(&list(tree.root(), &ListOptions::default()).unwrap()), ["cats"]);
 }

@@ -187,6 +187,19 @@ fn numbers_in_the_names_of_images_are_told() {
 }
 
 #[test]
+fn words_before_numbers_in_the_names_of_images_are_labels() {
+    let tree = Tree::new(&["train/dog.0.jpg", "train/cat.0.jpg", "train/cat.1.jpg", "train/dog.1.jpg", "test/1.jpg"]);
+    let all = list_splits(tree.root(), &ListOptions::default()).unwrap();
+    let [(_, test), (_, train)] = all.as_slice() else { panic!("expected two splits") };
+    assert_eq!((classes(train), labels(train)), (vec!["cat", "dog"], vec![Some(0), Some(0), Some(1), Some(1)]));
+    assert_eq!((classes(test), test.has_labels()), (vec!["cat", "dog"], false));
+    for other in [["cat.0.jpg", "cat_1.jpg", "dog.0.jpg", "dog.1.jpg"], ["a1.0.jpg", "a1.1.jpg", "b.0.jpg", "b.1.jpg"]]
+    {
+        assert!(!Tree::new(&other).list().unwrap().has_labels(), "{other:?}");
+    }
+}
+
+#[test]
 fn a_split_without_classes_beside_nested_classes_is_no_class() {
     let error = Tree::new(&["data_256/a/airfield/1.jpg", "data_256/b/bar/2.jpg", "val_256/3.jpg"]).list().unwrap_err();
     assert!(matches!(&error, ConvertError::OnlySplits { splits, .. } if splits == &["val_256"]), "{error}");

@@ -608,3 +608,33 @@ fn folders_that_each_contain_splits_are_refused() {
     // Only one class has a folder named like a split, so the folders are classes.
     assert_eq!(Tree::new(&["a/test/1.png", "b/2.png"]).list().unwrap().len(), 2);
 }
+
+#[test]
+fn image_and_mask_folders_of_each_split_are_splits_of_pairs() {
+    let tree = Tree::new(&[]);
+    for split in ["Training", "Test"] {
+        for n in 0..3 {
+            tree.write(&format!("Task1-2_{split}_Input/{split}{n}.jpg"), &encode_png(1, 1, 3, &[1, 2, 3]).unwrap());
+            let mask = format!("Task1_{split}_GroundTruth/{split}{n}_segmentation.png");
+            tree.write(&mask, &encode_png(1, 1, 1, &[1]).unwrap());
+        }
+    }
+    let splits = list_splits(tree.root(), &ListOptions::default()).unwrap();
+    let found: Vec<_> =
+        splits.iter().map(|(name, listing)| (name.as_str(), listing.len(), listing.has_masks())).collect();
+    assert_eq!(found, [("Task1-2_Test_Input", 3, true), ("Task1-2_Training_Input", 3, true)]);
+    assert_eq!(splits[0].1.warnings(), []);
+}
+
+#[test]
+fn masks_inside_some_classes_are_refused() {
+    let files = ["Fish/Trout/Trout/1.png", "Fish/Trout/Trout GT/1.png", "Other/Trout/2.png"];
+    let error = Tree::new(&files).list().unwrap_err();
+    assert!(error.to_string().contains("'Fish/Trout/Trout GT' looks like the masks of 'Fish/Trout/Trout'"), "{error}");
+    let error = Tree::new(&["a/Data/Images/Bad/1.png", "a/Data/Masks/Bad/1.png", "b/Data/Images/Bad/2.png"])
+        .list()
+        .unwrap_err();
+    assert!(error.to_string().contains("'a/Data/Masks' looks like the masks of 'a/Data/Images'"), "{error}");
+    // Without masks named like the images, the folder may be a class.
+    assert!(Tree::new(&["faces/with/mask/1.png", "faces/with/hat/2.png", "cars/3.png"]).list().is_ok());
+}
