@@ -104,7 +104,9 @@ impl CsvRows {
             rows.warnings.push(Warning::RestOfLine { label: label.clone() });
         }
         // A header contains no file names, and rarely a number.
-        if path.is_some() || are_data(&cells) {
+        // A list of names has one name in its first line. A column is rarely named with a digit.
+        let is_only_name = has_spaces && cells.len() == 1 && cells[0].bytes().any(|byte| byte.is_ascii_digit());
+        if path.is_some() || are_data(&cells) || is_only_name {
             if path.is_none() {
                 rows.warnings.push(Warning::NoHeader { first: cells.join(" ").chars().take(MAX_SHOWN).collect() });
             }
@@ -118,7 +120,12 @@ impl CsvRows {
             // Several columns of images, such as those of three cameras, are not labels.
             let has_images = cells.len() > 2 && cells.get(1).is_some_and(is_image);
             let second = if has_images { "column_2" } else { second_name(&file.path) };
-            return Ok((rows, names_without_header(cells.len(), path, second)));
+            let names = names_without_header(cells.len(), path, second);
+            if let ([_, _, .., last], Some(label)) = (names.as_slice(), names.iter().position(|name| name == LABEL)) {
+                let label = cells.get(label).cloned().unwrap_or_default();
+                rows.warnings.push(Warning::SecondColumn { label, last: last.clone() });
+            }
+            return Ok((rows, names));
         }
         check_header(&file.path, rows.line(), &cells)?;
         rows.is_read = rows.read(file)?;
@@ -424,6 +431,8 @@ fn delimiter_of(line: &[u8], delimiters: &[u8]) -> u8 {
 
 /// The name given to a column of paths that has none.
 pub(super) const PATH: &str = "path";
+/// The name of the second column of a file without a header.
+const LABEL: &str = "label";
 /// Maximum number of characters of a line to show in a message.
 const MAX_SHOWN: usize = 60;
 
@@ -448,7 +457,7 @@ fn are_data(cells: &[String]) -> bool {
 /// The name for the second column of a file without a header. `list_eval_partition.txt` contains splits instead of labels.
 fn second_name(path: &Path) -> &'static str {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().to_ascii_lowercase());
-    if stem.is_some_and(|stem| stem.contains("partition")) { "partition" } else { "label" }
+    if stem.is_some_and(|stem| stem.contains("partition")) { "partition" } else { LABEL }
 }
 
 /// The column names for a file without a header. `path` is the column of paths, and `second` names the column after it.

@@ -72,8 +72,8 @@ impl Opened {
                 Layout::Wrapper(folder) => Some(&[folder]),
                 _ => None,
             };
-            if let (Some(read), None, true) = (read, &options.images, manifests.is_empty()) {
-                beside.extend(lists::find((&root, files), &top, read)?);
+            if let Some(read) = read {
+                beside.extend(lists::find((&root, files), &top, read, !manifests.is_empty())?);
             }
             if layout == Layout::Classes
                 && !has_only_classes(&root, options)?
@@ -95,17 +95,12 @@ impl Opened {
     }
 }
 
-/// Whether a table contains boxes, judged by its name in lower case.
-fn has_boxes(table: &[u8]) -> bool {
-    table.windows(4).any(|word| word == b"bbox")
-}
-
 /// The tables among a folder's files: training manifests first, tables of boxes last. Sample submissions count only if there is
 /// nothing else.
 pub(super) fn manifests_in(top: &Directory) -> Vec<Vec<u8>> {
     let rank = |name: &&[u8]| {
         let lower = name.to_ascii_lowercase();
-        (has_boxes(&lower), !lower.starts_with(b"train"), name.to_vec())
+        (lists::has_boxes(&lossy(&lower)), !lower.starts_with(b"train"), name.to_vec())
     };
     let is_table = |name: &&[u8]| RowForm::from_path(as_path(name)).is_some() && !mask_colors::is_table(name);
     let (examples, mut tables): (Vec<&[u8]>, Vec<&[u8]>) =

@@ -312,7 +312,7 @@ pub(super) fn is_like_images(name: &[u8]) -> bool {
 }
 
 /// Whether a folder has a name commonly used for image folders, such as `images` or `images_png`.
-fn is_image_folder(name: &[u8]) -> bool {
+pub(super) fn is_image_folder(name: &[u8]) -> bool {
     is_one_of(name, &IMAGE_FOLDERS) || words(name).all(|word| is_one_of(word, &IMAGE_FOLDERS))
 }
 

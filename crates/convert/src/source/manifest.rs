@@ -15,7 +15,7 @@ use super::{
     csv_rows::PATH,
     folder_labels::{are_class_folders, class_below, common_folder, folder_of},
     foreign::Foreign,
-    found::{Names, target},
+    found::{Names, rename_taken, target},
     image_folder::known_metadata,
     indicators::{are_classes, class_of},
     labels::{LabelBuilder, LabelForm, LabelSplit, MISSING, NEGATIVE, in_known_order},
@@ -43,6 +43,18 @@ use crate::opt::{ROOT, SPLIT};
 pub(super) fn list(source: &Path, form: RowForm, options: &ListOptions) -> Result<Listing, ConvertError> {
     let file = RowFile::new(source, &options.spool_folder().path)?;
     Manifest::open(&file, form, options)?.list(options.split.as_deref())
+}
+
+/// Lists the first rows of a manifest.
+pub(super) fn list_first(
+    source: &Path,
+    form: RowForm,
+    n_rows: u64,
+    options: &ListOptions,
+) -> Result<Listing, ConvertError> {
+    let mut file = RowFile::new(source, &options.spool_folder().path)?;
+    file.first_rows = Some(n_rows);
+    Manifest::open(&file, form, options)?.list(None)
 }
 
 /// Lists each split of a manifest with a column of splits.
@@ -229,6 +241,9 @@ impl<'a> Manifest<'a> {
     fn named(&self, mut listing: Listing, plan: &Plan) -> Result<Listing, ConvertError> {
         let label = plan.label.as_ref().filter(|label| matches!(label.from, LabelFrom::Cell));
         let ids = label.and_then(|label| self.scans[label.column].labels.ids);
+        if self.metadata.is_none() {
+            rename_taken(&mut listing);
+        }
         let is_listed = label.is_some_and(|label| coco::LABELS.contains(&self.names[label.column].as_str()));
         if is_listed && !self.classes.is_empty() {
             listing.classes = self.classes.iter().map(|name| name.clone().into_bytes()).collect();
@@ -399,6 +414,7 @@ impl Plan {
         if names.first().is_some_and(String::is_empty) {
             warnings.push(Warning::IndexColumn);
         }
+        warnings.retain(|warning| options.label_key.is_none() || !matches!(warning, Warning::SecondColumn { .. }));
         let split = manifest.wanted_split(wanted)?;
         let split_column = split.as_ref().map(|(column, _)| *column);
         let is_kept = |column: &usize| {

@@ -75,6 +75,7 @@ pub(crate) mod npy;
 pub(crate) mod npz;
 mod numbers;
 mod numerals;
+mod offers;
 mod overlooked;
 mod pairs;
 #[cfg(feature = "arrow")]
@@ -107,6 +108,7 @@ pub(crate) mod torchvision;
 #[cfg(any(feature = "hdf5", feature = "zarr"))]
 mod tree;
 mod twins;
+mod unlisted;
 mod unpacker;
 mod unread;
 mod values;
@@ -292,10 +294,22 @@ fn list_input(
     match (input, &options.split) {
         (Input::Folder, None) => {
             let found = image_folder::list_source(source, options, SampleFiles::Images);
-            labelled_table::instead(source, &found, options).map_or(found, Ok)
+            let mut listing = labelled_table::instead(source, &found, options).map_or(found, Ok)?;
+            offers::check(source, std::iter::once(&mut listing), options);
+            Ok(listing)
         }
-        (Input::Folder, Some(split)) => split::list_one(source, split, options, SampleFiles::Images),
-        (Input::Manifest, _) => manifest::list(source, manifest_form(source)?, options),
+        (Input::Folder, Some(split)) => {
+            let mut listing = split::list_one(source, split, options, SampleFiles::Images)?;
+            offers::check(source, std::iter::once(&mut listing), options);
+            Ok(listing)
+        }
+        (Input::Manifest, split) => {
+            let mut listing = manifest::list(source, manifest_form(source)?, options)?;
+            if split.is_none() {
+                unlisted::note(&mut listing);
+            }
+            Ok(listing)
+        }
         (Input::Samples { parts, read: of, whole }, split) => {
             if let Some(whole) = whole::Format::meant(format, *whole, source, options)? {
                 return match split {
@@ -433,7 +447,11 @@ fn list_each(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listin
         None => {}
     }
     match input {
-        Input::Folder => split::list_all(source, options, SampleFiles::Images),
+        Input::Folder => {
+            let mut splits = split::list_all(source, options, SampleFiles::Images)?;
+            offers::check(source, splits.iter_mut().map(|(_, listing)| listing), options);
+            Ok(splits)
+        }
         Input::Manifest => manifest::list_splits(source, manifest_form(source)?, options),
         Input::Samples { parts, read: of, whole } => {
             if let Some(whole) = whole::Format::meant(format, *whole, source, options)? {

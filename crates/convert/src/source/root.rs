@@ -18,8 +18,9 @@ use rustix::{
 use super::{
     ListOptions,
     candidate::SampleFiles,
+    detect::names_in,
     directory::file_size,
-    layout::IMAGE_FOLDERS,
+    layout::is_image_folder,
     located::Located,
     near_names::{Near, NearNames},
     paths::{FileTable, PathTable, as_path, lossy},
@@ -205,8 +206,8 @@ impl Root {
         if !self.is_lost {
             return Ok(None);
         }
-        for folder in IMAGE_FOLDERS.map(|name| self.path.join("..").join(name)).iter().filter(|folder| folder.is_dir())
-        {
+        let above = ["..", "../.."].map(|above| self.path.join(above));
+        for folder in above.iter().flat_map(|above| image_folders_in(above)) {
             let mut root = Self::at(folder.clone())?;
             let mut warnings = root.locate(&mut rows()?, columns)?;
             if !root.is_lost {
@@ -375,6 +376,14 @@ impl Sizes {
         };
         self.bytes.push(size);
     }
+}
+
+/// The folders of a folder with usual names for images, in name order.
+fn image_folders_in(folder: &Path) -> Vec<PathBuf> {
+    let mut names = names_in(folder);
+    names.retain(|name| is_image_folder(name.as_bytes()));
+    names.sort_unstable();
+    names.into_iter().map(|name| folder.join(name)).filter(|folder| folder.is_dir()).collect()
 }
 
 /// The path in a cell.

@@ -83,12 +83,14 @@ const OBJECT: &str = "a JSON object";
 pub(super) struct RowFile {
     pub(super) path: PathBuf,
     unpacked: Option<NamedTempFile>,
+    /// Maximum number of rows to read; none for all.
+    pub(super) first_rows: Option<u64>,
 }
 
 impl RowFile {
     /// Opens `path`. Writes a compressed file, or one in UTF-16, into `folder` as UTF-8.
     pub(super) fn new(path: &Path, folder: &Path) -> Result<Self, ConvertError> {
-        let mut file = Self { path: path.to_owned(), unpacked: None };
+        let mut file = Self { path: path.to_owned(), unpacked: None, first_rows: None };
         let new = || NamedTempFile::new_in(folder).map_err(ConvertError::io(folder));
         // Copying may fail for either file, but the user knows only `path`, so errors name it.
         if let Some(mut packed) = compressed::open(path).map_err(ConvertError::io(path))? {
@@ -131,6 +133,7 @@ pub(super) struct Rows<'a> {
     pub(super) columns: Vec<String>,
     /// The line, counted from 1, on which the current row starts.
     pub(super) line: u64,
+    n_read: u64,
     /// The class names of the labels, if the manifest has them in a separate list.
     pub(super) classes: Vec<String>,
     /// Warnings about the first lines.
@@ -176,7 +179,7 @@ impl<'a> Rows<'a> {
                 (Reader::Csv(rows), columns, warnings)
             }
         };
-        Ok(Self { file, form, columns, line: 1, classes, warnings, reader })
+        Ok(Self { file, form, columns, line: 1, n_read: 0, classes, warnings, reader })
     }
 
     /// Whether commas separate the cells.
@@ -195,6 +198,10 @@ impl<'a> Rows<'a> {
 
     /// Reads the next row; false at the end.
     pub(super) fn advance(&mut self) -> Result<bool, ConvertError> {
+        if self.file.first_rows.is_some_and(|n| self.n_read >= n) {
+            return Ok(false);
+        }
+        self.n_read += 1;
         match &mut self.reader {
             Reader::Csv(rows) => {
                 let read = rows.advance(self.file)?;

@@ -15,6 +15,7 @@ use super::image_folder::{Opened, is_submission, list_opened, manifests_in, only
 use super::labelled_table;
 use super::layout::Layout;
 use super::listing::{Labels, Listing, SourceKind};
+use super::lists;
 use super::paths::lossy;
 use super::unread::join_other_files;
 use super::warning::{Tally, Warning};
@@ -230,6 +231,10 @@ impl Splits {
             _ => split_names(&top),
         };
         beside.extend(top.other_files());
+        let mut others: Vec<&Vec<u8>> = top.subdirectories.iter().collect();
+        others.retain(|name| !name.starts_with(b".") && !names.iter().any(|split| split.as_bytes() == name.as_slice()));
+        others.sort_unstable();
+        beside.extend(lists::boxes_in((&root, files), &others)?);
         let mut folders = top.subdirectories;
         if let Layout::SplitPairs(pairs) = &layout {
             folders.retain(|name| !pairs.iter().any(|pair| pair.masks == *name));

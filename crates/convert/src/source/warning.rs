@@ -1,6 +1,7 @@
 //! Problems in a source that do not stop its listing.
 
 use packds_format::DType;
+use packds_system::to_u64;
 
 use super::unread::UnreadFiles;
 use crate::metadata::Metadata;
@@ -576,10 +577,43 @@ pub enum Warning {
     },
     /// Ignored lists in folders next to the image folder. They may contain labels or splits.
     ListsUnread {
+        /// The likeliest.
+        file: Vec<u8>,
+        /// The others.
+        others: Vec<Vec<u8>>,
+    },
+    /// Ignored tables and lists that name no image of the folder.
+    NoLists {
         /// The first case.
         file: Vec<u8>,
-        /// Number of other lists.
+        /// Number of others.
         others: u64,
+    },
+    /// Ignored folders with a text file for each image.
+    TextsUnread {
+        /// The folders.
+        folders: Vec<Vec<u8>>,
+        /// The folder of the images.
+        images: Vec<u8>,
+    },
+    /// An ignored file that is named like boxes.
+    BoxFile {
+        /// The file.
+        file: Vec<u8>,
+    },
+    /// The second column of a manifest without column names is read as the labels.
+    SecondColumn {
+        /// Its first cell.
+        label: String,
+        /// The name of the last column.
+        last: String,
+    },
+    /// Images in the folders of a manifest's images that have no row.
+    Unlisted {
+        /// Number of images.
+        count: u64,
+        /// The first image.
+        first: Vec<u8>,
     },
     /// The labels are the categories of a COCO file, in the order of their ids.
     CategoryLabels {
@@ -697,6 +731,12 @@ impl Warning {
         let mut files = files.into_iter();
         let file = files.next()?;
         Some(Self::ManifestUnread { file, others: files.collect() })
+    }
+
+    /// Files that name no image of the folder were not read.
+    pub(super) fn no_lists(files: Vec<Vec<u8>>) -> Option<Self> {
+        let others = to_u64(files.len()).saturating_sub(1);
+        Some(Self::NoLists { file: files.into_iter().next()?, others })
     }
 
     /// The label field contains integers below 0.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use packds_system::counted;
+use packds_system::{counted, to_u64};
 
 use super::layout::{WRITE_LABELS, is_mask_folder};
 use super::mistaken::as_classes;
@@ -70,6 +70,17 @@ impl Warning {
                 let why = ": there are masks next to the images";
                 let rest = either(count, " of the images as a class", " of the images as classes");
                 ("did not use", count, "subfolder", rest, first, why)
+            }
+            Self::Unlisted { count, first } => {
+                let rest = either(count, " without a row in the table", " without rows in the table");
+                (
+                    "found",
+                    count,
+                    "image",
+                    rest,
+                    first,
+                    ": they are in the folders of those with rows, and are not packed",
+                )
             }
             Self::NumberedParts { count, first } => {
                 let why = ": each has a file of the same name next to it, as written by img2dataset";
@@ -478,6 +489,12 @@ impl Warning {
                     LABEL_KEY.with(field)
                 )
             }
+            Self::SecondColumn { label, last } => write!(
+                out,
+                "the columns have no names, so the second one is read as the labels, such as {}; for the labels in another column, add an option such as {}",
+                shown(label),
+                LABEL_KEY.with(last)
+            ),
             Self::JoinedLabels { field, cell } => {
                 write!(out, "the cells of '{field}' are read as lists of labels (first: {})", shown(cell))
             }
@@ -514,14 +531,36 @@ impl Warning {
             }
             Self::ListsUnread { file, others } => {
                 let file = text(file);
-                match others {
+                match to_u64(others.len()) {
                     0 => write!(out, "'{file}' was not read: if it has labels or splits, pass it as the source"),
-                    _ => write!(
+                    n => write!(
                         out,
                         "'{file}' and {} were not read: if they have labels or splits, pass one as the source",
-                        counted(*others, "other file")
+                        counted(n, "other file")
                     ),
                 }
+            }
+            Self::NoLists { file, others: 0 } => {
+                write!(out, "'{}' was not read: packds finds no images of this folder in it", text(file))
+            }
+            Self::NoLists { file, others } => write!(
+                out,
+                "'{}' and {} were not read: packds finds no images of this folder in them",
+                text(file),
+                counted(*others, "other file")
+            ),
+            Self::TextsUnread { folders, images } => {
+                let is_one = folders.len() == 1;
+                let folders = quoted(&folders.iter().map(|folder| text(folder)).collect::<Vec<_>>());
+                let has = if is_one { "has" } else { "each have" };
+                write!(
+                    out,
+                    "{folders} {has} a text file for each image in '{}', and packds reads text files only beside their images; if they have boxes, packds cannot pack boxes yet",
+                    text(images)
+                )
+            }
+            Self::BoxFile { file } => {
+                write!(out, "'{}' was not read: its name suggests boxes, and packds cannot pack boxes yet", text(file))
             }
             Self::CategoryLabels { left_out, has_lists } => {
                 let lists = if *has_lists { "lists of " } else { "" };

@@ -230,7 +230,8 @@ fn a_folder_of_annotations_with_images_is_not_pascal_voc() {
 #[test]
 fn a_table_beside_splits_is_told_or_refused() {
     let unread = Warning::ManifestUnread { file: b"noisy.csv".to_vec(), others: Vec::new() };
-    let tree = Tree::new(&["train/cat/1.jpg", "train/dog/1.jpg", "val/cat/1.jpg", "val/dog/1.jpg", "noisy.csv"]);
+    let tree = Tree::new(&["train/cat/1.jpg", "train/dog/1.jpg", "val/cat/1.jpg", "val/dog/1.jpg"]);
+    tree.write("noisy.csv", b"path,noise\ntrain/cat/1.jpg,1\nval/dog/1.jpg,0\n");
     for (_, listing) in list_splits(tree.root(), &ListOptions::default()).unwrap() {
         assert_eq!(listing.warnings(), std::slice::from_ref(&unread));
     }
@@ -252,10 +253,7 @@ fn doubled_splits_share_their_class_ids() {
 #[test]
 fn a_manifest_beside_the_images_is_told() {
     let tree = Tree::new(&["a.jpg", "b.jpg", "metadata.jsonl"]);
-    assert_eq!(
-        tree.list().unwrap().warnings(),
-        [Warning::ManifestUnread { file: b"metadata.jsonl".to_vec(), others: Vec::new() }]
-    );
+    assert_eq!(tree.list().unwrap().warnings(), [Warning::NoLists { file: b"metadata.jsonl".to_vec(), others: 0 }]);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Tables of a folder: which images they name, and where their class names come from.
 
+use std::path::PathBuf;
+
 use super::{Tree, classes, paths};
 use crate::error::ConvertError;
 use crate::source::{ListOptions, Listing, Warning, list, list_splits};
@@ -115,4 +117,87 @@ fn a_coco_file_beside_splits_has_the_labels_of_one() {
     let all = list_splits(tree.root(), &ListOptions::default()).unwrap();
     let found: Vec<_> = all.iter().map(|(name, listing)| (name.as_str(), labels(listing))).collect();
     assert_eq!((classes(&all[1].1), found), (vec!["empty", "deer"], vec![("test", vec![]), ("train", vec![1, 0])]));
+}
+
+fn told(listing: &Listing) -> Vec<String> {
+    listing.warnings().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn files_that_name_no_images_of_a_folder_are_not_offered_as_sources() {
+    let tree = Tree::new(&["cat/c1.jpg", "cat/c2.jpg", "dog/d1.jpg", "dog/d2.jpg"]);
+    let offered = "if it has labels or other fields, pass it as the source";
+    let unread = "was not read: packds finds no images of this folder in it";
+    for (file, text, end) in [
+        ("labels.csv", "path,label\ncat/c1.jpg,4\ndog/d1.jpg,5\n", offered),
+        ("labels.csv", "label,name\n0,house cat\n1,dingo\n", unread),
+        ("labels.csv", "path,label\nno/1.jpg,4\nno/2.jpg,5\n", unread),
+        ("words.txt", "# comment\nc1 ok 154 A\nd1 err 12 MOVE\n", offered),
+        ("words.txt", "n0001\tentity\nn0002\tthing\n", "class names come only from folders and labels"),
+    ] {
+        tree.write(file, text.as_bytes());
+        let told = told(&list(tree.root(), &ListOptions::default()).unwrap());
+        assert!(told.iter().any(|line| line.contains(&format!("'{file}'")) && line.contains(end)), "{text}: {told:?}");
+        std::fs::remove_file(tree.path(file)).unwrap();
+    }
+}
+
+#[test]
+fn a_text_file_for_each_image_is_told_with_the_folder() {
+    let tree = Tree::new(&["image_2/000000.png", "image_2/000001.png", "calib/000000.txt", "calib/000001.txt"]);
+    tree.write("label_2/000000.txt", b"Car 0.0 0 -1.58 171.0 99.0 283.0 166.0\n");
+    tree.write("label_2/000001.txt", b"");
+    let told = told(&list(tree.root(), &ListOptions::default()).unwrap());
+    let words = "'calib', 'label_2' each have a text file for each image in 'image_2', and packds reads text files only beside their images; if they have boxes, packds cannot pack boxes yet";
+    assert!(told.iter().any(|line| line == words), "{told:?}");
+    assert!(!told.iter().any(|line| line.contains("as the source")), "{told:?}");
+}
+
+#[test]
+fn lists_two_folders_below_are_told_and_read() {
+    let tree = Tree::new(&["JPEGImages/2007_1.jpg", "JPEGImages/2007_2.jpg", "Annotations/2007_1.xml"]);
+    tree.write("ImageSets/Main/train.txt", b"2007_1\n");
+    tree.write("ImageSets/Main/cat_val.txt", b"2007_2 1\n");
+    let options = ListOptions { images: Some(PathBuf::from("JPEGImages")), ..ListOptions::default() };
+    let told = told(&list(tree.root(), &options).unwrap());
+    let words = "'ImageSets/Main/train.txt' and 1 other file were not read: if they have labels or splits, pass one as the source";
+    assert!(told.iter().any(|line| line == words), "{told:?}");
+    let train = list(&tree.path("ImageSets/Main/train.txt"), &ListOptions::default()).unwrap();
+    assert_eq!(paths(&train), ["2007_1.jpg"]);
+    let cats = list(&tree.path("ImageSets/Main/cat_val.txt"), &ListOptions::default()).unwrap();
+    assert_eq!((paths(&cats), labels(&cats)), (vec!["2007_2.jpg".to_owned()], vec![1]));
+}
+
+#[test]
+fn a_file_named_like_boxes_beside_splits_is_told() {
+    let tree = Tree::new(&["WIDER_train/images/a/1.jpg", "WIDER_train/images/b/2.jpg", "WIDER_val/images/a/3.jpg"]);
+    tree.write("wider_face_split/wider_face_train_bbx_gt.txt", b"a/1.jpg\n1\n4 1 22 30 0 0 0 0 0 0\n");
+    for (split, listing) in list_splits(tree.root(), &ListOptions::default()).unwrap() {
+        let told = told(&listing);
+        let words = "'wider_face_split/wider_face_train_bbx_gt.txt' was not read: its name suggests boxes, and packds cannot pack boxes yet";
+        assert!(told.iter().any(|line| line == words), "{split}: {told:?}");
+    }
+}
+
+#[test]
+fn images_beside_those_of_a_table_are_counted() {
+    let tree = Tree::new(&["t/a.jpg", "t/a_mask.png", "t/b.jpg", "t/c.jpg", "u/d.jpg"]);
+    tree.write("m.csv", b"path,mask,label\nt/a.jpg,t/a_mask.png,1\n");
+    let told = told(&list(&tree.path("m.csv"), &ListOptions::default()).unwrap());
+    let words = "found 2 images without rows in the table (first: 't/b.jpg'): they are in the folders of those with rows, and are not packed";
+    assert_eq!(told, [words]);
+}
+
+#[test]
+fn the_label_of_a_list_without_column_names_is_told_and_can_be_another_column() {
+    let tree = Tree::new(&["w/a01-00.png", "w/a01-01.png"]);
+    tree.write("words.txt", b"#--- words.txt\na01-00 ok 154 AT A\na01-01 err 12 NN MOVE\n");
+    let listing = list(&tree.path("words.txt"), &ListOptions::default()).unwrap();
+    let words = "the columns have no names, so the second one is read as the labels, such as 'ok'; for the labels in another column, add an option such as label_key='column_5'";
+    assert!(told(&listing).iter().any(|line| line == words), "{:?}", told(&listing));
+    let key = ListOptions { label_key: Some("column_4".to_owned()), ..ListOptions::default() };
+    let listing = list(&tree.path("words.txt"), &key).unwrap();
+    let columns: Vec<&str> = listing.columns().iter().map(|column| column.name.as_str()).collect();
+    assert_eq!((classes(&listing), columns), (vec!["AT", "NN"], vec!["source_label", "column_3", "column_5"]));
+    assert!(!told(&listing).iter().any(|line| line.contains("the second one")));
 }

@@ -1,0 +1,98 @@
+//! Tries the files beside the images that a warning offers as sources. A file is only offered if it lists images of the folder, or if
+//! the error about it says what to do.
+//!
+//! `image_folder`, `lists` and `class_names` find the files by their names.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use super::ListOptions;
+use super::listing::Listing;
+use super::manifest;
+use super::paths::as_path;
+use super::rows::RowForm;
+use super::warning::Warning;
+use crate::error::ConvertError;
+
+/// Maximum number of files to try for one warning.
+const MAX_FILES: usize = 4;
+/// Number of rows to try.
+const FIRST_ROWS: u64 = 100;
+
+/// Replaces the warnings of a folder's listings that offer files which cannot be sources.
+pub(super) fn check<'a>(folder: &Path, listings: impl Iterator<Item = &'a mut Listing>, options: &ListOptions) {
+    let options = ListOptions { split: None, images: None, masks: None, from: None, ..options.clone() };
+    let mut tries = Tries { options, known: HashMap::new() };
+    for listing in listings {
+        let folders = [folder.to_owned(), listing.root().to_owned()];
+        for warning in &mut listing.warnings {
+            if let Some(checked) = tries.checked(&folders, warning) {
+                *warning = checked;
+            }
+        }
+    }
+}
+
+struct Tries {
+    options: ListOptions,
+    known: HashMap<PathBuf, bool>,
+}
+
+impl Tries {
+    /// The warning to give instead.
+    fn checked(&mut self, folders: &[PathBuf], warning: &Warning) -> Option<Warning> {
+        match warning {
+            Warning::ManifestUnread { file, others } => {
+                let files: Vec<Vec<u8>> = std::iter::once(file).chain(others).cloned().collect();
+                let (sources, rest) = self.partition(folders, files);
+                match Warning::manifests_unread(sources) {
+                    None => Warning::no_lists(rest),
+                    offered => offered,
+                }
+            }
+            Warning::ListsUnread { file, others } => {
+                let files: Vec<Vec<u8>> = std::iter::once(file).chain(others).cloned().collect();
+                let (mut sources, rest) = self.partition(folders, files);
+                if sources.is_empty() {
+                    return Warning::no_lists(rest);
+                }
+                sources.extend(rest);
+                let file = sources.remove(0);
+                Some(Warning::ListsUnread { file, others: sources })
+            }
+            Warning::ClassNamesUnread { file, of_ids: false } => {
+                let lists = self.partition(folders, vec![file.clone()]).0;
+                let is_table = RowForm::of_source(as_path(file)).is_some();
+                Warning::manifests_unread(lists).filter(|_| is_table)
+            }
+            _ => None,
+        }
+    }
+
+    /// The files that can be sources, and the others. Of many files, only the first are tried.
+    fn partition(&mut self, folders: &[PathBuf], files: Vec<Vec<u8>>) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+        let mut n_tried = 0;
+        files.into_iter().partition(|file| {
+            n_tried += 1;
+            let path = folders.iter().map(|folder| folder.join(as_path(file))).find(|path| path.is_file());
+            n_tried <= MAX_FILES && path.is_none_or(|path| self.is_source(path))
+        })
+    }
+
+    fn is_source(&mut self, path: PathBuf) -> bool {
+        if let Some(known) = self.known.get(&path) {
+            return *known;
+        }
+        let is_source = RowForm::of_source(&path).is_none_or(|form| {
+            match manifest::list_first(&path, form, FIRST_ROWS, &self.options) {
+                Ok(listing) => 2 * listing.faults.len() < listing.len(),
+                Err(ConvertError::SeveralSplits { .. } | ConvertError::SourceUnsupported { .. }) => true,
+                // The error about an unknown form of JSON does not mean that the file has labels.
+                Err(ConvertError::SourceMalformed { hint: Some(_), .. }) => form != RowForm::Json,
+                Err(_) => false,
+            }
+        });
+        self.known.insert(path, is_source);
+        is_source
+    }
+}
