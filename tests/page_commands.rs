@@ -49,8 +49,16 @@ const SMALL: [(&str, &[(&str, &str)]); 5] = [
 /// `loaders.py`, which needs PyTorch.
 const SCRIPTS: [(&str, &str, &str); 6] = [
     ("bench/python/README.md", "bench/python/run.py --self-test", ""),
-    ("bench/python/README.md", "bench/python/run.py DATA --out peers.json", "--peers python-npy,python-h5py --step-ms 0"),
-    ("bench/python/README.md", "packds bench formats DATA --with peers.json", "--seconds 0.05 --formats npy,packds-raw"),
+    (
+        "bench/python/README.md",
+        "bench/python/run.py DATA --out peers.json",
+        "--peers python-npy,python-h5py --step-ms 0",
+    ),
+    (
+        "bench/python/README.md",
+        "packds bench formats DATA --with peers.json",
+        "--seconds 0.05 --formats npy,packds-raw",
+    ),
     ("bench/python/README.md", "bench/formats DATA --out DIR", "--seconds 0.05 --step-ms 0 --orders chunk"),
     ("bench/README.md", "bench/conversions.py PACK", "--formats npy,webdataset"),
     (
@@ -66,8 +74,7 @@ const SHORT: &str = "--quick --images 16 --batch 4 --cache warm --threads 1";
 fn the_scripts_of_bench_run_as_written() {
     let folder = temp_dir();
     make_sources(folder.path());
-    fs::remove_file(folder.path().join("DATA")).unwrap();
-    symlink("PACK", folder.path().join("DATA")).unwrap();
+    symlink("PACK", folder.path().join("data.pack")).unwrap();
     symlink(root().join("bench"), folder.path().join("bench")).unwrap();
     symlink(binary(), folder.path().join("bin/packds")).unwrap();
     let bins = [folder.path().join("bin"), root().join(".venv/bin"), "/usr/bin".into(), "/bin".into()];
@@ -78,7 +85,7 @@ fn the_scripts_of_bench_run_as_written() {
     for (page, command, options) in SCRIPTS {
         assert!(pages[Path::new(page)].contains(command), "{page}: {command}");
         let short = if command.contains(" DATA ") { SHORT } else { "" };
-        let line = format!("{command} {short} {options}");
+        let line = format!("{} {short} {options}", command.replace("DATA", "data.pack"));
         let output = Command::new("sh")
             .args(["-c", &line])
             .current_dir(folder.path())
@@ -93,7 +100,8 @@ fn the_scripts_of_bench_run_as_written() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{line}: {said}");
     }
-    let peers: serde_json::Value = serde_json::from_slice(&fs::read(folder.path().join("peers.json")).unwrap()).unwrap();
+    let peers: serde_json::Value =
+        serde_json::from_slice(&fs::read(folder.path().join("peers.json")).unwrap()).unwrap();
     let rates = peers["runs"].as_array().unwrap().iter().map(|run| run["images_per_s"].as_f64());
     assert!(rates.flatten().count() > 0, "no peer was measured: {peers}");
     assert!(folder.path().join("DIR/report.html").is_file());
