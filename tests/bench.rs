@@ -9,21 +9,21 @@ use crate::support::{fixture, pack, packds, stderr, stdout, temp_dir};
 #[test]
 fn bench_convert_tells_each_figure_beside_its_limit() {
     let dir = temp_dir();
-    let scratch = dir.path().to_str().unwrap();
+    let work = dir.path().to_str().unwrap();
     let images = fixture("images/same_size");
     let images = images.to_str().unwrap();
-    let result = packds(&["bench", "convert", images, "--runs", "1", "--jobs", "2", "--scratch", scratch, "--json"]);
+    let result = packds(&["bench", "convert", images, "--rounds", "1", "--jobs", "2", "--work", work, "--json"]);
     assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
     let bench: Value = serde_json::from_str(&stdout(&result)).unwrap();
-    for key in ["images_per_s", "mb_per_s", "bytes_per_s", "limit_images_per_s", "ratio", "peak_rss_bytes"] {
-        for figure in [&bench, &bench["raw"], &bench["encoded"], &bench["verify"]] {
+    for key in ["images_per_s", "bytes_per_s", "limit_images_per_s", "ratio", "peak_rss_bytes"] {
+        for figure in [&bench["raw"], &bench["encoded"], &bench["verify"]] {
             assert!(figure[key].as_f64().unwrap() > 0.0, "{key}");
         }
     }
-    assert_eq!(bench["limit"], "read_and_decode");
+    assert_eq!(bench["raw"]["limit"], "read_and_decode");
     assert_eq!(bench["encoded"]["limit"], "cat");
     assert_eq!(bench["verify"]["limit"], "read_and_crc32c");
-    assert!(bench["stages"]["decode"].as_f64().unwrap() > 0.0);
+    assert!(bench["raw"]["seconds"]["decode"].as_f64().unwrap() > 0.0);
     assert!(bench["open_ms"].as_f64().unwrap() > 0.0);
     assert_eq!((bench["jobs"].as_u64(), bench["n_files"].as_u64()), (Some(2), Some(20)));
     assert!(bench["machine"]["cores"].as_u64().unwrap() >= 1);
@@ -63,13 +63,18 @@ fn bench_load_tells_loading_beside_memcpy() {
             "p99_batch_ms",
             "peak_rss_bytes",
             "peak_anon_bytes",
-            "cpu_s_per_1000_images",
+            "cpu_s_per_1000",
         ] {
             assert!(bench[key].as_f64().unwrap() > 0.0, "{key}");
         }
         assert_eq!(bench["limit"], "memcpy");
         assert_eq!(bench["cache"], "warm");
         assert_eq!(bench["options"]["order"], order);
+        // Values as on the command line, and no sentences.
+        assert_eq!(bench["options"]["checksums"], "first-touch");
+        assert_eq!(bench["access"], "mapped");
+        assert!(bench["access_reason"].as_str().unwrap().starts_with("mapped, because"));
+        assert_eq!(bench["pack"]["path"], pack.as_str());
         assert!(bench["slices"].as_u64().unwrap() >= 5);
         assert!(bench["machine"]["cores"].as_u64().unwrap() >= 1);
         // Borrowed batches are also measured with one read of every byte, for a fair comparison.

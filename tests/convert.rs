@@ -397,6 +397,7 @@ fn dry_run_tells_the_plan_and_writes_nothing() {
     assert_eq!(plan["chosen"]["chunk_samples"], 64);
     assert_eq!(plan["forms"][1]["mode"], "encoded");
     assert!(plan["forms"].as_array().unwrap().iter().all(|f| f["images_per_s"].as_f64().unwrap() > 0.0));
+    assert_eq!(plan["fields"][0]["shape"], serde_json::json!([224, 224, 3]));
     assert!(names_in(dir.path()).is_empty());
     let text = stdout(&run(&["--dry-run"], &folder(), &out));
     let rows: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("mode ")).take(4).collect();
@@ -463,6 +464,8 @@ fn report_has_what_machines_read() {
     assert_eq!(report["n_samples"], 12);
     assert_eq!(report["skipped"], Value::Array(Vec::new()));
     assert_eq!(report["bytes_in"], folder_bytes());
+    let fields = open(&dir.path().join("out.pack")).schema().fields().to_vec();
+    assert_eq!(report["fields"], serde_json::to_value(fields).unwrap());
     assert_eq!(report["bytes_out"], fs::metadata(dir.path().join("out.pack")).unwrap().len());
     for stage in ["list", "read", "decode", "write", "sync", "total"] {
         assert!(report["seconds"][stage].as_f64().is_some(), "{stage}");

@@ -64,7 +64,7 @@ fn a_benchmark_that_is_interrupted_removes_its_files() {
     for (what, options, until, signalled, code) in [
         ("formats", formats, "round 1 of 5", "-INT", 130),
         ("formats", in_work.as_str(), "round 1 of 5", "-TERM", 143),
-        ("convert", "--runs 50", "raw, run 1 of 50", "-INT", 130),
+        ("convert", "--rounds 50", "raw, round 1 of 50", "-INT", 130),
     ] {
         let mut command = Command::new(binary());
         command.args(["bench", what, images]);

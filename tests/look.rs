@@ -395,7 +395,7 @@ fn extracted_pictures_are_the_stored_pixels() {
     let written: u64 =
         folder.files("some").iter().map(|name| folder.path("some").join(name).metadata().unwrap().len()).sum();
     let expected = json!({
-        "output": "some", "dir": "some", "n_samples": 3, "n_files": 3, "bytes_out": written, "bad_samples": []
+        "output": "some", "n_samples": 3, "n_files": 3, "bytes_out": written, "bad_samples": []
     });
     assert_eq!(ran.json(), expected);
     assert_eq!(folder.files("some"), ["cat/03-img-3.png", "cat/09-img-9.png", "dog/10-img-10.png"]);

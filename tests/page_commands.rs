@@ -29,7 +29,7 @@ const PAGES: [(&str, usize); 8] = [
 
 /// Options that make measurements short, for the commands that begin with these words. They replace those of the page.
 const SMALL: [(&str, &[(&str, &str)]); 5] = [
-    ("bench convert", &[("--runs", "1")]),
+    ("bench convert", &[("--rounds", "1")]),
     (
         "bench formats",
         &[
@@ -44,6 +44,68 @@ const SMALL: [(&str, &[(&str, &str)]); 5] = [
     ("bench tune", &[("--seconds", "0.05"), ("--step-ms", "1"), ("--batch", "4"), ("--threads", "1")]),
     ("doctor", &[("--seconds", "0.3")]),
 ];
+
+/// Commands of pages that run scripts of `bench`, and options that make them short. The tests of the Python package run
+/// `loaders.py`, which needs PyTorch.
+const SCRIPTS: [(&str, &str, &str); 6] = [
+    ("bench/python/README.md", "bench/python/run.py --self-test", ""),
+    (
+        "bench/python/README.md",
+        "bench/python/run.py DATA --out peers.json",
+        "--peers python-npy,python-h5py --step-ms 0",
+    ),
+    (
+        "bench/python/README.md",
+        "packds bench formats DATA --with peers.json",
+        "--seconds 0.05 --formats npy,packds-raw",
+    ),
+    ("bench/python/README.md", "bench/formats DATA --out DIR", "--seconds 0.05 --step-ms 0 --orders chunk"),
+    ("bench/README.md", "bench/conversions.py PACK", "--formats npy,webdataset"),
+    (
+        "bench/README.md",
+        "bench/peers.py IMAGES",
+        "--out out --raw-images 512 --encoded-images 128 --seconds 0.1 --rounds 1 --threads 1 --only raw224",
+    ),
+];
+/// Options of all measurements of formats.
+const SHORT: &str = "--quick --images 16 --batch 4 --cache warm --threads 1";
+
+#[test]
+fn the_scripts_of_bench_run_as_written() {
+    let folder = temp_dir();
+    make_sources(folder.path());
+    symlink("PACK", folder.path().join("data.pack")).unwrap();
+    symlink(root().join("bench"), folder.path().join("bench")).unwrap();
+    symlink(binary(), folder.path().join("bin/packds")).unwrap();
+    let bins = [folder.path().join("bin"), root().join(".venv/bin"), "/usr/bin".into(), "/bin".into()];
+    let path = std::env::join_paths(bins).unwrap();
+    // The programs that stand for trainings are not needed here.
+    fs::remove_file(folder.path().join("bin/python")).unwrap();
+    let pages = pages();
+    for (page, command, options) in SCRIPTS {
+        assert!(pages[Path::new(page)].contains(command), "{page}: {command}");
+        let short = if command.contains(" DATA ") { SHORT } else { "" };
+        let line = format!("{} {short} {options}", command.replace("DATA", "data.pack"));
+        let output = Command::new("sh")
+            .args(["-c", &line])
+            .current_dir(folder.path())
+            .env("PATH", &path)
+            .env("PACKDS", binary())
+            // No other packds is found.
+            .env("CARGO_TARGET_DIR", folder.path())
+            .env_remove("PYTHON")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{line}: {said}");
+    }
+    let peers: serde_json::Value =
+        serde_json::from_slice(&fs::read(folder.path().join("peers.json")).unwrap()).unwrap();
+    let rates = peers["runs"].as_array().unwrap().iter().map(|run| run["images_per_s"].as_f64());
+    assert!(rates.flatten().count() > 0, "no peer was measured: {peers}");
+    assert!(folder.path().join("DIR/report.html").is_file());
+}
 
 #[test]
 fn the_commands_of_the_pages_run_as_written() {

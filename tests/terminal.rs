@@ -345,7 +345,7 @@ fn lines_and_tables_fit_the_terminal() {
         "bench formats a.pack --quick --formats npy,packds-raw --cache warm --step-ms 1",
         "bench tune a.pack --quick --threads 1 --prefetch 1,2 --batch 16",
         "bench load a.pack --batch 16 --seconds 0.1",
-        "bench convert photos --runs 1",
+        "bench convert photos --rounds 1",
         "doctor a.pack --seconds 0.3",
     ];
     for args in commands {

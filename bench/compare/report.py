@@ -34,7 +34,7 @@ def peer_rows(result: dict[str, Any]) -> Iterator[list[str]]:
         row += [number(peer["images_per_s_with_starts"]), number(peer["import_s"], ".1f")]
         row += [number(peer["compile_s"], ".1f")]
         row += [number(peer["first_batch_ms"], ".0f"), number(peer["p99_batch_ms"], ".1f")]
-        row += [number(peer["anon_bytes"], ",.0f", MIB), number(peer["cpu_s_per_1000_images"], ".3f")]
+        row += [number(peer["anon_bytes"], ",.0f", MIB), number(peer["cpu_s_per_1000"], ".3f")]
         for pack in packs:
             middle, *ends = peer["packds_over_peer"].get(pack, [None])
             row += [number(middle, ".2f"), span(ends, ".2f")]
@@ -49,7 +49,7 @@ def packds_rows(result: dict[str, Any]) -> Iterator[list[str]]:
         row = [name, number(get("images_per_s")), span(get("range"), ",.0f"), str(get("limit", "-"))]
         row += [number(get("limit_images_per_s")), number(get("ratio"), ".2f"), number(get("first_batch_ms"), ".0f")]
         row += [number(get("p99_batch_ms"), ".1f"), number(get("peak_anon_bytes"), ",.0f", MIB)]
-        yield [*row, number(get("cpu_s_per_1000_images"), ".3f")]
+        yield [*row, number(get("cpu_s_per_1000"), ".3f")]
 
 
 def check_rows(comparison: dict[str, Any]) -> Iterator[list[str]]:

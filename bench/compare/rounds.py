@@ -233,7 +233,7 @@ class Runner:
         return self.packds.load(self.packs[name], comparison.batch, threads, comparison.augment, self.settings.seconds)
 
     def result(self, threads: int, busy: float, files: dict[str, Any], all_series: list[Series]) -> dict[str, Any]:
-        keys = ("images_per_s", "images_per_s_with_starts", "p99_batch_ms", "cpu_s_per_1000_images")
+        keys = ("images_per_s", "images_per_s_with_starts", "p99_batch_ms", "cpu_s_per_1000")
         peers = []
         for series in all_series:
             rates = [result["images_per_s"] for result in series.rounds]

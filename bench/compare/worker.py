@@ -59,7 +59,7 @@ def timed(loading: Loading, seconds: float, first_epoch: int, job: Job) -> dict[
         "images_per_s": len(waits) * job.batch / sum(waits),
         "images_per_s_with_starts": all_images / total_s,
         "p99_batch_ms": float(np.percentile(waits, 99)) * 1e3,
-        "cpu_s_per_1000_images": (cpu_seconds(os.getpid()) - cpu) / all_images * 1e3,
+        "cpu_s_per_1000": (cpu_seconds(os.getpid()) - cpu) / all_images * 1e3,
         "anon_bytes": memory_bytes(os.getpid(), "RssAnon"),
         "peak_rss_bytes": memory_bytes(os.getpid(), "VmHWM"),
         "epochs": epoch - first_epoch,

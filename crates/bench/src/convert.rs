@@ -24,9 +24,9 @@ pub struct ConvertBenchOptions {
     /// Threads, for packds and the limits. 0 = one per core.
     pub jobs: usize,
     /// Pairs of runs of packds and its limit, after one warm-up pair.
-    pub runs: usize,
+    pub rounds: usize,
     /// Folder to write to. Default: the system's temporary folder.
-    pub scratch: Option<PathBuf>,
+    pub work: Option<PathBuf>,
 }
 
 /// The result of `packds bench convert`.
@@ -37,7 +37,7 @@ pub struct ConvertBench {
     /// Threads.
     pub jobs: usize,
     /// Pairs of runs.
-    pub runs: usize,
+    pub rounds: usize,
     /// Number of the user's images.
     pub n_files: usize,
     /// State of the page cache. It is warm, because all files were read before.
@@ -54,21 +54,6 @@ pub struct ConvertBench {
     pub open_ms: f64,
 }
 
-impl ConvertBench {
-    /// The JSON form. The raw conversion's values are also at the top level.
-    #[must_use]
-    pub fn to_json(&self) -> Value {
-        let mut all = match serde_json::to_value(&self.raw) {
-            Ok(Value::Object(map)) => map,
-            _ => Map::new(),
-        };
-        if let Ok(Value::Object(rest)) = serde_json::to_value(self) {
-            all.extend(rest);
-        }
-        Value::Object(all)
-    }
-}
-
 /// Measures conversion and verification of the images in `data`. `watcher` receives progress and can cancel.
 ///
 /// # Errors
@@ -79,12 +64,12 @@ pub fn bench_convert(
     watcher: &dyn Watcher,
 ) -> Result<ConvertBench, BenchError> {
     let jobs = ConvertOptions { jobs: options.jobs, ..ConvertOptions::default() }.n_jobs();
-    let runs = options.runs.max(1);
+    let rounds = options.rounds.max(1);
     // Each result has one extra warm-up run.
-    let n_cells = to_u64(3 * (runs + 1) + 1);
+    let n_cells = to_u64(3 * (rounds + 1) + 1);
     let progress = &Progress::new(watcher, n_cells);
-    let workload = |enough| Workload::new(data, options.scratch.as_deref(), jobs, enough);
-    let bench = |workload| Bench { workload, jobs, runs };
+    let workload = |enough| Workload::new(data, options.work.as_deref(), jobs, enough);
+    let bench = |workload| Bench { workload, jobs, rounds };
     let decoding = bench(workload(ENOUGH_TO_DECODE)?);
     let raw = decoding.raw(progress)?;
     let verify = decoding.verify(progress)?;
@@ -96,7 +81,7 @@ pub fn bench_convert(
     Ok(ConvertBench {
         machine: Machine::here(),
         jobs,
-        runs,
+        rounds,
         n_files,
         cache: "warm",
         seed: ConvertOptions::default().seed,
@@ -116,7 +101,7 @@ const ENOUGH_TO_COPY: usize = 10_000;
 struct Bench {
     workload: Workload,
     jobs: usize,
-    runs: usize,
+    rounds: usize,
 }
 
 impl Bench {
@@ -155,19 +140,19 @@ impl Bench {
         let mut pairs = Pairs::default();
         let mut reports = Vec::new();
         let mut peak = 0;
-        for run in 0..=self.runs {
-            progress.begin(&self.run_name(name, run))?;
+        for round in 0..=self.rounds {
+            progress.begin(&self.round_name(name, round))?;
             // Flush the output of earlier runs to disk and remove it, so that it does not slow down the next run.
             rustix::fs::sync();
             let limit_time = limit()?;
             match std::fs::remove_file(&output) {
-                Err(error) if run > 0 => return Err(BenchError::io(&output)(error)),
+                Err(error) if round > 0 => return Err(BenchError::io(&output)(error)),
                 _ => rustix::fs::sync(),
             }
             let rss = PeakRss::reset();
             let report = convert(&self.workload.source, &output, options, progress)?;
             self.check(&report)?;
-            if run > 0 {
+            if round > 0 {
                 pairs.push(report.stages.total.saturating_sub(report.stages.sync), limit_time);
                 reports.push(report);
                 peak = peak.max(rss.bytes());
@@ -178,10 +163,10 @@ impl Bench {
         Ok(self.figure(name, limit_name, self.workload.bytes, &pairs, peak, stages))
     }
 
-    fn run_name(&self, name: &str, run: usize) -> String {
-        match run {
+    fn round_name(&self, name: &str, round: usize) -> String {
+        match round {
             0 => format!("{name}, warm-up"),
-            _ => format!("{name}, run {run} of {}", self.runs),
+            _ => format!("{name}, round {round} of {}", self.rounds),
         }
     }
 
@@ -199,8 +184,8 @@ impl Bench {
         let bytes = std::fs::metadata(&path).map_err(BenchError::io(&path))?.len();
         let mut pairs = Pairs::default();
         let (mut peak, mut before) = (0, None);
-        for run in 0..=self.runs {
-            progress.begin(&self.run_name("verify", run))?;
+        for round in 0..=self.rounds {
+            progress.begin(&self.round_name("verify", round))?;
             let (limit_time, crc) = read_and_checksum(&path, self.jobs)?;
             if before.replace(crc).is_some_and(|before| before != crc) {
                 return Err(BenchError::wrong("reading the pack", "the same bytes every time", "different bytes"));
@@ -213,7 +198,7 @@ impl Bench {
             if !report.is_ok() {
                 return Err(BenchError::wrong("verify", "no damage", "damage"));
             }
-            if run > 0 {
+            if round > 0 {
                 pairs.push(time, limit_time);
                 peak = peak.max(rss.bytes());
             }
@@ -228,7 +213,7 @@ impl Bench {
         bytes: u64,
         pairs: &Pairs,
         peak_rss_bytes: u64,
-        stages: Map<String, Value>,
+        seconds: Map<String, Value>,
     ) -> Figure {
         #[expect(clippy::cast_precision_loss, reason = "a rate needs few digits")]
         let (images, bytes) = (self.workload.listing.len() as f64, bytes as f64);
@@ -236,14 +221,13 @@ impl Bench {
             name,
             n_images: self.workload.listing.len(),
             images_per_s: images / pairs.ours(),
-            mb_per_s: bytes / 1e6 / pairs.ours(),
             bytes_per_s: bytes / pairs.ours(),
             limit,
             limit_images_per_s: images / pairs.limit(),
             ratio: pairs.ratio(),
             ratio_range: pairs.range(),
             peak_rss_bytes,
-            stages,
+            seconds,
         }
     }
 
@@ -251,9 +235,9 @@ impl Bench {
         let path = self.workload.file("large.pack");
         write_large(&path)?;
         let mut pairs = Pairs::default();
-        for run in 0..=self.runs {
+        for round in 0..=self.rounds {
             let time = open_and_inform(&path)?;
-            if run > 0 {
+            if round > 0 {
                 pairs.push(time, time);
             }
         }

@@ -13,9 +13,7 @@ pub struct Figure {
     pub n_images: usize,
     /// Images per second, or samples per second if packs are read.
     pub images_per_s: f64,
-    /// Megabytes (10^6 bytes) per second of the files, or of the pack if packs are read.
-    pub mb_per_s: f64,
-    /// The same in bytes per second.
+    /// Bytes per second of the files, or of the pack if packs are read.
     pub bytes_per_s: f64,
     /// The limit's name.
     pub limit: &'static str,
@@ -27,8 +25,8 @@ pub struct Figure {
     pub ratio_range: (f64, f64),
     /// Peak resident memory, in bytes.
     pub peak_rss_bytes: u64,
-    /// Seconds per stage of the median run. Empty if there are no stages.
-    pub stages: serde_json::Map<String, serde_json::Value>,
+    /// Time of each stage of the median run. Empty if there are no stages.
+    pub seconds: serde_json::Map<String, serde_json::Value>,
 }
 
 /// Times of two alternating runs.

@@ -90,6 +90,8 @@ pub struct TuneBench {
     pub machine: Machine,
     /// Duration of a training step in ms.
     pub step_ms: f64,
+    /// The path that the user gave.
+    pub path: String,
     /// Number of samples in the pack.
     pub n_samples: u64,
     /// Size of the pack.
@@ -232,6 +234,7 @@ pub fn bench_tune(
     Ok(TuneBench {
         machine: Machine::here(),
         step_ms: options.step_ms,
+        path: path.to_string_lossy().into_owned(),
         n_samples: pack.n_samples(),
         file_bytes: pack.file_len(),
         order,

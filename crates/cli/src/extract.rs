@@ -77,7 +77,6 @@ fn write_samples(args: &ExtractArgs, pack: &Pack, console: &mut Console) -> Resu
     let document = || {
         json!({
             "output": escape_path(&args.dir),
-            "dir": escape_path(&args.dir),
             "n_samples": n_written,
             "n_files": n_files,
             "bytes_out": done.bytes,

@@ -69,7 +69,7 @@ pub(crate) struct ShowArgs {
     #[arg(conflicts_with = "samples")]
     random: u64,
     /// Seed for the random samples
-    #[arg(long, value_name = "S", default_value_t = 0, conflicts_with = "samples")]
+    #[arg(long, value_name = "SEED", default_value_t = 0, conflicts_with = "samples")]
     seed: u64,
     /// Samples per row [default: a square sheet]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]

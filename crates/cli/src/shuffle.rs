@@ -42,7 +42,7 @@ pub(crate) struct ShuffleArgs {
     #[arg(value_parser = PlotFile::parse)]
     plot: Option<PlotFile>,
     /// Seed of the plotted order
-    #[arg(long, value_name = "S", default_value_t = 0, requires = "plot")]
+    #[arg(long, value_name = "SEED", default_value_t = 0, requires = "plot")]
     seed: u64,
     /// Replace an existing plot
     #[arg(long, requires = "plot")]

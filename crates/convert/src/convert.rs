@@ -387,6 +387,7 @@ fn report(
         chunk_samples: plan.pack.chunk_samples,
         n_classes: listing.classes().len(),
         images: plan.describe_images(options),
+        fields: plan.pack.schema.fields().to_vec(),
         skipped,
         substituted,
         oriented: findings.oriented,

@@ -3,7 +3,7 @@
 use packds_system::to_u64;
 use std::time::Instant;
 
-use packds_format::{BlockBuilder, FooterParts, Pack, PackWriter, chunk_samples_for};
+use packds_format::{BlockBuilder, Field, FooterParts, Pack, PackWriter, chunk_samples_for};
 use packds_pixels::Histogram;
 use serde::Serialize;
 
@@ -53,6 +53,8 @@ pub struct Forecast {
     pub bytes_in: u64,
     /// A description of how images would be stored.
     pub images: String,
+    /// The fields of the pack.
+    pub fields: Vec<Field>,
     /// The requested form.
     pub chosen: FormForecast,
     /// All forms, including the chosen one.
@@ -118,6 +120,7 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
         source: Reading::of(listing, &options.list),
         bytes_in,
         images: chosen.describe_images(options),
+        fields: chosen.pack.schema.fields().to_vec(),
         chosen: of_mode.cloned().unwrap_or_else(|| form("raw", raw_bytes, raw_stored, raw_rate)),
         forms,
         notes: chosen.notes.clone(),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use packds_format::SeekStats;
+use packds_format::{Field, SeekStats};
 use serde::{Serialize, Serializer};
 
 /// A file that was skipped or substituted, and why.
@@ -82,6 +82,8 @@ pub struct Report {
     pub n_classes: usize,
     /// A description of how images are stored.
     pub images: String,
+    /// The fields of the pack.
+    pub fields: Vec<Field>,
     /// Skipped files, in listing order.
     pub skipped: Vec<Skipped>,
     /// Files replaced by zero images, in listing order.

@@ -31,7 +31,7 @@ pub(super) fn here(folder: &Path) -> ReportMachine {
     ReportMachine {
         cpu: machine.cpu,
         cores: machine.cores,
-        ram_bytes: machine.memory_bytes,
+        memory_bytes: machine.memory_bytes,
         kernel: machine.kernel,
         filesystem,
         disk,

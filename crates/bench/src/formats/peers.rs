@@ -91,7 +91,7 @@ mod tests {
             machine: ReportMachine {
                 cpu: String::new(),
                 cores: 1,
-                ram_bytes: 0,
+                memory_bytes: 0,
                 kernel: String::new(),
                 filesystem: String::new(),
                 disk: String::new(),

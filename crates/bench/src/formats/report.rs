@@ -55,7 +55,7 @@ pub struct ReportMachine {
     /// Cores that this process may use.
     pub cores: usize,
     /// Memory in bytes.
-    pub ram_bytes: u64,
+    pub memory_bytes: u64,
     /// The kernel's version.
     pub kernel: String,
     /// The file system with the formats' files.

@@ -88,9 +88,9 @@ pub struct LoadBench {
     /// Peak private memory in the first epoch, in bytes.
     pub peak_anon_bytes: u64,
     /// CPU seconds of the whole process per 1000 images.
-    pub cpu_s_per_1000_images: f64,
+    pub cpu_s_per_1000: f64,
     /// CPU seconds per 10^9 bytes delivered.
-    pub cpu_s_per_gb: f64,
+    pub cpu_s_per_gib: f64,
     /// Sum over all samples of a hash of their fields. It does not depend on order, batches or threads.
     pub checksum: String,
     /// The options of the measurement.
@@ -101,8 +101,12 @@ pub struct LoadBench {
     pub resident_before: f64,
     /// Share of the pack in the page cache after the slices.
     pub resident_after: f64,
-    /// The access path, and why it was chosen.
-    pub access: String,
+    /// The access path: `mapped` or `direct`.
+    pub access: &'static str,
+    /// How the access path reads, such as `mmap`.
+    pub engine: &'static str,
+    /// Why the access path was chosen.
+    pub access_reason: String,
     /// The pack: samples, bytes, chunks.
     pub pack: PackShown,
     /// Prefetch depth at the end.
@@ -139,6 +143,8 @@ pub struct OptionsShown {
 /// The pack that was read.
 #[derive(Debug, Clone, Serialize)]
 pub struct PackShown {
+    /// The path that the user gave.
+    pub path: String,
     /// Number of samples.
     pub n_samples: u64,
     /// Samples per chunk.
@@ -216,15 +222,18 @@ pub fn bench_load(
         p99_batch_ms: slices.p99.as_secs_f64() * 1e3,
         peak_rss_bytes: first.peak_rss,
         peak_anon_bytes: first.peak_anon,
-        cpu_s_per_1000_images: cpu_s_per_image * 1e3,
-        cpu_s_per_gb: cpu_s_per_image / bytes.max(1.0) * 1e9,
+        cpu_s_per_1000: cpu_s_per_image * 1e3,
+        cpu_s_per_gib: cpu_s_per_image / bytes.max(1.0) * f64::from(1 << 30),
         checksum: format!("{checksum:016x}"),
         options: bench.shown(recipe.order.name(), recipe.window),
         cache: if options.cold { "cold" } else { "warm" },
         resident_before,
         resident_after,
-        access: format!("{}: {}", loader.access().engine, loader.access().reason),
+        access: loader.access().access.name(),
+        engine: loader.access().engine,
+        access_reason: loader.access().reason.clone(),
         pack: PackShown {
+            path: path.to_string_lossy().into_owned(),
             n_samples: loader.pack().n_samples(),
             chunk_samples: loader.pack().geometry().chunk_samples(),
             file_bytes: loader.pack().file_len(),
@@ -328,7 +337,7 @@ impl<'a> Bench<'a> {
             augment: self.augment.as_ref().map(ToString::to_string).unwrap_or_default(),
             cold: options.cold,
             seconds: options.seconds,
-            checksums: format!("{:?}", options.checksums),
+            checksums: options.checksums.name().replace('_', "-"),
             memory_bytes: options.memory_bytes,
             seed: options.seed,
         }

@@ -38,22 +38,22 @@ pub(crate) struct ConvertBenchArgs {
     data: PathBuf,
     #[command(flatten)]
     jobs: Jobs,
-    /// Number of pairs of runs
+    /// Number of pairs of runs; the median is reported
     #[arg(long, value_name = "N", default_value_t = 5)]
-    runs: usize,
-    /// Folder for the packs [default: the system's temporary folder]
+    rounds: usize,
+    /// Folder for temporary files, removed at the end [default: the system's temporary folder]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    scratch: Option<PathBuf>,
+    work: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &ConvertBenchArgs, console: &mut Console) -> Result<Exit, Failure> {
-    let options = ConvertBenchOptions { jobs: args.jobs.jobs, runs: args.runs, scratch: args.scratch.clone() };
+    let options = ConvertBenchOptions { jobs: args.jobs.jobs, rounds: args.rounds, work: args.work.clone() };
     let shown = Benchmarking::new(console);
     let bench = bench_convert(&args.data, &options, &shown);
     // Clears the progress line.
     drop(shown);
     let bench = bench?;
-    console.result(|| bench.to_json(), |console| show(&bench, &mut console.prose()))
+    console.result(|| &bench, |console| show(&bench, &mut console.prose()))
 }
 
 fn show(bench: &ConvertBench, out: &mut Prose) -> Result<(), Failure> {
@@ -64,7 +64,7 @@ fn show(bench: &ConvertBench, out: &mut Prose) -> Result<(), Failure> {
         counted(bench.n_files, "file"),
         bench.cache,
         counted(bench.jobs, "thread"),
-        counted(bench.runs, "run"),
+        counted(bench.rounds, "round"),
         bench.seed
     )?;
     let mut figures = Figures::new(COLUMNS.to_vec(), Keys::Name);

@@ -161,7 +161,7 @@ fn show(report: &Report, out: &mut Prose) -> Result<(), Failure> {
         "machine  {}, {}, {}, Linux {}, {} on {}",
         machine.cpu,
         counted(machine.cores, "core"),
-        human_bytes(machine.ram_bytes),
+        human_bytes(machine.memory_bytes),
         machine.kernel,
         machine.filesystem,
         machine.disk

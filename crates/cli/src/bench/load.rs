@@ -100,7 +100,7 @@ fn show(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {
         options.checksums,
         options.seed
     )?;
-    writeln!(out, "access   {}", bench.access)?;
+    writeln!(out, "access   {}: {}", bench.engine, bench.access_reason)?;
     show_cache(bench.cache, bench.resident_before, bench.resident_after, out)?;
     show_figures(bench, out)
 }
@@ -141,8 +141,8 @@ fn show_figures(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {
     writeln!(
         out,
         "cost     {:.4} CPU s per 1000 images, {:.3} CPU s per GiB; peak memory {} ({} private), {} ahead in {}",
-        bench.cpu_s_per_1000_images,
-        bench.cpu_s_per_gb * f64::from(1 << 30) / 1e9,
+        bench.cpu_s_per_1000,
+        bench.cpu_s_per_gib,
         human_bytes(bench.peak_rss_bytes),
         human_bytes(bench.peak_anon_bytes),
         counted(bench.prefetch, "batch"),

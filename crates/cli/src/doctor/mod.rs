@@ -228,6 +228,7 @@ impl DoctorArgs {
         }
         if console.json {
             let mut document = document(report);
+            document["path"] = json!(escape_path(&self.pack));
             document["training"] = training.map_or(Value::Null, Training::to_json);
             document["cold"] = json!(self.cold);
             console.document(&document)?;

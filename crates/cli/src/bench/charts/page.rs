@@ -78,7 +78,7 @@ fn conditions(report: &Report) -> String {
         ("Command", format!("<code>{}</code>", xml(&report.command))),
         ("Started", xml(&report.started)),
         ("Processor", format!("{}, {}", xml(&machine.cpu), counted(machine.cores, "core"))),
-        ("Memory", human_bytes(machine.ram_bytes) + returned),
+        ("Memory", human_bytes(machine.memory_bytes) + returned),
         ("Kernel", xml(&machine.kernel)),
         ("File system", format!("{}, {}", xml(&machine.filesystem), xml(&machine.disk))),
         ("Data", xml(&data.path)),

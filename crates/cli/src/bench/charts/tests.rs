@@ -48,7 +48,7 @@ fn report() -> Report {
         machine: ReportMachine {
             cpu: "a processor".to_owned(),
             cores: 2,
-            ram_bytes: 1 << 34,
+            memory_bytes: 1 << 34,
             kernel: "6.1".to_owned(),
             filesystem: "ext4".to_owned(),
             disk: "vda".to_owned(),
