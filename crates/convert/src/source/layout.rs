@@ -11,7 +11,7 @@ use super::choice;
 use super::directory::Directory;
 use super::mistaken::{as_classes, refuse_named};
 use super::paths::{as_path, joined, lossy, stem};
-use super::split::{is_split_folder, is_split_name};
+use super::split::{is_split_folder, is_split_name, split_names};
 use super::there::text_file;
 use crate::error::{ConvertError, quoted};
 use crate::opt::{IMAGES, MASKS, SPLIT};
@@ -208,7 +208,8 @@ fn no_folder(root: &Path, top: &Directory, named: &[&Path], missing: &Path) -> C
     let mut folders: Vec<String> = top.subdirectories.iter().map(|name| lossy(name)).collect();
     folders.sort_unstable();
     let has_all = |split: &str| named.iter().all(|folder| root.join(split).join(folder).is_dir());
-    let is_in = |split: &&String| is_split_folder(split.as_bytes()) && has_all(split);
+    let known = split_names(top);
+    let is_in = |split: &&String| known.contains(split) && has_all(split);
     let (splits, others): (Vec<String>, Vec<String>) = folders.iter().cloned().partition(|name| is_in(&name));
     if splits.len() > 1 {
         return ConvertError::OnlySplits { path: root.to_owned(), splits, others, tables: Vec::new() };

@@ -332,6 +332,8 @@ pub(super) fn split_and_rest(name: &str) -> Option<(String, Vec<String>)> {
     let (splits, rest): (Vec<String>, Vec<String>) = words.partition(is_split);
     match splits.as_slice() {
         [split] => Some((split.clone(), rest)),
+        // The test split of challenges such as COCO and VisDrone.
+        [split, dev] if split == "test" && dev == "dev" => Some((split.clone(), rest)),
         _ => None,
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::candidate::SampleFiles;
 use super::directory::Directory;
 use super::listing::{Images, Listing, Masks};
+use super::mask_files::MaskFiles;
 use super::paths::joined;
 use super::warning::{Tally, Warning};
 
@@ -20,7 +21,7 @@ pub(super) fn note(listing: &mut Listing) {
     for idx in 0..listing.paths.len() {
         named.entry(listing.paths.directory(idx)).or_default().insert(listing.paths.name(idx));
     }
-    if let Some(Masks::Files { paths, .. }) = &listing.masks {
+    if let Some(Masks::Files(MaskFiles { paths, .. })) = &listing.masks {
         for idx in 0..paths.len() {
             if let Some(names) = named.get_mut(paths.directory(idx)) {
                 names.insert(paths.name(idx));

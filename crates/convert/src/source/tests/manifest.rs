@@ -186,6 +186,17 @@ fn json_columns_keep_their_types() {
 }
 
 #[test]
+fn pairs_of_paths_and_labels_may_be_in_a_member() {
+    let text = "{\"labels\": [[\"b.jpg\", 4], [\"a.jpg\", 2]]}";
+    let listing = listed_with("dataset.json", text, &ListOptions::default()).unwrap();
+    assert_eq!(
+        (paths(&listing), labels(&listing)),
+        (vec!["b.jpg".to_owned(), "a.jpg".to_owned()], vec![Some(4), Some(2)])
+    );
+    assert!(listed_with("dataset.json", "{\"labels\": null}", &ListOptions::default()).is_err());
+}
+
+#[test]
 fn key_that_a_row_lacks_is_missing() {
     let listing = jsonl("{\"path\":\"a.jpg\",\"s\":\"x\"}\n{\"path\":\"b.jpg\"}\n").unwrap();
     assert_eq!(texts(column(&listing, "s")), ["x", ""]);
