@@ -117,15 +117,15 @@ impl<'a> File<'a> {
             _ if has_columns => self.rows_of_columns(members),
             _ if members.iter().all(are_labels) => Ok(self.labelled(members)),
             _ if all(is_object) => self.rows_of_objects(members),
-            // `{"labels": [["1.jpg", 0], ["2.jpg", 1]]}`, as in the datasets of StyleGAN.
-            _ if members.len() == 1 && members.iter().all(|(_, rows)| self.is_array_of(rows, is_array)) => {
-                self.rows_of_array(members[0].1)
-            }
             _ if all(is_array) && members.iter().all(|(name, _)| is_image_name(name.as_bytes())) => {
                 Ok(self.labelled(members))
             }
             _ if all(is_array) && members.iter().all(|(name, _)| is_split_folder(name.as_bytes())) => {
                 self.rows_of_splits(members)
+            }
+            // `{"labels": [["1.jpg", 0], ["2.jpg", 1]]}`, as in the datasets of StyleGAN.
+            _ if members.len() == 1 && members.iter().all(|(_, rows)| self.is_array_of(rows, is_array)) => {
+                self.rows_of_array(members[0].1)
             }
             (None, None) if members.iter().all(|(_, value)| self.is_array_of(value, is_text)) => {
                 self.rows_of_classes(members)
