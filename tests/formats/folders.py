@@ -77,9 +77,15 @@ write("pets/images/{}.jpg", photo)
 write("pets/annotations/trimaps/{}.png", mask)
 write("food/images/{}/1.jpg", photo, ["pie", "soup"])
 write("dtd/images/{}/1.jpg", photo, ["banded", "dotted"])
-for file in ("pets/annotations/list.txt", "pets/annotations/README", "food/meta/train.json", "food/meta/labels.txt", "dtd/imdb/imdb.mat"):
+for file, content in (
+    ("pets/annotations/list.txt", "000001 1 1 1\n000002 2 1 1\n"),
+    ("pets/annotations/README", "x"),
+    ("food/meta/train.json", '{"pie": ["pie/1"], "soup": ["soup/1"]}'),
+    ("food/meta/labels.txt", "x"),
+    ("dtd/imdb/imdb.mat", "x"),
+):
     (ROOT / file).parent.mkdir(parents=True, exist_ok=True)
-    (ROOT / file).write_text("x")
+    (ROOT / file).write_text(content)
 for split in ("train", "test"):
     for group in ("a/x", "b/y"):
         write(f"told/{split}/{group}/{{}}.jpg", photo)

@@ -38,7 +38,10 @@ fn tables_beside_images_are_read_if_they_are_meant_and_named_if_not() {
     assert_told(
         &folder,
         "boneage",
-        &["read the images in 'boneage-training-dataset.csv', and ignored 12 other images"],
+        &[
+            "split 'boneage-training-dataset': read the images in 'boneage-training-dataset.csv'",
+            "'boneage-training-dataset.csv' names no image in 'boneage-test-dataset', so the folder is a split without labels",
+        ],
     );
     assert_told(&folder, "fashion", &["'images.csv', 'styles.csv' were not read: if one has labels or other fields"]);
     let said = told(&folder, "isic");

@@ -47,9 +47,7 @@ fn has_classes(path: &Path) -> bool {
     let head = head_of(path).unwrap_or_default();
     let head = String::from_utf8_lossy(&head);
     let has = |key: &&str| head.contains(&format!("\"{key}\""));
-    if !head.trim_start().starts_with('{')
-        || ![IMAGES, ANNOTATIONS, CATEGORIES, "info", "licenses"].iter().any(|key| has(&key))
-    {
+    if !head.trim_start().starts_with('{') || ![IMAGES, ANNOTATIONS, CATEGORIES, "info", "licenses"].iter().any(has) {
         return false;
     }
     let found = with_top_members(path, |file, members| {

@@ -540,6 +540,31 @@ impl Warning {
                     ),
                 }
             }
+            Self::CategoryLabels { left_out, has_lists } => {
+                let lists = if *has_lists { "lists of " } else { "" };
+                write!(out, "the labels are {lists}the file's categories, in the order of their ids")?;
+                if left_out.is_empty() {
+                    return Ok(());
+                }
+                write!(out, "; other values of annotations and categories are left out: {}", quoted(left_out))
+            }
+            Self::ClassNamesRead { file } => write!(out, "the class names are read from '{}'", text(file)),
+            Self::ClassNamesUnread { file, of_ids: false } => {
+                write!(out, "'{}' was not read: class names come only from folders and labels", text(file))
+            }
+            Self::ClassNamesUnread { file, of_ids: true } => write!(
+                out,
+                "'{}' was not read: class names come only from labels, or from a file such as label_map.json with a name for each label: {{\"0\": \"cat\", \"1\": \"dog\"}}",
+                text(file)
+            ),
+            _ => self.fmt_of_unread(out),
+        }
+    }
+
+    /// Writes a warning about files that are neither lists nor beside their images.
+    fn fmt_of_unread(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match self {
             Self::NoLists { file, others: 0 } => {
                 write!(out, "'{}' was not read: packds finds no images of this folder in it", text(file))
             }
@@ -562,23 +587,6 @@ impl Warning {
             Self::BoxFile { file } => {
                 write!(out, "'{}' was not read: its name suggests boxes, and packds cannot pack boxes yet", text(file))
             }
-            Self::CategoryLabels { left_out, has_lists } => {
-                let lists = if *has_lists { "lists of " } else { "" };
-                write!(out, "the labels are {lists}the file's categories, in the order of their ids")?;
-                if left_out.is_empty() {
-                    return Ok(());
-                }
-                write!(out, "; other values of annotations and categories are left out: {}", quoted(left_out))
-            }
-            Self::ClassNamesRead { file } => write!(out, "the class names are read from '{}'", text(file)),
-            Self::ClassNamesUnread { file, of_ids: false } => {
-                write!(out, "'{}' was not read: class names come only from folders and labels", text(file))
-            }
-            Self::ClassNamesUnread { file, of_ids: true } => write!(
-                out,
-                "'{}' was not read: class names come only from labels, or from a JSON file with a name for each label, such as a label_map.json of {{\"0\": \"cat\", \"1\": \"dog\"}}",
-                text(file)
-            ),
             _ => self.fmt_of_arrays(out),
         }
     }
