@@ -407,6 +407,30 @@ fn dry_run_tells_the_plan_and_writes_nothing() {
 }
 
 #[test]
+fn dry_run_warns_of_empty_images_and_what_the_conversion_does() {
+    let dir = temp_dir();
+    let (source, out) = (dir.path().join("set"), dir.path().join("out.pack"));
+    fs::create_dir(&source).unwrap();
+    for (name, bytes) in [("a.png", fs::read(folder().join("cat/a.jpg")).unwrap()), ("b.jpg", Vec::new())] {
+        fs::write(source.join(name), bytes).unwrap();
+    }
+    for (policy, then, code) in [
+        ("stop", "the conversion fails; --on-error skip leaves out bad samples", 1),
+        ("skip", "the conversion leaves out their samples", 1),
+        ("substitute", "the conversion replaces them with zeros", 1),
+    ] {
+        let result = run(&["--dry-run", "--on-error", policy], &source, &out);
+        assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
+        let warning = format!("1 empty image file, such as 'b.jpg': {then}");
+        assert!(stderr(&result).contains(&warning), "{}", stderr(&result));
+        assert!(stdout(&result).ends_with("damaged ones are found by the conversion\n"), "{}", stdout(&result));
+        assert_eq!(run(&["--on-error", policy, "--force"], &source, &out).status.code(), Some(code));
+    }
+    let whole = run(&["--dry-run"], &folder(), &out);
+    assert!(!stderr(&whole).contains("empty"), "{}", stderr(&whole));
+}
+
+#[test]
 fn dry_run_explains_the_reading_and_draws_some_samples() {
     let dir = temp_dir();
     let (out, sheet) = (dir.path().join("out.pack"), dir.path().join("sheet.png"));

@@ -403,6 +403,7 @@ fn show_forecast(
         console.prose(),
         "rates    of one thread on this machine, from memory: raw is copied or decompressed, encoded is decoded and resized"
     )?;
+    writeln!(console.prose(), "checks   only a few images were decoded: damaged ones are found by the conversion")?;
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Predicts a conversion without running it: the size of each form, the chunk layout, and the read speed.
 
-use packds_system::to_u64;
+use packds_system::{counted, to_u64};
 use std::time::Instant;
 
 use packds_format::{BlockBuilder, Field, FooterParts, Pack, PackWriter, chunk_samples_for};
@@ -8,11 +8,13 @@ use packds_pixels::Histogram;
 use serde::Serialize;
 
 use crate::ConvertError;
-use crate::convert::refuse_fault;
-use crate::options::{Compression, ConvertOptions, Mode};
+use crate::convert::{path_of, refuse_fault};
+use crate::opt::ON_ERROR;
+use crate::options::{Compression, ConvertOptions, Mode, OnError};
 use crate::plan::{ImageForm, Plan, plan};
 use crate::restored::Restored;
 use crate::sample::SampleReader;
+use crate::source::store::Content;
 use crate::source::{Listing, Reading};
 use crate::survey::{evenly, mean_item_bytes, mean_other_bytes};
 
@@ -124,8 +126,22 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
         chosen: of_mode.cloned().unwrap_or_else(|| form("raw", raw_bytes, raw_stored, raw_rate)),
         forms,
         notes: chosen.notes.clone(),
-        warnings: warnings.clone(),
+        warnings: warnings.iter().cloned().chain(empty_images(listing, options)).collect(),
     })
+}
+
+/// A warning about image files without bytes. Their sizes are known, so nothing is read.
+fn empty_images(listing: &Listing, options: &ConvertOptions) -> Option<String> {
+    let is_empty = |id: &usize| matches!(listing.image_content(*id), Content::File) && listing.sample(*id).bytes == 0;
+    let mut empty = (0..listing.len()).filter(is_empty);
+    let first = path_of(listing, empty.next()?);
+    let n = 1 + empty.count();
+    let then = match options.on_error {
+        OnError::Stop => format!("the conversion fails; {} leaves out bad samples", ON_ERROR.with("skip")),
+        OnError::Skip => "the conversion leaves out their samples".to_owned(),
+        OnError::Substitute => "the conversion replaces them with zeros".to_owned(),
+    };
+    Some(format!("{}, such as '{first}': {then}", counted(n, "empty image file")))
 }
 
 fn raw_item_bytes(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> Result<u64, ConvertError> {
