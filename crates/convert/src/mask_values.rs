@@ -96,11 +96,11 @@ mod tests {
             (&[7, 8, 11, 255], "7 to 8, 11, 255", 256),
         ] {
             let note = note(values).unwrap();
-            assert!(note.starts_with(&format!("the masks contain the values {shown}, packed")), "{note}");
+            assert!(note.starts_with(&format!("the masks contain the values {shown}, which are packed")), "{note}");
             assert!(note.contains(&format!("needs {n} classes")), "{note}");
         }
         let spread: Vec<u8> = (0..=255).step_by(3).collect();
         let note = note(&spread).unwrap();
-        assert!(note.contains("27, 30, 33, ..., packed") && note.contains("numpy.unique(all_masks)"), "{note}");
+        assert!(note.contains("27, 30, 33, ..., which are packed") && note.contains("numpy.unique(all_masks)"), "{note}");
     }
 }

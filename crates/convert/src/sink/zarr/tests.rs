@@ -88,7 +88,7 @@ fn no_name_leads_out_of_the_group() {
     assert!(target.join("_._column/c.0.0").is_file());
     assert!(target.join("field-zarr.json/c.0.0").is_file());
     let lost = report.lost.join("\n");
-    for word in ["`../column`", "`field-__c`", "bfloat16", "paths: another field"] {
+    for word in ["`../column`", "`field-__c`", "bfloat16", "paths, because another field"] {
         assert!(lost.contains(word), "{word}: {lost}");
     }
 }
