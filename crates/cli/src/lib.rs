@@ -3,9 +3,9 @@
 //!
 //! To add a subcommand `x`: write `x.rs` with its arguments (`pub(crate) struct XArgs`, a `clap::Args`) and
 //! `pub(crate) fn run(args: &XArgs, console: &mut Console) -> Result<Exit, Failure>`, declare `mod x;`, add a variant to
-//! `args::Command` and an arm to `dispatch` below. Results go to `console.prose()`, or to
-//! `console.out` if they must not be wrapped, everything else to `console.err`. If `console.json` is set, the result is one `console.document(..)`. To convert a library's error to
-//! `Failure`, implement `From` in `failure.rs`.
+//! `args::Command` and an arm to `dispatch` below. Results go to `console.prose()`, or to `console.out` if they must not be
+//! wrapped, everything else to `console.err`. If `console.json` is set, the result is one `console.document(..)`. To
+//! convert a library's error to `Failure`, implement `From` in `failure.rs`.
 
 mod args;
 mod bench;

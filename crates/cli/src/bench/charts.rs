@@ -24,8 +24,8 @@ const FOLDER: &str = "charts";
 struct Chart {
     name: String,
     wide: Figure,
-    /// The chart for narrow windows, if it has another shape there.
-    narrow: Option<Figure>,
+    /// The chart for narrow windows.
+    narrow: Figure,
 }
 
 /// Charts that show the same for several orders.
@@ -134,7 +134,7 @@ fn charts(report: &Report) -> Charts {
 }
 
 fn of_bars(name: &str, chart: &BarChart) -> Chart {
-    Chart { name: name.to_owned(), wide: chart.figure(Layout::Wide), narrow: Some(chart.figure(Layout::Narrow)) }
+    Chart { name: name.to_owned(), wide: chart.figure(Layout::Wide), narrow: chart.figure(Layout::Narrow) }
 }
 
 /// The runs that a chart shows: those with one number of threads.
@@ -205,7 +205,7 @@ impl<'a> View<'a> {
             let room_for = room_for.clone();
             let chart = DotChart { title, subtitle: self.subtitle(), rows, room_for, footnotes, ..chart.clone() };
             let wide = chart.figure(Layout::Wide)?;
-            Some(Chart { name: chart_name(what, order), wide, narrow: chart.figure(Layout::Narrow) })
+            Some(Chart { name: chart_name(what, order), wide, narrow: chart.figure(Layout::Narrow)? })
         };
         orders.into_iter().filter_map(draw).collect()
     }
@@ -348,7 +348,8 @@ impl<'a> View<'a> {
             line: Some(("raw pixels".to_owned(), to_f64(data.bytes_per_image) / 1024.0)),
             points: self.report.formats.iter().filter_map(point).collect(),
         };
-        Some(Chart { name: format!("size-speed-{cache}"), wide: chart.figure()?, narrow: None })
+        let wide = chart.figure(Layout::Wide)?;
+        Some(Chart { name: format!("size-speed-{cache}"), wide, narrow: chart.figure(Layout::Narrow)? })
     }
 
     fn subtitle(&self) -> String {

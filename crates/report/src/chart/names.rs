@@ -2,7 +2,7 @@
 //! equal size, get their names in columns on both sides. The names are in the order of the points, so leader lines do
 //! not cross.
 
-use super::scatter::{DOT, PLOT, Point, label_font};
+use super::scatter::{DOT, Point, label_font};
 use crate::figure::{Anchor, Place};
 use crate::lettering::text_width;
 
@@ -16,6 +16,8 @@ const ASIDE: f64 = 20.0;
 
 /// A rectangle: left, top, right, bottom.
 pub(super) type Area = [f64; 4];
+/// The left edge, top, width and height of a plot.
+pub(super) type Plot = [f64; 4];
 
 /// The placement of a name.
 #[derive(Debug, Clone, Copy)]
@@ -27,9 +29,10 @@ pub(super) struct Name {
     pub(super) leader: (Place, Place),
 }
 
-/// Occupied space that names must avoid.
-#[derive(Debug, Clone, Default)]
+/// The plot, and the space in it that names must avoid.
+#[derive(Debug, Clone)]
 pub(super) struct Taken {
+    plot: Plot,
     /// Other text. Leaders avoid it too.
     pub(super) areas: Vec<Area>,
     /// Lines. Leaders may cross them.
@@ -38,9 +41,13 @@ pub(super) struct Taken {
 }
 
 impl Taken {
+    pub(super) fn new(plot: Plot) -> Self {
+        Self { plot, areas: Vec::new(), lines: Vec::new(), leaders: Vec::new() }
+    }
+
     fn is_free(&self, name: &Name) -> bool {
         let over = |other: &Area| overlap(&name.area, other);
-        inside(&name.area)
+        inside(&name.area, self.plot)
             && !self.areas.iter().any(over)
             && !self.lines.iter().any(over)
             && !self.leaders.iter().any(|line| crosses(line, &name.area))
@@ -130,7 +137,7 @@ fn columns(group: &[Dot], taken: &Taken) -> Vec<(usize, Name)> {
     let mut sides = sides(group);
     let mut moved = vec![false; group.len()];
     loop {
-        let names = in_columns(group, &sides);
+        let names = in_columns(group, &sides, taken.plot);
         let mut blocked = names.iter().zip(&moved).map(|(name, moved)| !moved && !taken.is_free(name));
         let Some(at) = blocked.position(|blocked| blocked) else {
             let dots = group.iter().map(|dot| dot.nth);
@@ -158,12 +165,12 @@ fn sides(group: &[Dot]) -> Vec<bool> {
 }
 
 /// The names of a group, in order. `sides` is true for the right column.
-fn in_columns(group: &[Dot], sides: &[bool]) -> Vec<Name> {
+fn in_columns(group: &[Dot], sides: &[bool], plot: Plot) -> Vec<Name> {
     let xs = || group.iter().map(|dot| dot.at.0);
     let (right, left) = (xs().fold(f64::MIN, f64::max), xs().fold(f64::MAX, f64::min));
     let heights = |of_right: bool| {
         let dots = group.iter().zip(sides).filter(move |(_, right)| **right == of_right);
-        spread(&dots.map(|(dot, _)| dot.at.1).collect::<Vec<f64>>()).into_iter()
+        spread(&dots.map(|(dot, _)| dot.at.1).collect::<Vec<f64>>(), plot).into_iter()
     };
     let (mut right_heights, mut left_heights) = (heights(true), heights(false));
     let name = |(dot, is_right): (&Dot, &bool)| {
@@ -179,7 +186,7 @@ fn in_columns(group: &[Dot], sides: &[bool]) -> Vec<Name> {
 
 /// Positions at least one line apart and within the plot, as close as possible to the preferred positions, which must
 /// be sorted.
-fn spread(wanted: &[f64]) -> Vec<f64> {
+fn spread(wanted: &[f64], plot: Plot) -> Vec<f64> {
     let line = |nth: usize| f64::from(u32::try_from(nth).unwrap_or(u32::MAX)) * LINE;
     // Subtracting the height of the lines above turns this into isotonic regression: heights in the wrong order are
     // replaced by their mean.
@@ -193,8 +200,8 @@ fn spread(wanted: &[f64]) -> Vec<f64> {
         }
         runs.push(run);
     }
-    let top = PLOT[1] + HIGH / 2.0 + 1.0;
-    let bottom = PLOT[1] + PLOT[3] - HIGH / 2.0 - 1.0 - line(wanted.len().saturating_sub(1));
+    let top = plot[1] + HIGH / 2.0 + 1.0;
+    let bottom = plot[1] + plot[3] - HIGH / 2.0 - 1.0 - line(wanted.len().saturating_sub(1));
     let heights = runs.into_iter().flat_map(|(y, n)| std::iter::repeat_n(y, n));
     let heights = heights.map(|y| y.min(bottom).max(top)).enumerate();
     heights.map(|(nth, y)| y + line(nth)).collect()
@@ -238,8 +245,7 @@ fn crosses(&(from, to): &(Place, Place), [left, top, right, bottom]: &Area) -> b
     })
 }
 
-fn inside([left, top, right, bottom]: &Area) -> bool {
-    let [x, y, width, height] = PLOT;
+fn inside([left, top, right, bottom]: &Area, [x, y, width, height]: Plot) -> bool {
     *left >= x && *top >= y && *right <= x + width && *bottom <= y + height
 }
 
@@ -253,6 +259,8 @@ fn overlap(a: &Area, b: &Area) -> bool {
 mod tests {
     use super::*;
 
+    const PLOT: Plot = [88.0, 84.0, 856.0, 454.0];
+
     fn areas(places: &[Place], taken: Taken) -> Vec<Area> {
         let point = |nth: usize| Point { label: format!("a format of number {nth}"), ours: nth == 7, x: 0.0, y: 0.0 };
         let points: Vec<Point> = (0..places.len()).map(point).collect();
@@ -260,7 +268,7 @@ mod tests {
         let areas: Vec<Area> = names.iter().flatten().map(|name| name.area).collect();
         assert_eq!(areas.len(), places.len());
         for (nth, area) in areas.iter().enumerate() {
-            assert!(inside(area));
+            assert!(inside(area, PLOT));
             assert!(!areas[..nth].iter().any(|other| overlap(area, other)));
         }
         areas
@@ -270,14 +278,14 @@ mod tests {
     fn no_two_names_lie_over_each_other() {
         // All points are almost at the same position.
         let places: Vec<Place> = (0..24).map(|n| (400.0 + f64::from(n), 300.0)).collect();
-        areas(&places, Taken::default());
+        areas(&places, Taken::new(PLOT));
     }
 
     #[test]
     fn names_of_points_above_each_other_stand_in_their_order_on_both_sides() {
         let places: Vec<Place> = (0..24).map(|n| (600.0, 150.0 + 6.0 * f64::from(n))).collect();
         let line = [598.0, PLOT[1], 602.0, PLOT[1] + PLOT[3]];
-        let taken = Taken { lines: vec![line], ..Taken::default() };
+        let taken = Taken { lines: vec![line], ..Taken::new(PLOT) };
         let areas = areas(&places, taken);
         let (right, left): (Vec<Area>, Vec<Area>) = areas.iter().partition(|area| area[0] > 600.0);
         assert_eq!((left.len(), right.len()), (12, 12));
@@ -289,9 +297,9 @@ mod tests {
 
     #[test]
     fn names_are_spread_around_where_they_are_wanted() {
-        assert_eq!(spread(&[200.0, 300.0]), [200.0, 300.0]);
-        assert_eq!(spread(&[200.0, 200.0, 200.0]), [185.0, 200.0, 215.0]);
+        assert_eq!(spread(&[200.0, 300.0], PLOT), [200.0, 300.0]);
+        assert_eq!(spread(&[200.0, 200.0, 200.0], PLOT), [185.0, 200.0, 215.0]);
         let top = PLOT[1] + HIGH / 2.0 + 1.0;
-        assert_eq!(spread(&[0.0, 0.0]), [top, top + LINE]);
+        assert_eq!(spread(&[0.0, 0.0], PLOT), [top, top + LINE]);
     }
 }

@@ -82,6 +82,8 @@ fn no_text_of_a_scatter_chart_overlaps() {
             points: values(n).iter().enumerate().map(point).collect(),
             line: Some(("raw pixels".to_owned(), 147.0)),
         };
-        check(&chart.figure().unwrap());
+        for layout in [Layout::Wide, Layout::Narrow] {
+            check(&chart.figure(layout).unwrap());
+        }
     }
 }

@@ -43,7 +43,7 @@ pub(super) fn html(report: &Report, charts: &Charts) -> String {
 }
 
 fn figure(chart: &Chart) -> String {
-    page::figure(&chart.wide, chart.narrow.as_ref(), "")
+    page::figure(&chart.wide, Some(&chart.narrow), "")
 }
 
 fn lead(report: &Report) -> String {

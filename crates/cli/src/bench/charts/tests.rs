@@ -220,9 +220,9 @@ fn the_page_has_everything_and_asks_for_nothing() {
     ] {
         assert!(html.contains(text), "{text}");
     }
-    // Charts of named rows also have a narrow shape.
-    let shapes = charts.all().map(|chart| 1 + chart.narrow.iter().count());
-    assert_eq!(html.matches("<svg ").count(), shapes.sum::<usize>());
+    // Every chart has a wide and a narrow shape.
+    assert_eq!(html.matches("<svg ").count(), 2 * charts.all().count());
+    assert!(charts.all().all(|chart| chart.narrow.svg().contains("width=\"376\"")));
     // The SVG namespace is only a name; nothing is loaded from there.
     let elsewhere = html.replace("http://www.w3.org/2000/svg", "");
     assert!(!elsewhere.contains("://") && !elsewhere.contains("src="));
