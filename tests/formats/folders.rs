@@ -297,7 +297,7 @@ fn colours_without_a_class_are_refused() {
 fn values_of_masks_that_do_not_count_from_zero_are_noted() {
     let folder = sources();
     let noted = folder.packds(&["convert", "binary", "out.pack"]).stdout;
-    assert!(noted.contains("note     the masks contain the values 0, 255, packed unchanged"), "{noted}");
+    assert!(noted.contains("note     the masks contain the values 0, 255, which are packed unchanged"), "{noted}");
     let plain = folder.packds(&["convert", "letters", "out.pack", "--force"]).stdout;
     assert!(!plain.contains("the masks contain"), "{plain}");
 }

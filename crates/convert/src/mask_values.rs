@@ -101,6 +101,9 @@ mod tests {
         }
         let spread: Vec<u8> = (0..=255).step_by(3).collect();
         let note = note(&spread).unwrap();
-        assert!(note.contains("27, 30, 33, ..., which are packed") && note.contains("numpy.unique(all_masks)"), "{note}");
+        assert!(
+            note.contains("27, 30, 33, ..., which are packed") && note.contains("numpy.unique(all_masks)"),
+            "{note}"
+        );
     }
 }

@@ -4,7 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
-use packds_convert::{ConvertOptions, OnError, convert};
+use packds_convert::source::ListOptions;
+use packds_convert::{ConvertOptions, DataFormat, OnError, convert};
 use packds_system::FrontEnd;
 
 fn images() -> PathBuf {
@@ -14,10 +15,13 @@ fn images() -> PathBuf {
 /// Converts the source. Returns the messages and the bytes of the pack.
 fn converted(source: &Path, on_error: OnError, folder: &Path) -> (String, Vec<u8>) {
     let output = folder.join("out.pack");
-    let options = ConvertOptions { on_error, force: true, ..ConvertOptions::default() };
+    // The folder contains masks, which are refused as classes otherwise.
+    let from = source.is_dir().then_some(DataFormat::ImageFolder);
+    let list = ListOptions { from, ..ListOptions::default() };
+    let options = ConvertOptions { on_error, force: true, list, ..ConvertOptions::default() };
     let report = convert(source, &output, &options, &()).unwrap();
     assert!(report.has_bad_samples());
-    let stopped = ConvertOptions { force: true, ..ConvertOptions::default() };
+    let stopped = ConvertOptions { on_error: ConvertOptions::default().on_error, ..options.clone() };
     let error = convert(source, &output, &stopped, &()).unwrap_err();
     let hint = error.hint().unwrap();
     (format!("{error}; {hint}; {:?}", report.notes), std::fs::read(output).unwrap())

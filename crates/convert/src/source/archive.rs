@@ -233,8 +233,11 @@ pub(super) fn alone_in(folder: &Path, options: &ListOptions) -> Option<PathBuf> 
             let deepest = only_folder(folder);
             return (deepest != folder && has_table(&deepest)).then_some(deepest);
         }
-        // An error about the inner folder is more helpful than an error about a folder without images.
-        Ok(DataFormat::ImageFolder) if inner.is_dir() => true,
+        // An error about the inner folder is more helpful than an error about a folder without images. The name of a folder such as
+        // `label=0` is a value.
+        Ok(DataFormat::ImageFolder) if inner.is_dir() => {
+            !inner.strip_prefix(folder).is_ok_and(|path| path.as_os_str().as_encoded_bytes().contains(&b'='))
+        }
         // The archive may contain a folder of files rather than samples.
         Ok(DataFormat::WebDataset) => {
             inner.is_file() && Archive::find(&inner, options, 0).is_ok_and(|found| found.is_some())
