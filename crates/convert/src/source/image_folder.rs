@@ -298,15 +298,7 @@ pub(super) fn list_opened(
             top.subdirectories.sort_unstable();
             pairs::list_each((&root, files), &top, &pair, all_classes.unwrap_or(&top.subdirectories))?
         }
-        Layout::ImageInEach => {
-            let folders = Warning::ImageInEach {
-                count: count(top.subdirectories.len()),
-                first: top.subdirectories.iter().min().cloned().unwrap_or_default(),
-            };
-            let mut listing = as_one(list_scanned((&root, files), top, None, options.jobs)?, folders);
-            listing.warnings.retain(|warning| !matches!(warning, Warning::NestedClasses { .. }));
-            listing
-        }
+        Layout::ImageInEach => list_image_in_each((&root, files), top, options.jobs)?,
         _ => {
             if let Some(table) = manifests.first().filter(|file| RowForm::from_path(as_path(file)).is_some()) {
                 mistaken::refuse_parts(&root, &top.subdirectories, table)?;
@@ -365,6 +357,17 @@ fn beside_wrapper(top: &Directory, wrapper: &[u8]) -> Vec<Warning> {
     others.into_iter().for_each(|name| folders.add(name));
     let folders = folders.warning(|count, first| Warning::FoldersBesideWrapper { count, first });
     folders.into_iter().chain(top.other_files()).collect()
+}
+
+/// Lists folders that each contain one image, which are not classes.
+fn list_image_in_each(root: (&Path, SampleFiles), top: Directory, jobs: usize) -> Result<Listing, ConvertError> {
+    let folders = Warning::ImageInEach {
+        count: count(top.subdirectories.len()),
+        first: top.subdirectories.iter().min().cloned().unwrap_or_default(),
+    };
+    let mut listing = as_one(list_scanned(root, top, None, jobs)?, folders);
+    listing.warnings.retain(|warning| !matches!(warning, Warning::NestedClasses { .. }));
+    Ok(listing)
 }
 
 /// Removes labels and classes from a listing whose folders are not classes, and adds a warning about the folders.

@@ -341,7 +341,7 @@ fn note_others(folder: &Path, tables: &[&Path], listings: &mut [&mut Listing]) -
 
 /// The kind of files that the tables list: images, or arrays with one sample per file.
 fn sample_files(listings: &[&mut Listing]) -> SampleFiles {
-    let arrays = listings.first().filter(|listing| listing.len() > 0 && !matches!(listing.images, Images::Files));
+    let arrays = listings.first().filter(|listing| !listing.is_empty() && !matches!(listing.images, Images::Files));
     let format = arrays.and_then(|listing| DataFormat::from_file_name(&lossy(listing.paths.name(0))));
     format.map_or(SampleFiles::Images, SampleFiles::Of)
 }

@@ -141,11 +141,8 @@ impl Layout {
         if let Some(pairs) = split_pairs((root, files), &folders)? {
             return Ok(Self::SplitPairs(pairs));
         }
-        if let Some(pair) = pair_in_each((root, files), &folders)? {
-            return Ok(Self::PairsInEach(pair));
-        }
-        if has_image_in_each((root, files), &folders)? {
-            return Ok(Self::ImageInEach);
+        if let Some(layout) = Self::in_each((root, files), &folders)? {
+            return Ok(layout);
         }
         if folders.len() <= FEW_FOLDERS && top.sample_names().next().is_none() {
             let mut filled = Vec::new();
@@ -200,6 +197,16 @@ impl Layout {
                 Err(ConvertError::contradictory(root, "", reason, hint))
             }
         }
+    }
+}
+
+impl Layout {
+    /// The layout if each folder is a sample, or has image and mask folders.
+    fn in_each(root: (&Path, SampleFiles), folders: &[&[u8]]) -> Result<Option<Self>, ConvertError> {
+        if let Some(pair) = pair_in_each(root, folders)? {
+            return Ok(Some(Self::PairsInEach(pair)));
+        }
+        Ok(has_image_in_each(root, folders)?.then_some(Self::ImageInEach))
     }
 }
 

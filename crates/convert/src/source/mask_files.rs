@@ -12,6 +12,9 @@ use super::store::{Content, PixelShape};
 use super::subset::picked_paths;
 use crate::sample::{SampleError, append_file};
 
+/// Turns the path of a mask file into its path on disk.
+type PathOf<'a> = &'a dyn Fn(&[u8]) -> PathBuf;
+
 /// The mask files of all samples.
 #[derive(Debug, Clone)]
 pub(super) struct MaskFiles {
@@ -79,7 +82,7 @@ impl MaskFiles {
         &self,
         idx: usize,
         size: (u32, u32),
-        (open, colors): (&dyn Fn(&[u8]) -> PathBuf, Option<&MaskColors>),
+        (path_of, colors): (PathOf<'_>, Option<&MaskColors>),
         out: &mut Vec<u8>,
     ) -> Result<Content, SampleError> {
         if self.is_blank(idx) {
@@ -87,7 +90,7 @@ impl MaskFiles {
             out.resize(to_usize(shape.bytes()), 0);
             return Ok(Content::Pixels(shape));
         }
-        append_file(&open(&self.paths.path(idx)), u64::MAX, out)?;
+        append_file(&path_of(&self.paths.path(idx)), u64::MAX, out)?;
         let Some(others) = self.others.get(&idx) else {
             let shape = colors.map(|colors| colors.number(out)).transpose()?;
             return Ok(shape.map_or(Content::File, Content::Pixels));
@@ -97,7 +100,7 @@ impl MaskFiles {
         for (path, _) in others {
             other.clear();
             let wrong = |source| SampleError::Mask { mask: lossy(path), source: Box::new(source) };
-            append_file(&open(path), u64::MAX, &mut other).map_err(wrong)?;
+            append_file(&path_of(path), u64::MAX, &mut other).map_err(wrong)?;
             let found = numbers(&mut other, colors).map_err(wrong)?;
             if (found.width, found.height) != (shape.width, shape.height) {
                 let (expected, found) = ((shape.width, shape.height), (found.width, found.height));
