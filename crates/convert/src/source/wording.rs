@@ -520,7 +520,7 @@ impl Warning {
                 )
             }
             Self::RestOfLine { label } => {
-                write!(out, "all words after the first on a line are one label, such as {}", shown(label))
+                write!(out, "all words after the first on a line are read as one label, such as {}", shown(label))
             }
             Self::RootBeside { folder } => write!(out, "the files are read from the folder '{}'", text(folder)),
             Self::LabelNested { field, key } => {
