@@ -142,7 +142,7 @@ impl Categories {
             };
             if !lines.insert(name.clone()) || names.insert(id, name.clone()).is_some() {
                 return Err(
-                    file.wrong(category, format!("the category {id} ('{name}') has the id or the name of another one"))
+                    file.wrong(category, format!("the category {id} ('{name}') has the id or the name of another category"))
                 );
             }
             left_out.extend(keys.iter().map(|(key, _)| key.clone()));
@@ -223,6 +223,6 @@ mod tests {
         assert!(read(r#"{"image_id": "a", "category_id": 7, "bbox": []}"#).is_ok());
         let twice = CATEGORIES.replace("ANNOTATIONS", "").replace("cat\"}", "owl\"}");
         let error = json_rows(Path::new("x.json"), &twice).map(|read| read.rows).unwrap_err().to_string();
-        assert!(error.contains("the category 2 ('owl') has the id or the name of another one"), "{error}");
+        assert!(error.contains("the category 2 ('owl') has the id or the name of another category"), "{error}");
     }
 }
