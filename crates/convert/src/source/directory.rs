@@ -10,9 +10,10 @@ use rustix::{
 
 use super::{
     candidate::{SNIFFED_BYTES, SampleFiles, is_backup_name, is_image_bytes, is_system_folder},
+    oddities::Oddities,
     paths::{as_path, joined},
     unread::UnreadFiles,
-    warning::{Oddities, Warning},
+    warning::Warning,
 };
 use crate::error::ConvertError;
 

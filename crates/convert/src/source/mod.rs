@@ -75,6 +75,7 @@ pub(crate) mod npy;
 pub(crate) mod npz;
 mod numbers;
 mod numerals;
+mod oddities;
 mod offers;
 mod overlooked;
 mod pairs;

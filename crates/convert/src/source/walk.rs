@@ -8,8 +8,8 @@ use std::{cmp::Reverse, collections::BinaryHeap, path::Path};
 use super::{
     candidate::SampleFiles,
     directory::{Directory, Identity},
+    oddities::Oddities,
     paths::{PathTable, as_path, joined},
-    warning::Oddities,
 };
 use crate::error::ConvertError;
 
