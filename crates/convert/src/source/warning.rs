@@ -116,7 +116,7 @@ pub enum Warning {
         /// The first of these images.
         first: Vec<u8>,
     },
-    /// Folders with one image of their name each, in a subfolder such as `images`.
+    /// Folders that each have one image with the name of the folder, in a subfolder such as `images`.
     ImageInEach {
         /// Number of folders.
         count: u64,
