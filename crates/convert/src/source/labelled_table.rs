@@ -1,4 +1,4 @@
-//! Reads a table of labels beside unlabelled images: `train.csv` beside `train/` and `test/`, or `metadata.jsonl` in a split.
+//! Reads a table of labels next to unlabelled images: `train.csv` next to `train/` and `test/`, or `metadata.jsonl` in a split.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf, absolute};
