@@ -14,7 +14,7 @@ use std::{
 
 /// Folders with builds, environments and output of benchmarks.
 const NOT_OURS: &[&str] = &["target", "out", "demo"];
-/// Folders that pages name, but that exist only after a program created them.
+/// Folders that the pages mention, but that do not exist until a program creates them.
 const MADE: &[&str] = &["bench/gpu/", "bench/out", "bench/.venv", "fuzz/corpus"];
 
 #[test]

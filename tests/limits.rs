@@ -232,6 +232,6 @@ fn damaged_texts_of_hdf5_attributes_are_an_error() {
         damaged[heap + 24..heap + 32].copy_from_slice(&(u64::MAX - 15).to_le_bytes());
         fs::write(folder.path("b.h5"), &damaged).unwrap();
         let ran = within_a_minute(&folder, &["convert", "b.h5", "b.pack"]);
-        assert!(ran.code == 1 && ran.stderr.contains("exceeds the heap"), "{ran:?}");
+        assert!(ran.code == 1 && ran.stderr.contains("extends past the end of the heap"), "{ran:?}");
     }
 }

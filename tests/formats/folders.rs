@@ -285,7 +285,7 @@ fn colours_of_masks_are_numbered_by_the_table_beside_them() {
 fn colours_without_a_class_are_refused() {
     let folder = sources();
     let said = refused(&folder, &["coloured"]);
-    assert!(said.contains("write a table 'class_dict.csv' with the columns name,r,g,b beside the masks"), "{said}");
+    assert!(said.contains("write a table 'class_dict.csv' with the columns name,r,g,b next to the masks"), "{said}");
     let said = refused(&folder, &["lacking"]);
     assert!(said.contains("mask `masks/000001.png`: the colour "), "{said}");
     assert!(said.contains(" is not in 'class_dict.csv'"), "{said}");

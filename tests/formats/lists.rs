@@ -127,7 +127,7 @@ fn lists_of_papers_find_their_images_and_classes() {
         assert_eq!(ids(&pack), (0..12).map(|i| i % 2).collect::<Vec<_>>(), "{source}");
     }
     let source = "papers/fgvc/images_family_train.txt";
-    assert_told(&folder, source, &["all words after the first on a line are one label, such as '707-320'"]);
+    assert_told(&folder, source, &["all words after the first on a line are read as one label, such as '707-320'"]);
     assert_eq!(names(&convert(&folder, source, &[])), ["707-320", "A320 family", "BAe 146"]);
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct Figures {
 
 struct Row {
     cells: Vec<String>,
-    /// What follows the cells. It has no title.
+    /// Text after the cells, without a title.
     mark: String,
 }
 

@@ -590,7 +590,7 @@ fn hint_of_sample(error: &SampleError) -> String {
             format!("to keep all channels, write the images as arrays into another folder, and convert that folder; in Python, run: {BANDS_TO_NPY}; {skip} leaves out bad samples and lists them")
         }
         SampleError::Pixels(PixelError::NotSingleChannel { .. }) => {
-            format!("if the colours of mask files stand for classes, write a table 'class_dict.csv' with the columns name,r,g,b beside the masks: each colour then becomes the number of its row, counted from 0; {skip} leaves out bad samples and lists them")
+            format!("if the colours of mask files stand for classes, write a table 'class_dict.csv' with the columns name,r,g,b next to the masks: each colour then becomes the number of its row, counted from 0; {skip} leaves out bad samples and lists them")
         }
         SampleError::Pixels(PixelError::OtherFormat { name }) => {
             let hint = Unread::named(name).map_or("", |row| row.hint);

@@ -308,7 +308,7 @@ struct Dispatch {
     block_samples: usize,
     /// Number of samples dispatched for the current chunk.
     in_chunk: usize,
-    /// The first position within the chunk of the last task whose result was taken.
+    /// Where the last task whose result was taken starts, as a position within the chunk.
     last_start: usize,
     spare: Vec<Block>,
 }

@@ -34,7 +34,7 @@ pub(crate) fn put(file: &mut [u8], at: usize, bytes: &[u8]) {
     }
 }
 
-/// A number from the file as a position in it.
+/// Converts a number from the file to an index into it.
 pub(crate) fn place(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }

@@ -178,7 +178,7 @@ impl ReadError {
                     Some("`packds convert` makes packs from any format that `packds formats` lists")
                 }
                 FormatError::WrongLength { .. } => {
-                    Some("copy the pack again: its length differs from the length it was written with")
+                    Some("copy the pack again: its length is not the length that was written")
                 }
                 FormatError::ChunkChecksum { .. }
                 | FormatError::ChecksumMismatch { .. }

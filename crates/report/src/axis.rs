@@ -26,7 +26,7 @@ impl Axis {
     pub fn over(values: impl IntoIterator<Item = f64>, start: f64, length: f64) -> Option<Self> {
         let good = values.into_iter().filter(|v| v.is_finite() && *v > 0.0);
         let (low, high) = good.map(|v| (v, v)).reduce(|(low, high), (v, _)| (low.min(v), high.max(v)))?;
-        // The axis has at least half a decade, because a narrower one would make small differences look large.
+        // The axis spans at least half a decade, because a narrower one would make small differences look large.
         let missing = (3.2 / (high / low)).max(1.0).sqrt();
         Some(Self { low: low / 1.2 / missing, high: high * 1.2 * missing, start, length })
     }

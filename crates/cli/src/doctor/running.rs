@@ -108,12 +108,12 @@ impl Drop for Running<'_> {
         self.send(Signal::KILL);
         // The process has exited or is exiting.
         let _ = self.child.wait();
-        // The last lines.
+        // Shows the last lines.
         self.wait();
     }
 }
 
-/// The lines of the command, read by a thread. It ends when the last process that writes has ended.
+/// The lines of the command, read by a thread. The thread ends when the last process that writes has ended.
 fn lines(reader: PipeReader) -> io::Result<Receiver<Vec<u8>>> {
     let (sender, lines) = mpsc::sync_channel(LINES);
     let read = move || {

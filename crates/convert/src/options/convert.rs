@@ -62,7 +62,7 @@ pub struct ConvertOptions {
     pub seed: u64,
     /// What happens if an image cannot be read or decoded.
     pub on_error: OnError,
-    /// Maximum number of pixels of an image. A larger image is an error.
+    /// Maximum number of pixels of an image. A larger image causes an error.
     pub max_pixels: u64,
     /// Number of decoding threads. 0 means all cores.
     pub jobs: usize,
@@ -446,7 +446,7 @@ impl Declared for ConvertOptions {
             Opt::new("max_pixels"),
             "N",
             |o, text| put(&mut o.max_pixels, whole(text, 1, u64::MAX)),
-            "Maximum pixels per image; a larger image is an error",
+            "Maximum pixels per image; a larger image causes an error",
         )
         .under(ERRORS)
         .default(|o| o.max_pixels.to_string())

@@ -122,7 +122,7 @@ fn occupant(there: &Metadata, kind: Kind, is_new: bool) -> Option<&'static str> 
         Kind::File if there.nlink() > 1 => Some("a file with other names (hard links)"),
         Kind::Folder if !form.is_dir() => Some("a file"),
         // Some network file systems assign new files to another user.
-        _ if !is_new && there.uid() != geteuid().as_raw() => Some("a file of another user"),
+        _ if !is_new && there.uid() != geteuid().as_raw() => Some("a file owned by another user"),
         _ => None,
     }
 }

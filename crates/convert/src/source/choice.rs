@@ -31,7 +31,7 @@ pub(super) fn only(root: &Path, folders: &[&[u8]], files: SampleFiles) -> Result
     }
 }
 
-/// Whether each pair is another split, by the names of its folders: `Training_Input` with `Training_GroundTruth`, and
+/// Whether each pair is a different split, by the names of its folders: `Training_Input` with `Training_GroundTruth`, and
 /// `Test_Input` with `Test_GroundTruth`.
 fn are_of_splits(pairs: &[Pair]) -> bool {
     let split = |folder: &[u8]| split_and_rest(&lossy(folder));

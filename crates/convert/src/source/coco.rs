@@ -18,11 +18,11 @@ use crate::error::ConvertError;
 const IMAGES: &str = "images";
 const ANNOTATIONS: &str = "annotations";
 const CATEGORIES: &str = "categories";
-/// The label of one category, and the labels if an image may have several.
+/// Names of the label field: for one category per image, and for several.
 pub(super) const LABELS: [&str; 2] = ["label", "labels"];
-/// Keys of annotations of a part of an image.
+/// Keys that occur in annotations of a part of an image.
 const PARTS: [&str; 4] = ["bbox", "segmentation", "keypoints", "segments_info"];
-/// Maximum number of JSON files of a folder that are looked at.
+/// Maximum number of JSON files in a folder to inspect. If there are more, none is inspected.
 const MAX_FILES: usize = 8;
 
 /// Whether these members of a JSON file are those of a COCO file.
@@ -121,11 +121,11 @@ pub(super) fn rows<'a>(file: &File<'a>, members: &[Member<'a>]) -> Result<JsonRo
     Ok(JsonRows { rows, classes, warnings })
 }
 
-/// The categories in the order of their ids. The place of each is its class id.
+/// The categories in the order of their ids. Class ids are positions in this order.
 struct Categories {
     place_of: BTreeMap<i64, i64>,
     names: Vec<String>,
-    /// The ids by place, if they differ from the places.
+    /// The categories' own ids by class id. Empty if they equal the class ids.
     ids: Vec<i64>,
 }
 
@@ -142,7 +142,7 @@ impl Categories {
             };
             if !lines.insert(name.clone()) || names.insert(id, name.clone()).is_some() {
                 return Err(
-                    file.wrong(category, format!("the category {id} ('{name}') has the id or the name of another one"))
+                    file.wrong(category, format!("the category {id} ('{name}') has the id or the name of another category"))
                 );
             }
             left_out.extend(keys.iter().map(|(key, _)| key.clone()));
@@ -153,7 +153,7 @@ impl Categories {
         Ok(Self { place_of, names: names.into_values().collect(), ids })
     }
 
-    /// The id of a category, if it is not its place.
+    /// The category's own id, if the ids differ from the class ids.
     fn id_beside(&self, place: i64) -> Option<String> {
         self.ids.get(usize::try_from(place).ok()?).map(i64::to_string)
     }
@@ -223,6 +223,6 @@ mod tests {
         assert!(read(r#"{"image_id": "a", "category_id": 7, "bbox": []}"#).is_ok());
         let twice = CATEGORIES.replace("ANNOTATIONS", "").replace("cat\"}", "owl\"}");
         let error = json_rows(Path::new("x.json"), &twice).map(|read| read.rows).unwrap_err().to_string();
-        assert!(error.contains("the category 2 ('owl') has the id or the name of another one"), "{error}");
+        assert!(error.contains("the category 2 ('owl') has the id or the name of another category"), "{error}");
     }
 }

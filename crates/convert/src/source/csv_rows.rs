@@ -380,8 +380,8 @@ fn has_spaced_quotes(file: &mut File, delimiter: u8) -> io::Result<bool> {
     }
 }
 
-/// Whether quotes follow a delimiter and a space, and no quote directly follows a delimiter or a line feed. `None` if
-/// no cell starts with a quote.
+/// Whether quoted cells begin with a space before the quote, as in `a, "b"`, and none begin directly with a quote. `None`
+/// if no cell is quoted.
 fn are_spaced_quotes(bytes: &[u8], delimiter: u8) -> Option<bool> {
     if !bytes.contains(&b'"') {
         return None;

@@ -1,4 +1,4 @@
-//! Reads a table of labels beside unlabelled images: `train.csv` beside `train/` and `test/`, or `metadata.jsonl` in a split.
+//! Reads a table of labels next to unlabelled images: `train.csv` next to `train/` and `test/`, or `metadata.jsonl` in a split.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf, absolute};
@@ -164,7 +164,7 @@ fn splits(
         }
         listings.push((split.clone(), listing));
     }
-    // Ids with names in one table only may have another order.
+    // If only some tables have class names, the ids of the others may have another meaning.
     let are_named = |(_, listing): &(String, Listing)| {
         (listing.has_labels() || listing.has_label_lists()).then_some(!listing.classes.is_empty())
     };
@@ -187,8 +187,8 @@ fn splits(
     Some(listings)
 }
 
-/// The images that the table of a folder of splits names, as a split, and the splits with none of them, which have no labels. None if
-/// images outside these splits have no row.
+/// In a folder of splits with a table: a split of the images that the table names, and the splits without such images, which have no
+/// labels. `None` if images outside these splits have no row.
 fn with_unnamed(folder: &Path, tables: &[Vec<u8>], options: &ListOptions) -> Option<Vec<(String, Listing)>> {
     let options = ListOptions { split: None, ..options.clone() };
     let found = image_folder::refused_splits(folder, &options).filter(|_| !tables.is_empty())?;

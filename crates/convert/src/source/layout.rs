@@ -256,7 +256,8 @@ fn pair_in_each((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Resul
     Ok(shared)
 }
 
-/// Whether each of these folders contains only a folder with one image of its name. Only the first few folders are inspected.
+/// Whether each of these folders contains only an inner folder with one image, and the image has the name of the outer folder. Only
+/// the first few folders are inspected.
 fn has_image_in_each((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<bool, ConvertError> {
     if folders.len() < 2 || folders.iter().any(|name| is_split_folder(name)) {
         return Ok(false);

@@ -16,7 +16,7 @@ const MAX_FOLDERS: usize = 16;
 const MAX_TEXTS: usize = 4;
 const LISTS: [&str; 5] = [".txt", ".csv", ".tsv", ".json", ".jsonl"];
 
-/// Files in the folders beside the images.
+/// Files in the folders next to the images.
 #[derive(Default)]
 struct Beside {
     /// Lists, with what orders them.
@@ -27,7 +27,7 @@ struct Beside {
     texts: Vec<Vec<u8>>,
 }
 
-/// The warnings about files in folders other than those in `read`. The first of these has the images. If there are tables beside the
+/// The warnings about files in folders other than those in `read`. The first of these has the images. If there are tables next to the
 /// images, lists are not named.
 pub(super) fn find(
     (root, files): (&Path, SampleFiles),
@@ -110,7 +110,7 @@ fn stems(directory: &Directory) -> HashSet<Vec<u8>> {
     directory.sample_names().map(|name| stem(name).to_vec()).collect()
 }
 
-/// The warning about a file in these folders beside splits that is named like boxes.
+/// The warning about a file in these folders next to splits that is named like boxes.
 pub(super) fn boxes_in(
     (root, files): (&Path, SampleFiles),
     folders: &[&Vec<u8>],

@@ -237,7 +237,7 @@ impl<'a> Manifest<'a> {
         self.named(Listing { warnings, ..listing }, &plan)
     }
 
-    /// Adds the class names in a file beside the table. The ids of all rows must have names, so that every split has the same.
+    /// Adds the class names in a file next to the table. The ids of all rows must have names, so that every split has the same.
     fn named(&self, mut listing: Listing, plan: &Plan) -> Result<Listing, ConvertError> {
         let label = plan.label.as_ref().filter(|label| matches!(label.from, LabelFrom::Cell));
         let ids = label.and_then(|label| self.scans[label.column].labels.ids);

@@ -82,7 +82,7 @@ fn places(folder: &Path, name: &str) -> [PathBuf; 2] {
     [folder.join(name), folder.join(name).join(name)]
 }
 
-/// The split before `images` in a name. MNIST calls the test set `t10k`.
+/// The split name that precedes `images` in a file name. MNIST calls the test set `t10k`.
 fn split_of(name: &str) -> Option<String> {
     let (before, _) = name.split_once("images")?;
     let word = before.trim_end_matches(['-', '_', '.']);

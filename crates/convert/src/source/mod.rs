@@ -575,7 +575,7 @@ fn read(
             &part.root,
             key,
             "expected masks as image files or arrays of two dimensions, found none",
-            format!("choose another field with {MASK_KEY}, or leave it out"),
+            format!("choose another field with {MASK_KEY}, or omit {MASK_KEY}"),
         )),
         _ => Ok(found),
     }

@@ -162,7 +162,7 @@ pub(super) fn refuse_splits(listing: &Listing) -> Result<(), ConvertError> {
     Err(ConvertError::contradictory(listing.root(), "", reason, hint))
 }
 
-/// The mask folder that this folder is, or is inside of, and the image folder next to it. A class itself is no mask folder.
+/// The mask folder that is or contains this folder, and the image folder next to it. A class itself is no mask folder.
 fn pair_of(folders: &BTreeSet<&[u8]>, folder: &[u8]) -> Option<Pair> {
     let ends: Vec<usize> = (0..folder.len()).filter(|at| folder[*at] == b'/').chain([folder.len()]).collect();
     ends.windows(2).find_map(|ends| {

@@ -1,4 +1,4 @@
-//! Tries the files beside the images that a warning offers as sources. A file is only offered if it lists images of the folder, or if
+//! Tries the files next to the images that a warning offers as sources. A file is only offered if it lists images of the folder, or if
 //! the error about it says what to do.
 //!
 //! `image_folder`, `lists` and `class_names` find the files by their names.

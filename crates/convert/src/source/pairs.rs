@@ -164,7 +164,7 @@ pub(super) fn refuse_colors(listing: &Listing, pair: Option<&Pair>) -> Result<()
         None => format!("{} reads every file as an image", FROM.with("image-folder")),
     };
     let hint = format!(
-        "if its colours are classes, write a table 'class_dict.csv' with the columns name,r,g,b beside the masks; {alone}"
+        "if its colours are classes, write a table 'class_dict.csv' with the columns name,r,g,b next to the masks; {alone}"
     );
     Err(ConvertError::contradictory(&listing.root, "", reason, hint))
 }
@@ -416,7 +416,7 @@ fn are_enough(n_masks: usize, n_images: usize) -> bool {
     2 * n_masks >= n_images
 }
 
-/// Whether files with these names are images with masks beside them.
+/// Whether files with these names are images with masks next to them.
 pub(super) fn are_beside(keys: &BTreeSet<&[u8]>) -> bool {
     let named = |base: &[u8], end: &[u8]| keys.contains([base, end].concat().as_slice());
     let is_image = |base: &[u8]| keys.contains(base) || IMAGE_SUFFIXES.iter().any(|end| named(base, end));
@@ -424,7 +424,7 @@ pub(super) fn are_beside(keys: &BTreeSet<&[u8]>) -> bool {
     n_masks > 0 && are_enough(n_masks, keys.len() - n_masks)
 }
 
-/// In a listing of a folder, turns images named like masks, such as `1_mask.png` beside `1.png`, into the masks of the others.
+/// In a listing of a folder, turns images named like masks, such as `1_mask.png` next to `1.png`, into the masks of the others.
 pub(super) fn split_masks(listing: &mut Listing) {
     let keys = keys(&listing.paths, 0, b"");
     if let Some(doubles) = Doubles::find(&listing.paths, &keys) {
@@ -502,7 +502,7 @@ fn take_masks(listing: &mut Listing, images: &[usize], masks_of: &HashMap<usize,
         let reason = match own {
             [_] => None,
             [] => Some(
-                "no file beside it has its name and '_mask': move this file elsewhere if it is not an image".to_owned(),
+                "no file next to it has its name and '_mask': move this file elsewhere if it is not an image".to_owned(),
             ),
             several if are_numbered(listing, several) => {
                 let file = |mask: &usize| (listing.paths.path(*mask), listing.bytes[*mask]);
@@ -510,7 +510,7 @@ fn take_masks(listing: &mut Listing, images: &[usize], masks_of: &HashMap<usize,
                 merged.add(&listing.paths.path(image));
                 None
             }
-            several => Some(format!("there are {} masks beside it: merge them into one file", several.len())),
+            several => Some(format!("there are {} masks next to it: merge them into one file", several.len())),
         };
         if let Some(reason) = reason {
             listing.faults.insert(kept.paths.len() - 1, Fault::Said(reason.into()));

@@ -83,7 +83,7 @@ const OBJECT: &str = "a JSON object";
 pub(super) struct RowFile {
     pub(super) path: PathBuf,
     unpacked: Option<NamedTempFile>,
-    /// Maximum number of rows to read; none for all.
+    /// Maximum number of rows to read. `None` reads all.
     pub(super) first_rows: Option<u64>,
 }
 

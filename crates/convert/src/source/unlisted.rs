@@ -12,7 +12,7 @@ use super::warning::{Tally, Warning};
 /// Maximum number of folders to list.
 const MAX_FOLDERS: usize = 4096;
 
-/// Adds the warning about images beside the images of a manifest.
+/// Adds the warning about images next to the images of a manifest.
 pub(super) fn note(listing: &mut Listing) {
     if !matches!(listing.images, Images::Files) || listing.metadata.is_some() {
         return;

@@ -27,7 +27,7 @@ pub(super) struct Unpacker<'a> {
     folder: TempDir,
     /// Free bytes of the file system.
     pub(super) free: u64,
-    /// Bytes of the file system that the members take so far.
+    /// Bytes that the members unpacked so far occupy on the file system.
     used: u64,
     links: Vec<(PathBuf, Link)>,
     special_files: Tally,

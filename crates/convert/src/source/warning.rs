@@ -30,16 +30,16 @@ pub enum Warning {
     },
     /// Ignored folders next to the splits.
     FoldersBesideSplits {
-        /// Number of cases.
+        /// Number of folders.
         count: u64,
-        /// The first case.
+        /// The first of these folders.
         first: Vec<u8>,
     },
     /// Ignored folders next to the image and mask folders.
     FoldersBesidePairs {
-        /// Number of cases.
+        /// Number of folders.
         count: u64,
-        /// The first case.
+        /// The first of these folders.
         first: Vec<u8>,
     },
     /// Ignored images next to the image and mask folders.
@@ -51,9 +51,9 @@ pub enum Warning {
     },
     /// Ignored folders without images, next to folders that have images and masks.
     FoldersWithoutImages {
-        /// Number of cases.
+        /// Number of folders.
         count: u64,
-        /// The first case.
+        /// The first of these folders.
         first: Vec<u8>,
     },
     /// The only two classes contain files with the same names, so they may be two versions of each image.
@@ -81,7 +81,7 @@ pub enum Warning {
     },
     /// Many file names consist of another image's name and a suffix, like the names of masks or of versions of an image.
     MarkedNames {
-        /// The first case.
+        /// The first of these names.
         first: Vec<u8>,
         /// The image whose name it contains.
         of: Vec<u8>,
@@ -104,44 +104,44 @@ pub enum Warning {
     SplitUnlabelled,
     /// Ignored masks whose names match no image.
     UnusedMasks {
-        /// Number of cases.
+        /// Number of masks.
         count: u64,
-        /// The first case.
+        /// The first of these masks.
         first: Vec<u8>,
     },
     /// Images with a mask file for each object.
     MergedMasks {
-        /// Number of cases.
+        /// Number of images.
         count: u64,
-        /// The first case.
+        /// The first of these images.
         first: Vec<u8>,
     },
-    /// Folders with one image of their name each, in a subfolder such as `images`.
+    /// Folders that each have one image with the name of the folder, in a subfolder such as `images`.
     ImageInEach {
-        /// Number of cases.
+        /// Number of folders.
         count: u64,
-        /// The first case.
+        /// The first of these folders.
         first: Vec<u8>,
     },
     /// Images in folders named `good` or `normal`, without any mask.
     BlankMasks {
-        /// Number of cases.
+        /// Number of images.
         count: u64,
-        /// The first case.
+        /// The first of these images.
         first: Vec<u8>,
     },
     /// Files named like masks, although most images have no mask; packed as images.
     FewMasks {
-        /// Number of cases.
+        /// Number of files.
         count: u64,
-        /// The first case.
+        /// The first of these files.
         first: Vec<u8>,
     },
     /// Subfolders of an image folder. They are not used as classes.
     FoldersInImages {
-        /// Number of cases.
+        /// Number of subfolders.
         count: u64,
-        /// The first case.
+        /// The first of these subfolders.
         first: Vec<u8>,
     },
     /// A manifest next to the images of a folder; ignored.
@@ -178,37 +178,37 @@ pub enum Warning {
     },
     /// Dangling or circular symbolic links without an image extension.
     BrokenLinks {
-        /// Number of cases.
+        /// Number of links.
         count: u64,
-        /// The first case.
+        /// The first of these links.
         first: Vec<u8>,
     },
     /// Ignored pipes, sockets and devices.
     SpecialFiles {
-        /// Number of cases.
+        /// Number of files.
         count: u64,
-        /// The first case.
+        /// The first of these files.
         first: Vec<u8>,
     },
     /// Ignored links in an archive whose targets are not in it.
     LinksLeftOut {
-        /// Number of cases.
+        /// Number of links.
         count: u64,
-        /// The first case.
+        /// The first of these links.
         first: Vec<u8>,
     },
     /// Ignored images whose names suggest backups or partial downloads, such as `1.jpg.bak`.
     BackupFiles {
-        /// Number of cases.
+        /// Number of images.
         count: u64,
-        /// The first case.
+        /// The first of these images.
         first: Vec<u8>,
     },
     /// Ignored folders left by other programs, such as `.ipynb_checkpoints`, even if torchvision reads them as classes.
     SystemFolders {
-        /// Number of cases.
+        /// Number of folders.
         count: u64,
-        /// The first case.
+        /// The first of these folders.
         first: Vec<u8>,
     },
     /// Tar files that end after a whole member, without an end marker. They may be truncated.
@@ -229,25 +229,25 @@ pub enum Warning {
     },
     /// Masks in JPEG files: JPEG changes class numbers.
     LossyMasks {
-        /// Number of cases.
+        /// Number of masks.
         count: u64,
-        /// The first case.
+        /// The first of these masks.
         first: Vec<u8>,
     },
     /// Ignored hidden folders next to folders that are not classes.
     HiddenFolders {
-        /// Number of cases.
+        /// Number of folders.
         count: u64,
-        /// The first case.
+        /// The first of these folders.
         first: Vec<u8>,
     },
     /// Ignored files of a type that is not read, such as HEIC. There is one warning for each type.
     UnreadType {
         /// The type.
         name: &'static str,
-        /// Number of cases.
+        /// Number of files.
         count: u64,
-        /// The first case.
+        /// The first of these files.
         first: Vec<u8>,
     },
     /// The source has only one class folder, which may not be a class.
@@ -281,16 +281,16 @@ pub enum Warning {
     },
     /// GIF files among images of other types.
     Gifs {
-        /// Number of cases.
+        /// Number of files.
         count: u64,
-        /// The first case.
+        /// The first of these files.
         first: Vec<u8>,
     },
     /// Ignored folders without images next to the folder that is read.
     FoldersBesideWrapper {
-        /// Number of cases.
+        /// Number of folders.
         count: u64,
-        /// The first case.
+        /// The first of these folders.
         first: Vec<u8>,
     },
     /// Ignored files of all other types, such as text files and tables.
@@ -300,9 +300,9 @@ pub enum Warning {
     },
     /// Files without an image extension whose first bytes could not be read.
     UnreadableFiles {
-        /// Number of cases.
+        /// Number of files.
         count: u64,
-        /// The first case.
+        /// The first of these files.
         first: Vec<u8>,
     },
     /// The metadata of the exported pack cannot be read and is ignored.
@@ -333,23 +333,23 @@ pub enum Warning {
     },
     /// Ignored arrays without one item per image.
     OtherArrays {
-        /// Number of cases.
+        /// Number of arrays.
         count: u64,
-        /// The first case.
+        /// The first of these arrays.
         first: Vec<u8>,
     },
     /// Ignored pickles, because pickles are never run.
     Pickles {
-        /// Number of cases.
+        /// Number of pickles.
         count: u64,
-        /// The first case.
+        /// The first of these pickles.
         first: Vec<u8>,
     },
     /// Folders in a tar file that contains only images; read as classes.
     FoldersInTar {
-        /// Number of cases.
+        /// Number of folders.
         count: u64,
-        /// The first case.
+        /// The first of these folders.
         first: Vec<u8>,
     },
     /// Tar files that contain only images; read as classes.
@@ -552,7 +552,7 @@ pub enum Warning {
     NoLabels {
         /// The fields.
         fields: Vec<String>,
-        /// Whether a program declared the fields; otherwise a source was read.
+        /// Whether a program declared the fields; otherwise they were read from a source.
         is_program: bool,
     },
     /// The JSON objects of a field contain a key with a label name.
@@ -583,7 +583,7 @@ pub enum Warning {
     },
     /// Ignored tables and lists that name no image of the folder.
     NoLists {
-        /// The first case.
+        /// The first of these files.
         file: Vec<u8>,
         /// Number of others.
         others: u64,
@@ -633,14 +633,14 @@ pub enum Warning {
         /// The name of the file.
         file: Vec<u8>,
     },
-    /// The last dimension of the images may count the samples.
+    /// The last dimension of the images may be the sample dimension.
     ImagesLast {
         /// The shape of the array.
         shape: [u64; 4],
     },
     /// The labels are the folders of a manifest's paths.
     FolderLabels {
-        /// The first case.
+        /// The first of these folders.
         first: String,
     },
     /// The words after the first on each line of a list are read as one label.
@@ -675,16 +675,16 @@ pub enum Warning {
     },
     /// Ignored Parquet files that are named like the tar files next to them.
     TablesOfTars {
-        /// Number of cases.
+        /// Number of files.
         count: u64,
-        /// The first case.
+        /// The first of these files.
         first: Vec<u8>,
     },
     /// Folders that are not used as classes, because each has a file with its name next to it, like the parts of one dataset.
     NumberedParts {
-        /// Number of cases.
+        /// Number of folders.
         count: u64,
-        /// The first case.
+        /// The first of these folders.
         first: Vec<u8>,
     },
     /// The values in the `.json` files next to the images are packed as fields.
@@ -698,9 +698,9 @@ pub enum Warning {
     },
     /// Ignored `.json` files next to the images.
     JsonUnread {
-        /// Number of cases.
+        /// Number of files.
         count: u64,
-        /// The first case.
+        /// The first of these files.
         first: Vec<u8>,
     },
     /// The source has one split, which is read.

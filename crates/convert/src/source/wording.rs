@@ -520,7 +520,7 @@ impl Warning {
                 )
             }
             Self::RestOfLine { label } => {
-                write!(out, "all words after the first on a line are one label, such as {}", shown(label))
+                write!(out, "all words after the first on a line are read as one label, such as {}", shown(label))
             }
             Self::RootBeside { folder } => write!(out, "the files are read from the folder '{}'", text(folder)),
             Self::LabelNested { field, key } => {
@@ -561,7 +561,7 @@ impl Warning {
         }
     }
 
-    /// Writes a warning about files that are neither lists nor beside their images.
+    /// Writes a warning about files that are neither lists nor next to their images.
     fn fmt_of_unread(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match self {
@@ -580,7 +580,7 @@ impl Warning {
                 let has = if is_one { "has" } else { "each have" };
                 write!(
                     out,
-                    "{folders} {has} a text file for each image in '{}', and packds reads text files only beside their images; if they have boxes, packds cannot pack boxes yet",
+                    "{folders} {has} a text file for each image in '{}', and packds reads text files only next to their images; if they have boxes, packds cannot pack boxes yet",
                     text(images)
                 )
             }

@@ -21,11 +21,11 @@ use super::{Bench, Ended, MIB, bytes, name_of, rate, scratch, seconds_per_gib};
 enum Kind {
     /// By the driver, like `cudaHostAlloc`.
     Driver { is_combined: bool },
-    /// In pages of 4 KiB, registered.
+    /// In pages of 4 KiB, registered with the driver.
     Small,
-    /// The loader's ring, which requests huge pages, registered.
+    /// The loader's ring, registered with the driver. The ring requests huge pages.
     Arena,
-    /// In reserved huge pages, registered.
+    /// In reserved huge pages, registered with the driver.
     Huge,
 }
 

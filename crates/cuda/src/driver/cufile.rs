@@ -122,7 +122,7 @@ impl DirectFile for CuFile {
             let within = i64::try_from(done);
             let start = i64::try_from(offset).and_then(|start| Ok(start + within?));
             let (Ok(start), Ok(within)) = (start, within) else {
-                let text = "the read is beyond the maximum size of a file".to_owned();
+                let text = "the read extends beyond the maximum file size".to_owned();
                 return Err(CudaError::Use(text));
             };
             let wanted = (bytes - done).min(MOST_BYTES);

@@ -185,7 +185,7 @@ impl Session<'_> {
     /// Restricts decoding to some columns. Returns the actual columns, which are a few more.
     pub(crate) fn crop(&mut self, first: u32, width: u32) -> Result<std::ops::Range<u32>, PixelError> {
         let (mut offset, mut width) = (first, width);
-        // SAFETY: decompression has started, and no row has been read. libjpeg checks both, and the range.
+        // SAFETY: decompression has started, and no row has been read. libjpeg checks both conditions and the range.
         self.call(|cinfo| unsafe { jpeg_crop_scanline(cinfo, &mut offset, &mut width) })?;
         Ok(offset..offset + width)
     }

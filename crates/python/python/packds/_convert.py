@@ -114,7 +114,7 @@ def convert(
         from_format: The source's format; by default detected from its contents and name.
         on_error: What to do if a file cannot be read or decoded: `stop` (the default), `skip`, or `substitute` a black image,
             with 0 in the column `valid`.
-        max_pixels: Maximum number of pixels of an image; larger images are errors. By default 178,956,970.
+        max_pixels: Maximum number of pixels of an image; larger images cause an error. By default 178,956,970.
         jobs: Number of threads; 0 means one for each core.
         force: Replaces `dst` if it exists.
         dry_run: Writes nothing. Reports how the source is read (`source`), and the size of a pack in each mode.

@@ -149,8 +149,8 @@ impl Augment {
         layout(layout: Layout) = layout;
     }
 
-    /// Converts values to `(value / 255 - mean) / std`. Mean and deviation have one number, or one per channel. Only
-    /// for floats. The default type is `F32`.
+    /// Converts values to `(value / 255 - mean) / std`. `mean` and `std` contain one number, or one per channel.
+    /// Valid only for float results. The default type is `F32`.
     pub fn normalize(mut self, mean: &[f32], std: &[f32]) -> Self {
         self.normalize = Some((mean.to_vec(), std.to_vec()));
         self

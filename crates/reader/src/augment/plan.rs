@@ -349,7 +349,7 @@ fn check_order(ops: &[Op]) -> Result<(), AugmentError> {
         }
         let Some(previous) = before.last() else { continue };
         if op.stage() == Stage::Crop && previous.stage() == Stage::Crop {
-            return order(previous, "only one crop is possible; omit one of them");
+            return order(previous, "only one crop is possible; omit one of the two");
         }
         if matches!(op, Op::RandomResizedCrop { .. }) {
             return order(

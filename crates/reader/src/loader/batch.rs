@@ -41,7 +41,7 @@ pub struct BadSample {
     pub pack: usize,
     /// The sample's number in the pack.
     pub sample: u64,
-    /// The problem: file, chunk, sample and byte.
+    /// The error message, which names the file, chunk, sample and byte.
     pub error: String,
 }
 

@@ -28,7 +28,7 @@ pub struct BatchField {
     pub shape: Option<Vec<usize>>,
     /// Size of one sample. 0 for variable-size items.
     pub(crate) item_bytes: usize,
-    /// Offset in a slot of `batch` samples.
+    /// Offset within a slot that holds `batch` samples.
     pub(crate) offset: usize,
     pub(crate) source: Source,
     /// How the device finishes the field's pixels, if it does. The field itself describes the contents of the slot.

@@ -33,7 +33,7 @@ pub(crate) fn npz(made: &Made) -> Result<Open, BenchError> {
 pub(crate) fn pt(made: &Made) -> Result<Open, BenchError> {
     let mut members = stored_members(made)?.into_iter();
     let storage = members.find(|member| member.bytes == made.pixel_bytes());
-    at(made, storage.ok_or_else(|| made.odd("no tensor that holds all pixels"))?.start)
+    at(made, storage.ok_or_else(|| made.odd("no tensor holds all pixels"))?.start)
 }
 
 /// The tensor `image` in a `.safetensors` file.

@@ -1,7 +1,7 @@
 //! Builds the chunks of an exported Zarr array on any thread: pads, frames and compresses them. Also writes shards of
 //! chunks.
 //!
-//! `array` writes their metadata.
+//! The module `array` handles the metadata of the arrays.
 
 use packds_system::to_u64;
 use std::fs::File;

@@ -87,7 +87,8 @@ impl Heap {
         }
         let size = u64_at(&head, 8).unwrap_or_default();
         let end = at.checked_add(size).filter(|end| *end <= file.open.bytes);
-        let end = end.ok_or_else(|| format!("the heap at {at} has {size} bytes, which exceeds the file"))?;
+        let end =
+            end.ok_or_else(|| format!("the heap at {at} has {size} bytes and extends past the end of the file"))?;
         let mut objects = HashMap::new();
         let mut next = at + HEAD_BYTES;
         while end.saturating_sub(next) >= OBJECT_BYTES {
@@ -100,8 +101,9 @@ impl Heap {
             let len = u64_at(&object, 8).unwrap_or_default();
             let start = next + OBJECT_BYTES;
             let after = start.checked_add(len).filter(|after| *after <= end);
-            let after = after
-                .ok_or_else(|| format!("object {index} of the heap at {at} has {len} bytes, which exceeds the heap"))?;
+            let after = after.ok_or_else(|| {
+                format!("object {index} of the heap at {at} has {len} bytes and extends past the end of the heap")
+            })?;
             objects.insert(index, (start, len));
             // Objects are padded relative to the start of the heap, which may be at any offset.
             next = at + (after - at).next_multiple_of(8);

@@ -356,7 +356,7 @@ impl Machine<'_> {
                 let number = str::from_utf8(&line).ok().and_then(|n| n.parse().ok());
                 match number {
                     Some(number) => number,
-                    None => return self.wrong("expected an index in the memo"),
+                    None => return self.wrong("expected a memo index"),
                 }
             }
         };

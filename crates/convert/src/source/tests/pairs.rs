@@ -423,7 +423,7 @@ fn numbered_masks_of_one_image_are_merged_and_others_make_it_a_bad_sample() {
     let tree = Tree::new(&["x/1.png", "x/1_mask.png", "x/1_seg.png", "x/2.png", "x/2_mask.png"]);
     let listing = tree.list().unwrap();
     assert_eq!((listing.len(), listing.faulty().collect::<Vec<_>>()), (2, vec![0]));
-    assert!(listing.fault(0).unwrap().to_string().contains("there are 2 masks beside it"));
+    assert!(listing.fault(0).unwrap().to_string().contains("there are 2 masks next to it"));
 }
 
 #[test]

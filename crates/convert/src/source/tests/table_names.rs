@@ -148,7 +148,7 @@ fn a_text_file_for_each_image_is_told_with_the_folder() {
     tree.write("label_2/000000.txt", b"Car 0.0 0 -1.58 171.0 99.0 283.0 166.0\n");
     tree.write("label_2/000001.txt", b"");
     let told = told(&list(tree.root(), &ListOptions::default()).unwrap());
-    let words = "'calib', 'label_2' each have a text file for each image in 'image_2', and packds reads text files only beside their images; if they have boxes, packds cannot pack boxes yet";
+    let words = "'calib', 'label_2' each have a text file for each image in 'image_2', and packds reads text files only next to their images; if they have boxes, packds cannot pack boxes yet";
     assert!(told.iter().any(|line| line == words), "{told:?}");
     assert!(!told.iter().any(|line| line.contains("as the source")), "{told:?}");
 }
