@@ -141,9 +141,10 @@ impl Categories {
                 return Err(file.unread(category, "a category without a whole number 'id' and a 'name'"));
             };
             if !lines.insert(name.clone()) || names.insert(id, name.clone()).is_some() {
-                return Err(
-                    file.wrong(category, format!("the category {id} ('{name}') has the id or the name of another category"))
-                );
+                return Err(file.wrong(
+                    category,
+                    format!("the category {id} ('{name}') has the id or the name of another category"),
+                ));
             }
             left_out.extend(keys.iter().map(|(key, _)| key.clone()));
         }

@@ -502,7 +502,8 @@ fn take_masks(listing: &mut Listing, images: &[usize], masks_of: &HashMap<usize,
         let reason = match own {
             [_] => None,
             [] => Some(
-                "no file next to it has its name and '_mask': move this file elsewhere if it is not an image".to_owned(),
+                "no file next to it has its name and '_mask': move this file elsewhere if it is not an image"
+                    .to_owned(),
             ),
             several if are_numbered(listing, several) => {
                 let file = |mask: &usize| (listing.paths.path(*mask), listing.bytes[*mask]);
