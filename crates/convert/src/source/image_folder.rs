@@ -57,7 +57,7 @@ impl Opened {
             }
             beside.extend(foreign_labels_in(&top));
             beside.extend(class_names::among(&top));
-            let layout = match (options, &wrapper) {
+            let mut layout = match (options, &wrapper) {
                 (ListOptions { images, masks, .. }, None) if images.is_some() || masks.is_some() => {
                     Layout::named(&root, &top, images.as_deref(), masks.as_deref())?
                 }
@@ -81,6 +81,7 @@ impl Opened {
             {
                 top.subdirectories.retain(|name| *name != copy);
                 beside.push(Warning::CopyOfClasses { folder: copy });
+                layout = Layout::of(&root, &top, files)?;
             }
             let Layout::Wrapper(folder) = layout else {
                 return Ok(Self { root, files, top, layout, wrapper, beside_it, hidden, beside, manifests });

@@ -102,9 +102,12 @@ pub(super) fn copy_of_others(
     for folder in &folders {
         let mut others = folders.iter().filter(|name| *name != folder);
         let contains = |name: &&&Vec<u8>| root.join(as_path(folder)).join(as_path(name)).is_dir();
+        // With only one other folder, a file of the same name must be in both places.
+        let has_file = || top.names().any(|name| root.join(as_path(folder)).join(as_path(name)).is_file());
         // Usually, the first name rules a folder out.
-        if folders.len() > 2
+        if folders.len() > 1
             && others.all(|name| contains(&name))
+            && (folders.len() > 2 || has_file())
             && Directory::scan(root, folder, files)?.sample_names().next().is_none()
         {
             return Ok(Some(folder.to_vec()));

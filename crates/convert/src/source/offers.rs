@@ -87,6 +87,8 @@ impl Tries {
             match manifest::list_first(&path, form, FIRST_ROWS, &self.options) {
                 Ok(listing) => 2 * listing.faults.len() < listing.len(),
                 Err(ConvertError::SeveralSplits { .. } | ConvertError::SourceUnsupported { .. }) => true,
+                // A malformed line below the header can be corrected.
+                Err(ConvertError::ManifestMalformed { line: 2.., .. }) => matches!(form, RowForm::Csv | RowForm::Tab),
                 // The error about an unknown form of JSON does not mean that the file has labels.
                 Err(ConvertError::SourceMalformed { hint: Some(_), .. }) => form != RowForm::Json,
                 Err(_) => false,

@@ -3,14 +3,15 @@
 //!
 //! `layout` decides what a folder is. This module refuses folders that are certainly not classes, and warns in case of doubt.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::layout::is_mask_folder;
 use super::listing::Listing;
 use super::look::{Look, MAX_LOOKED, MIN_FILES, are_alike, has_few_levels, look_at};
 use super::mistaken::{FEW_FOLDERS, as_classes, way_out};
-use super::paths::{lossy, stem};
+use super::paths::{as_path, lossy, stem};
+use super::split::split_and_rest;
 use super::warning::Warning;
 use crate::error::ConvertError;
 use crate::opt::{IMAGES, MASKS};
@@ -128,6 +129,15 @@ fn refuse_samples(listing: &Listing, keys: &[Keys]) -> Result<(), ConvertError> 
         || (is_few && mask.is_none())
     {
         return Ok(());
+    }
+    // `brightness/train_images.npy` next to `brightness/test_images.npy`, as in MNIST-C.
+    let splits: BTreeSet<String> = first.keys().filter_map(|key| Some(split_and_rest(&lossy(key))?.0)).collect();
+    if splits.len() > 1 {
+        let n = listing.classes.len();
+        let reason = format!("each of its {n} folders has the same splits, so they are not read as classes");
+        let alone = listing.root.join(as_path(&listing.classes[0]));
+        let hint = format!("convert each folder alone, such as '{}'; {}", alone.display(), as_classes());
+        return Err(ConvertError::contradictory(&listing.root, "", reason, hint));
     }
     let file = |key: &[u8]| first.get(key).map_or(String::new(), |idx| lossy(listing.paths.name(*idx)));
     let image = first.keys().find(|key| Some(*key) != mask).map_or(String::new(), |key| file(key));

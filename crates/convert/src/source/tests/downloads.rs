@@ -112,3 +112,17 @@ fn a_dataset_in_a_single_folder_is_read_in_place_of_the_folder_around_it() {
     tree.write("cats/sizes.csv", b"width\n1\n");
     assert_eq!(classes(&list(tree.root(), &ListOptions::default()).unwrap()), ["cats"]);
 }
+
+#[test]
+fn a_copy_of_the_only_folder_and_its_table_is_left_out() {
+    let tree = Tree::new(&["images/1.jpg", "images/2.jpg", "fashion/images/1.jpg", "fashion/images/2.jpg"]);
+    tree.write("styles.csv", b"id,color\n1,red\n2,blue,\n");
+    let listing = list(tree.root(), &ListOptions::default());
+    assert_eq!(classes(&listing.unwrap()), ["fashion", "images"]);
+    tree.write("fashion/styles.csv", b"id,color\n1,red\n2,blue,\n");
+    let listing = list(tree.root(), &ListOptions::default()).unwrap();
+    assert_eq!((listing.len(), listing.has_labels()), (2, false));
+    let told: Vec<String> = listing.warnings().iter().map(ToString::to_string).collect();
+    assert!(told.iter().any(|line| line.contains("'fashion', which looks like a copy")), "{told:?}");
+    assert!(told.iter().any(|line| line.contains("'styles.csv' was not read: if it has labels")), "{told:?}");
+}

@@ -636,3 +636,15 @@ fn masks_inside_some_classes_are_refused() {
     // Without masks named like the images, the folder may be a class.
     assert!(Tree::new(&["faces/with/mask/1.png", "faces/with/hat/2.png", "cars/3.png"]).list().is_ok());
 }
+
+#[test]
+fn folders_with_the_same_splits_each_are_refused() {
+    let names = ["train_images", "train_labels", "test_images", "test_labels"];
+    let files: Vec<String> =
+        ["fog", "snow"].iter().flat_map(|folder| names.map(|name| format!("{folder}/{name}.png"))).collect();
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    let tree = Tree::new(&files);
+    let error = tree.list().unwrap_err();
+    assert!(error.to_string().contains("each of its 2 folders has the same splits"), "{error}");
+    assert!(error.hint().unwrap().contains(&tree.path("fog").display().to_string()), "{error}");
+}
