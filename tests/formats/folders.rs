@@ -195,7 +195,7 @@ fn images_without_masks_are_refused_with_a_line_that_writes_masks_of_zeros() {
     python(&["-c", &line.replace("\"bottle", &format!("\"{}", root.to_str().unwrap()))]);
     let (said, _) = read(&folder, &args);
     assert!(said.contains("8 images") && is_pairs(&said, "ground_truth/broken/000001_mask.png"), "{said}");
-    // The name `good` says that there is nothing to mark.
+    // Images in a folder named `good` have nothing to mark.
     std::fs::remove_dir_all(folder.path("bottle/ground_truth/scratched")).unwrap();
     std::fs::rename(folder.path("bottle/test/scratched"), folder.path("bottle/test/good")).unwrap();
     let (said, told) = read(&folder, &args);

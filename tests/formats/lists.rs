@@ -3,22 +3,12 @@
 use serde_json::{Value, json};
 
 use super::items::{convert, ids, items};
-use super::people::{names, refused, told};
-use super::python;
+use super::people::{assert_told, names, refused, sources_of, told};
 use crate::support::Folder;
 
 /// The sources, and their contents.
 fn sources() -> (Folder, Value) {
-    let folder = Folder::new();
-    let written = python(&["lists.py", folder.path("").to_str().unwrap()]);
-    (folder, serde_json::from_str(&written).unwrap())
-}
-
-/// Checks that the conversion of a source prints these words.
-#[track_caller]
-fn assert_told(folder: &Folder, source: &str, words: &[&str]) {
-    let said = told(folder, source);
-    assert!(words.iter().all(|word| said.contains(word)), "{source}: {said}");
+    sources_of("lists.py")
 }
 
 /// Checks that a source is rejected with these words.

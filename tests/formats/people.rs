@@ -9,9 +9,21 @@ use crate::support::Folder;
 
 /// The sources, and their contents.
 fn sources() -> (Folder, Value) {
+    sources_of("people.py")
+}
+
+/// The sources that a script writes, and their contents.
+pub(super) fn sources_of(script: &str) -> (Folder, Value) {
     let folder = Folder::new();
-    let written = python(&["people.py", folder.path("").to_str().unwrap()]);
+    let written = python(&[script, folder.path("").to_str().unwrap()]);
     (folder, serde_json::from_str(&written).unwrap())
+}
+
+/// Checks that the warnings about a source have these words.
+#[track_caller]
+pub(super) fn assert_told(folder: &Folder, source: &str, words: &[&str]) {
+    let said = told(folder, source);
+    assert!(words.iter().all(|word| said.contains(word)), "{source}: {said}");
 }
 
 /// The warnings about a source that is read.

@@ -3,14 +3,11 @@
 use serde_json::{Value, json};
 
 use super::items::{convert, hex, ids, items};
-use super::people::{refused, told};
-use super::python;
+use super::people::{refused, sources_of, told};
 use crate::support::Folder;
 
 fn sources() -> (Folder, Value) {
-    let folder = Folder::new();
-    let written = python(&["pictures.py", folder.path("").to_str().unwrap()]);
-    (folder, serde_json::from_str(&written).unwrap())
+    sources_of("pictures.py")
 }
 
 #[test]

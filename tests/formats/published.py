@@ -1,29 +1,18 @@
 """Datasets with the files and names of their publishers: published.py DIR. Prints the labels and masks."""
 
 import json
-import os
 import sys
-import types
 import zipfile
 from pathlib import Path
 
-here = os.path.dirname(os.path.abspath(__file__))
-sys.path = [p for p in sys.path if os.path.abspath(p or ".") != here]
-# The library's messages were generated for an older protobuf. Its loader imports torch, which is not needed here.
-os.environ["PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"] = "python"
-for name in ["torch", "torch.utils", "torch.utils.data"]:
-    sys.modules[name] = types.ModuleType(name)
-sys.modules["torch"].utils = sys.modules["torch.utils"]
-sys.modules["torch.utils"].data = sys.modules["torch.utils.data"]
-sys.modules["torch.utils.data"].IterableDataset = object
+from real_tfrecord import tfrecord
+
 import lmdb
 import numpy as np
 import pandas as pd
-import tfrecord
 import zarr
 from PIL import Image
 
-sys.path.append(here)
 from records import png
 
 N = 12

@@ -3,22 +3,13 @@
 use serde_json::{Value, json};
 
 use super::items::{convert, hex, ids, items};
-use super::people::{names, refused, told};
+use super::people::{assert_told, names, refused, sources_of, told};
 use super::python;
 use crate::support::Folder;
 
 /// The sources, and their contents.
 fn sources() -> (Folder, Value) {
-    let folder = Folder::new();
-    let written = python(&["published.py", folder.path("").to_str().unwrap()]);
-    (folder, serde_json::from_str(&written).unwrap())
-}
-
-/// Checks that the warnings about a source have these words.
-#[track_caller]
-fn assert_told(folder: &Folder, source: &str, words: &[&str]) {
-    let said = told(folder, source);
-    assert!(words.iter().all(|word| said.contains(word)), "{source}: {said}");
+    sources_of("published.py")
 }
 
 /// Runs the line of Python at the end of the error about a source, in a folder.

@@ -5,23 +5,13 @@ import json
 import os
 import struct
 import sys
-import types
 
-here = os.path.dirname(os.path.abspath(__file__))
-sys.path = [p for p in sys.path if os.path.abspath(p or ".") != here]
-# The library's messages were generated for an older protobuf. Its loader imports torch, which is not needed here.
-os.environ["PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"] = "python"
-for name in ["torch", "torch.utils", "torch.utils.data"]:
-    sys.modules[name] = types.ModuleType(name)
-sys.modules["torch"].utils = sys.modules["torch.utils"]
-sys.modules["torch.utils"].data = sys.modules["torch.utils.data"]
-sys.modules["torch.utils.data"].IterableDataset = object
+from real_tfrecord import tfrecord
+
 import crc32c
 import numpy as np
-import tfrecord
 from tfrecord import example_pb2
 
-sys.path.append(here)
 from records import H, N, NAMES, W, decoded, pixels, png, points
 
 

@@ -91,7 +91,7 @@ fn clips(classes: &[Vec<u8>]) -> Option<[&[u8]; 2]> {
     None
 }
 
-/// The folder that looks like a copy of the folders next to it: it contains only folders, some of which have the names of all the others.
+/// The folder that looks like a copy of its siblings: it has no images of its own, and its subfolders include the names of all siblings.
 pub(super) fn copy_of_others(
     root: &Path,
     top: &Directory,
