@@ -295,14 +295,16 @@ fn show_report(report: &Report, console: &mut Console) -> Result<(), Failure> {
     show_pack(report, console)
 }
 
+/// How many classes there are. Empty if the source has no class names.
+fn of_classes(n: usize) -> String {
+    if n == 0 { String::new() } else { format!(" of {}", counted(n, "class")) }
+}
+
 /// Prints the report of a pack, without its warnings.
 fn show_pack(report: &Report, console: &mut Console) -> Result<(), Failure> {
     let Report { n_samples, n_chunks, chunk_samples, n_classes, .. } = report;
     let path = escape_path(&report.output);
-    let classes = match n_classes {
-        0 => String::new(),
-        n => format!(" of {}", counted(*n, "class")),
-    };
+    let classes = of_classes(*n_classes);
     let (samples, chunks) = (counted(*n_samples, "sample"), counted(*n_chunks, "chunk"));
     if console.detail == Detail::Quiet {
         return show_bad(report, console);
@@ -376,8 +378,8 @@ fn show_forecast(
         writeln!(console.prose(), "split    {}", escape(split))?;
     }
     let Forecast { n_samples, n_classes, .. } = forecast;
-    let (images, classes) = (counted(*n_samples, "image"), counted(*n_classes, "class"));
-    writeln!(console.prose(), "source   {images} of {classes}, {}", human_bytes(forecast.bytes_in))?;
+    let (images, classes) = (counted(*n_samples, "image"), of_classes(*n_classes));
+    writeln!(console.prose(), "source   {images}{classes}, {}", human_bytes(forecast.bytes_in))?;
     show_reading(&forecast.source, console)?;
     if explain {
         for Decision { what, because, instead, .. } in &forecast.source.decisions {
