@@ -74,7 +74,8 @@ def pytest_terminal_summary(terminalreporter):
         (outcome, report)
         for outcome in ("passed", "failed", "skipped", "error")
         for report in terminalreporter.getreports(outcome)
-        if "gpu" in report.keywords and (report.when == "call" or report.skipped or report.failed)
+        # The report of a module that cannot be imported has no keywords.
+        if "gpu" in getattr(report, "keywords", ()) and (report.when == "call" or report.skipped or report.failed)
     ]
     if not reports:
         return
