@@ -86,7 +86,7 @@ fn choices((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<Vec
         for images in folders.iter().filter(|name| !is_mask_folder(name)) {
             let pair = Pair { images: images.to_vec(), masks: masks.clone() };
             let found = matches((root, files), &pair)?;
-            if found.matched > 0 && 2 * found.matched >= found.images.min(found.masks) {
+            if found.are_pairs() {
                 let doubts = (!is_like_images(images), !found.has_mask, found.has_mask_as_image);
                 choices.push((doubts, pair));
             }

@@ -126,8 +126,7 @@ pub(super) fn refuse_masks(listing: &Listing) -> Result<(), ConvertError> {
     let Some(first) = pairs.first() else { return Ok(()) };
     // If only some classes contain such folders, the names of the files decide.
     if with_masks != all {
-        let found = matches((listing.root(), SampleFiles::Images), first)?;
-        if found.matched == 0 || 2 * found.matched < found.images.min(found.masks) {
+        if !matches((listing.root(), SampleFiles::Images), first)?.are_pairs() {
             return Ok(());
         }
     }

@@ -15,7 +15,7 @@ use super::warning::Warning;
 use crate::error::ConvertError;
 
 /// Maximum number of files to try for one warning.
-const MAX_FILES: usize = 4;
+const MAX_FILES: usize = 32;
 /// Number of rows to try.
 const FIRST_ROWS: u64 = 100;
 
@@ -69,13 +69,11 @@ impl Tries {
         }
     }
 
-    /// The files that can be sources, and the others. Of many files, only the first are tried.
+    /// The files that can be sources, and the others. Of many files, only the first are tried and returned.
     fn partition(&mut self, folders: &[PathBuf], files: Vec<Vec<u8>>) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
-        let mut n_tried = 0;
-        files.into_iter().partition(|file| {
-            n_tried += 1;
+        files.into_iter().take(MAX_FILES).partition(|file| {
             let path = folders.iter().map(|folder| folder.join(as_path(file))).find(|path| path.is_file());
-            n_tried <= MAX_FILES && path.is_none_or(|path| self.is_source(path))
+            path.is_none_or(|path| self.is_source(path))
         })
     }
 

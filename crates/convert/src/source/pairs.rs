@@ -60,6 +60,13 @@ pub(super) struct Matches {
     pub(super) has_mask_as_image: bool,
 }
 
+impl Matches {
+    /// Whether the folders hold images and their masks: at least half of the files in the smaller folder have a partner.
+    pub(super) fn are_pairs(&self) -> bool {
+        self.matched > 0 && 2 * self.matched >= self.images.min(self.masks)
+    }
+}
+
 /// Counts the images of a folder that have a mask in another folder.
 pub(super) fn matches((root, files): (&Path, SampleFiles), pair: &Pair) -> Result<Matches, ConvertError> {
     let (images, masks) = (walked(root, &pair.images, files)?.paths, walked(root, &pair.masks, files)?.paths);

@@ -100,7 +100,7 @@ pub enum Warning {
         /// The first image.
         image: Vec<u8>,
     },
-    /// A split has no labels, but another split has class folders.
+    /// A split has no labels, but another split does.
     SplitUnlabelled,
     /// Ignored masks whose names match no image.
     UnusedMasks {

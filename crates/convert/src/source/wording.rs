@@ -187,7 +187,7 @@ impl fmt::Display for Warning {
                     "the classes '{one}' and '{other}' have files with the same names: if they are two versions of each image, pack only one with {alone}"
                 )
             }
-            Self::SplitUnlabelled => out.write_str("this split has no labels, but another one has class folders"),
+            Self::SplitUnlabelled => out.write_str("this split has no labels, but another one does"),
             Self::NoLabels { fields, is_program } => {
                 write!(
                     out,
