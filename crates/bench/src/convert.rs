@@ -18,12 +18,12 @@ use crate::opening::{open_and_inform, write_large};
 use crate::watch::{Progress, Watcher};
 use crate::workload::Workload;
 
-/// Options.
+/// Options of [`bench_convert`].
 #[derive(Debug, Clone)]
 pub struct ConvertBenchOptions {
-    /// Threads, for packds and the limits. 0 = one per core.
+    /// Number of threads for packds and the limits. 0 = one per core.
     pub jobs: usize,
-    /// Pairs of runs of packds and its limit, after one warm-up pair.
+    /// Number of pairs of runs, one of packds and one of the limit, after a warm-up pair.
     pub rounds: usize,
     /// Folder to write to. Default: the system's temporary folder.
     pub work: Option<PathBuf>,
@@ -34,13 +34,13 @@ pub struct ConvertBenchOptions {
 pub struct ConvertBench {
     /// The machine.
     pub machine: Machine,
-    /// Threads.
+    /// Number of threads.
     pub jobs: usize,
-    /// Pairs of runs.
+    /// Number of pairs of runs.
     pub rounds: usize,
     /// Number of the user's images.
     pub n_files: usize,
-    /// State of the page cache. It is warm, because all files were read before.
+    /// State of the page cache. Always `warm`, because the warm-up pairs read all files.
     pub cache: &'static str,
     /// Seed of the order.
     pub seed: u64,
@@ -65,7 +65,7 @@ pub fn bench_convert(
 ) -> Result<ConvertBench, BenchError> {
     let jobs = ConvertOptions { jobs: options.jobs, ..ConvertOptions::default() }.n_jobs();
     let rounds = options.rounds.max(1);
-    // Each result has one extra warm-up run.
+    // Three results with a warm-up pair each, and opening the large pack.
     let n_cells = to_u64(3 * (rounds + 1) + 1);
     let progress = &Progress::new(watcher, n_cells);
     let workload = |enough| Workload::new(data, options.work.as_deref(), jobs, enough);
@@ -127,7 +127,7 @@ impl Bench {
         self.conversion("encoded", "cat", &options, limit, progress)
     }
 
-    /// Converts and runs the limit alternately. Times exclude the final sync to disk, because the limits do not sync.
+    /// Alternates between a conversion and its limit. Times exclude the final sync to disk, which the limits do not do.
     fn conversion(
         &self,
         name: &'static str,
@@ -178,7 +178,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Alternates between verifying the raw pack and only reading it with its checksum.
+    /// Alternates between verifying the raw pack and its limit, which only reads the pack and computes a checksum.
     fn verify(&self, progress: &Progress<'_>) -> Result<Figure, BenchError> {
         let path = self.workload.file("raw.pack");
         let bytes = std::fs::metadata(&path).map_err(BenchError::io(&path))?.len();

@@ -82,7 +82,7 @@ pub enum BenchError {
 }
 
 impl BenchError {
-    /// A [`Self::WrongResult`].
+    /// Creates a [`Self::WrongResult`].
     pub(crate) fn wrong(what: &'static str, expected: impl Into<String>, found: impl Into<String>) -> Self {
         Self::WrongResult { what, expected: expected.into(), found: found.into() }
     }

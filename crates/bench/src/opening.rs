@@ -1,4 +1,4 @@
-//! Times opening a pack with as many samples as ImageNet, and reading what `info` shows.
+//! Measures how long it takes to open a pack with as many samples as ImageNet and to read what `info` shows.
 
 use packds_system::to_usize;
 use std::fs::File;
@@ -23,7 +23,7 @@ pub(crate) fn write_large(path: &Path) -> Result<(), BenchError> {
         Field::column("sample_crc32c", DType::U32, &[]).with_role(Role::SampleCrc32c),
     ])?;
     let file = BufWriter::new(File::create(path).map_err(BenchError::io(path))?);
-    // 64 samples per chunk, as in packs of 224 x 224 x 3 images. The size of the images does not matter, because
+    // Use 64 samples per chunk, as in packs of 224 x 224 x 3 images. The size of the images does not matter, because
     // opening a pack reads only its tables.
     let mut writer = PackWriter::new(file, PackOptions::new(schema, 64))?;
     let mut block = BlockBuilder::new(writer.schema());

@@ -1,7 +1,7 @@
-//! `packds bench tune`: how long training waits, by threads, prefetch and batch size, and which settings to use.
+//! `packds bench tune`: measures how long training waits, by threads, prefetch and batch size, and recommends settings.
 //!
-//! A consumer takes batches from a [`Loader`] and sleeps for the time of a training step, for each
-//! configuration. `load` measures the maximum speed of a loader instead.
+//! For each configuration, a consumer takes batches from a [`Loader`] and sleeps for the time of a training step. The
+//! module `load` measures the maximum speed of a loader instead.
 
 use packds_system::{counted, to_u64};
 use std::num::NonZero;
@@ -27,7 +27,7 @@ const ALIKE: f64 = 0.01;
 const MOSTLY: f64 = 0.5;
 /// Minimum number of batches per configuration.
 const LEAST_BATCHES: usize = 10;
-/// Worst-case precision of a sleep: the rest of a step is a busy wait.
+/// A sleep may take this much longer than requested, so it ends this much early, and the rest of a step is a busy wait.
 const SLEEP_SLACK: Duration = Duration::from_micros(500);
 /// Minimum number of batches per epoch to measure a wait, because the first batch also waits for the epoch to start.
 const LEAST_STEPS: u64 = 2;
@@ -62,7 +62,7 @@ impl Serialize for Ahead {
     }
 }
 
-/// Options.
+/// Options of [`bench_tune`].
 #[derive(Debug, Clone)]
 pub struct TuneBenchOptions {
     /// Duration of a training step in ms.
@@ -556,7 +556,7 @@ mod tests {
 
     #[test]
     fn what_waits_between_epochs_is_not_recommended_over_what_does_not() {
-        // There is almost no wait for batches. But epochs of large batches are short, and each epoch has a start.
+        // There is almost no wait for batches. But epochs of large batches are short, and training waits at each start.
         let waiting = |share, run| TuneRun { wait_share: share, ..run };
         let runs = [
             waiting(0.085, run(64, 2, 4, 0.03)),

@@ -6,7 +6,7 @@ use packds_convert::Observer;
 
 use crate::BenchError;
 
-/// Receives progress; may cancel.
+/// Receives progress and can cancel.
 pub trait Watcher: Sync {
     /// A part starts. `what` is a line for a log.
     fn part(&self, what: &str);

@@ -18,7 +18,8 @@ pub(crate) struct Workload {
 }
 
 impl Workload {
-    /// Lists `data`. If it has fewer than `enough` images for a timed run, creates a folder of links to them, by class.
+    /// Lists `data`. If it has fewer than `enough` images, creates class folders with several links to each image, so
+    /// that a run is long enough to time.
     pub(crate) fn new(data: &Path, scratch: Option<&Path>, jobs: usize, enough: usize) -> Result<Self, BenchError> {
         let options = ListOptions { jobs, ..ListOptions::default() };
         let folder = scratch.map_or_else(std::env::temp_dir, Path::to_owned);

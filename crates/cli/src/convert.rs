@@ -95,7 +95,7 @@ pub(crate) fn run(args: &ConvertArgs, console: &mut Console) -> Result<Exit, Fai
     }
     if !args.dry_run {
         check_apart(&args.source, &args.output)?;
-        // Several splits are written to other files, so an existing OUT does not matter yet.
+        // Without --split, the source may have several splits, which are written to other files than OUT.
         check_output(&args.output, options.force || options.list.split.is_none())?;
     }
     let listed = shown.during("listing", || list_all(&args.source, &options.list))?;
@@ -197,7 +197,7 @@ fn run_splits(
     Ok(exit_of(&all))
 }
 
-/// Converts a split's error. If the user stopped the command, the message names the packs that were already written.
+/// Turns a conversion's error into a failure. If the user stopped the command, it names the packs already written.
 fn stopped_at(error: ConvertError, output: &Path, before: &[(String, Report)]) -> Failure {
     match (error, before) {
         (ConvertError::Interrupted, [_, ..]) => {

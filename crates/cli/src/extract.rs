@@ -35,7 +35,7 @@ Examples:
 /// Message when the user stops the command.
 const STOPPED: &str = "interrupted; the samples written so far are complete";
 
-/// Number of samples that a thread takes at once.
+/// Number of samples that a thread takes at a time.
 const RUN: usize = 32;
 
 /// Write samples to files: u8 pixels as PNG, other arrays as .npy, encoded images unchanged

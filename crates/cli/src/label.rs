@@ -62,7 +62,7 @@ impl<'a> Labels<'a> {
         &self.names
     }
 
-    /// The names, to replace them for display.
+    /// The names, which callers may replace with display names.
     pub(crate) fn names_mut(&mut self) -> &mut [String] {
         &mut self.names
     }

@@ -1,4 +1,4 @@
-//! Progress of long commands: a bar on a terminal, occasional lines elsewhere. Also handles stopping by the user.
+//! Progress of long commands: a bar on a terminal, occasional lines elsewhere. Also lets the user stop the command.
 //!
 //! Workers only record progress. A separate thread draws, so that work never waits for a terminal.
 

@@ -66,8 +66,8 @@ fn wrapped(line: &str, columns: usize) -> String {
     text
 }
 
-/// The column at which the continuation of a line begins: that of its text, after the indentation, the key and short
-/// cells.
+/// The column at which wrapped text continues: where the text of the line begins, after the indentation, the key and
+/// short cells.
 fn hanging(line: &str, columns: usize) -> usize {
     let ends = line.match_indices("  ").map(|(start, _)| {
         let rest = line.get(start..).unwrap_or_default();

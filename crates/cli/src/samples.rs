@@ -11,7 +11,7 @@ use crate::console::Console;
 use crate::escape::{escape, escape_path};
 use crate::failure::Failure;
 
-/// A list of samples as typed: numbers and ranges, `3,5-8`.
+/// A list of samples as typed: numbers and ranges, such as `3,5-8`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SampleList {
     /// First and last sample of each range, inclusive.

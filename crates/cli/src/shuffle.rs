@@ -1,4 +1,4 @@
-//! `packds info --shuffle`: reports how random batches are if a pack is read in a given order.
+//! `packds info --shuffle`: reports how random the batches of a pack are in a given order.
 
 use std::io;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use crate::shuffle_plot::Evidence;
 /// The order to assess.
 #[derive(Debug, Args)]
 pub(crate) struct ShuffleArgs {
-    /// Report how random batches from the pack are, and what that costs
+    /// Report how random the pack's batches are, and what that costs
     #[arg(long)]
     shuffle: bool,
     /// Samples per batch, over all ranks

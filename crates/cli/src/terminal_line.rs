@@ -20,7 +20,7 @@ impl TerminalLine {
     /// Replaces the line's text, cut to the width of the terminal.
     pub(crate) fn draw(&mut self, text: &str) {
         self.is_drawn = true;
-        // A single write that clears the rest of the line at the end, so that nothing flickers.
+        // Write only once, and clear the rest of the line last, so that nothing flickers.
         put(&format!("\r{}\x1b[K", cut(text, columns())));
     }
 
@@ -31,7 +31,7 @@ impl TerminalLine {
     }
 }
 
-/// Clears the line of the cursor on a terminal, such as its `^C`.
+/// Clears the terminal line that the cursor is on. It may show `^C`.
 pub(crate) fn clear_line() {
     put("\r\x1b[K");
 }

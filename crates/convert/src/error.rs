@@ -393,7 +393,7 @@ impl ConvertError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::SourceMissing { path } if path.to_string_lossy().contains(['*', '?']) => {
-                Some("write file patterns as {000..099} or {a,b}; pass the folder to read all of its files".to_owned())
+                Some("write file patterns as {000..099} or {a,b}; to read a whole folder, pass the folder".to_owned())
             }
             Self::Options { hint, .. }
             | Self::SourceUnsupported { hint, .. }
@@ -449,7 +449,7 @@ impl ConvertError {
         Some(match self {
             Self::SeveralSplits { and, .. } if !and.is_empty() => {
                 format!(
-                    "{one} reads one split. To read files outside the splits, pass a pattern or move them to a separate folder; to read arrays, choose them with {IMAGE_KEY} and {LABEL_KEY}"
+                    "choose a split with {one}; to read files outside the splits, pass a file pattern, or move these files to a separate folder; to read arrays outside the splits, choose them with {IMAGE_KEY} and {LABEL_KEY}"
                 )
             }
             Self::Parts { table, .. } => format!(
@@ -472,7 +472,7 @@ impl ConvertError {
             }
             Self::SplitMissing { available, .. } if available.is_empty() => {
                 format!(
-                    "packds recognizes splits by the names (such as train, val or test) of folders, of files, and of arrays or groups in a file; omit {SPLIT}"
+                    "omit {SPLIT}: packds recognizes a split by the name of a folder, file, array or group, such as train, val or test"
                 )
             }
             Self::SplitMissing { available, .. } => format!("choose one of {}, or 'all'", quoted(available)),
@@ -531,7 +531,7 @@ pub fn hint_of_writing(error: &io::Error) -> Option<&'static str> {
             "the file would exceed the limit on file sizes: raise the limit ('ulimit -f'), or write to another file system"
         }
         io::ErrorKind::InvalidFilename => {
-            "choose a shorter name: a name has at most 255 bytes, and packds adds nine bytes to it while writing"
+            "choose a shorter name: names are limited to 255 bytes, and packds adds nine bytes to the name while writing"
         }
         _ => return None,
     })

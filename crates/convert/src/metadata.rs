@@ -60,7 +60,7 @@ impl Metadata {
         })
     }
 
-    /// Removes what describes all samples of the pack. Returns whether there was any.
+    /// Removes the statistics and class counts, which cover all samples of the pack. Returns whether there were any.
     pub(crate) fn drop_totals(&mut self) -> bool {
         let had_stats = std::mem::take(&mut self.stats) != Stats::default();
         let counts = self.classes.iter_mut().map(|classes| std::mem::take(&mut classes.counts));

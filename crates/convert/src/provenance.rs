@@ -14,8 +14,8 @@ const DECODERS: &str = "libjpeg-turbo (mozjpeg-sys 2.2), png 0.18, gif 0.14, tif
 /// The resize algorithm, which affects the pixels.
 const RESIZE: &str = "Pillow 13, 8-bit fixed point, antialiased";
 
-/// The order of the oldest options, on which identifiers depend. Newer options follow in the order of their
-/// declaration.
+/// The oldest options. Their order must not change, because identifiers depend on it. Newer options follow in the order
+/// of their declaration.
 const FIRST_OPTIONS: &str = "mode raw_fraction resize crop filter orientation color dtype layout normalize quality \
     jpeg_scaling codec chunk batch order seed on_error max_pixels seekable check_decode from split image_key label_key \
     mask_key leave_out";

@@ -7,9 +7,9 @@ use packds_reader::arena::{Arena, SlotMut};
 use super::order::Rows;
 use crate::BenchError;
 
-/// Opens a format's files again, for this many threads.
+/// Opens a format's files and returns a reader for each of the given number of threads.
 pub(crate) type Open = Box<dyn Fn(usize) -> Result<Readers, BenchError>>;
-/// One reader per thread.
+/// One reader for each thread.
 pub(crate) type Readers = Vec<Box<dyn Reader>>;
 
 pub(crate) fn readers<R: Reader + 'static>(threads: usize, reader: impl Fn() -> R) -> Result<Readers, BenchError> {

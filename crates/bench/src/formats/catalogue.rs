@@ -1,4 +1,4 @@
-//! The measured formats: how each is written and read, and remarks on it.
+//! The measured formats: how each is written and read, with notes for the report.
 
 use packds_convert::{DataFormat, ExportCodec, ImagesAs};
 
@@ -31,7 +31,7 @@ pub(crate) struct Export {
     pub(crate) read: Read,
 }
 
-/// Number of samples that are read together, if the format leaves a choice.
+/// The chunk size with which a format's files are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Chunk {
     Unset,
@@ -197,7 +197,7 @@ fn streams() -> Vec<Entry> {
 }
 
 fn packs() -> Vec<Entry> {
-    const RAW: &[&str] = &["the loader's defaults; all batches are in its staging ring, and none is borrowed"];
+    const RAW: &[&str] = &["the loader's defaults, but every batch is copied to the staging ring"];
     let pack = |name, title, make, notes| Entry { name, title, make, streamed: false, notes };
     vec![
         pack("packds-raw", "packds, raw", Make::Pack(None), RAW),

@@ -17,7 +17,7 @@ pub(crate) struct Pace {
     pub(crate) step: Duration,
     /// No new epoch starts after this time.
     pub(crate) least: Duration,
-    /// No batch is requested later than this. The time starts with the first batch, so that formats that open slowly
+    /// No batch is requested later than this. The time counts from the first batch, so that formats that open slowly
     /// are measured too.
     pub(crate) most: Duration,
 }

@@ -89,7 +89,7 @@ impl Feed for Lanes {
             for (reader, work) in self.readers.iter_mut().zip(work) {
                 start(scope, move || work.run(reader.as_mut()))?;
             }
-            // Dropping the channel ends stops the threads if the consumer stops early.
+            // If the consumer stops early, it drops its ends of the channels, which stops the threads.
             consume(&plan, ends, take)
         })
     }
@@ -101,7 +101,7 @@ fn consume(
     take: &mut Take<'_>,
 ) -> Result<(), BenchError> {
     for planned in plan {
-        let ended = || BenchError::wrong("a reader's thread", "a batch", "its end");
+        let ended = || BenchError::wrong("a reading thread", "a batch", "the end of the thread");
         let (ready, free) = ends.get(planned.lane).ok_or_else(ended)?;
         let batch = ready.recv().map_err(|_| ended())??;
         let go_on = take(batch.pixels(), batch.labels());
@@ -120,7 +120,7 @@ mod tests {
     use super::super::order::OrderName;
     use super::*;
 
-    /// Samples of 8 bytes. Pixels and label are the sample's number; number 13 can be made to fail.
+    /// Makes samples of 8 bytes, whose pixels and label are the sample's number. Can be made to fail at number 13.
     struct Numbers {
         fails: bool,
     }

@@ -72,8 +72,8 @@ fn copied(reference: &Reference, threads: usize, seed: u64) -> Result<f64, Bench
     run(reference, threads, false, seed, ((8 << 30) / bytes.max(1)).clamp(1, 10_000))
 }
 
-/// Reads the reference pack, bypassing the page cache. Its cached pages are dropped first, because the kernel would
-/// check them and write them back.
+/// Reads the reference pack, bypassing the page cache. Its cached pages are dropped first. Otherwise, the kernel
+/// would check them and write them back.
 fn read(reference: &Reference, seed: u64) -> Result<f64, BenchError> {
     cache::drop_all(&[reference.pack.file_path()])?;
     run(reference, 1, true, seed, 1)

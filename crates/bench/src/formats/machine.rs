@@ -90,7 +90,7 @@ pub(super) fn now() -> String {
     rfc3339(now.map_or(0, |time| time.as_secs()))
 }
 
-/// Converts seconds since 1970 to a date and time: days counted in eras of 400 years that start in March.
+/// Converts seconds since 1970 to a date and time. Days are counted in eras of 400 years that start in March.
 fn rfc3339(seconds: u64) -> String {
     let (days, second) = (seconds / 86_400 + 719_468, seconds % 86_400);
     let (era, day_of_era) = (days / 146_097, days % 146_097);

@@ -1,7 +1,7 @@
 //! `packds bench formats`: loads the same images from every format, in the same orders, on the same number of threads.
 //!
-//! `reference` provides the images, `written` makes each format's files, `cells` runs them, `report`
-//! has the results. A format is an entry of `catalogue` and a reader in `read`; `feed` and `drive` are generic.
+//! `reference` provides the images, `written` makes each format's files, `cells` runs them, and `report` holds the
+//! results. Each format has an entry in `catalogue` and a reader in `read`. All formats share `feed` and `drive`.
 
 pub(crate) mod cache;
 mod candidate;
@@ -46,7 +46,7 @@ pub enum CacheName {
 
 packds_system::named!(CacheName { Warm = "warm", Cold = "cold" });
 
-/// Options.
+/// Options of [`bench_formats`].
 #[derive(Debug, Clone)]
 pub struct FormatsBenchOptions {
     /// The command line, for the report.
@@ -59,7 +59,7 @@ pub struct FormatsBenchOptions {
     pub orders: Vec<OrderName>,
     /// States of the page cache to measure.
     pub cache: Vec<CacheName>,
-    /// Duration of an additional training step in ms. 0 for none.
+    /// Duration in ms of a training step, with which all runs are repeated. 0 for none.
     pub step_ms: f64,
     /// Whether runs are short and rough.
     pub quick: bool,

@@ -15,7 +15,7 @@ use crate::BenchError;
 use crate::load::parse_augment;
 
 /// A loader with default options. Batches are delivered in the slots of its ring, as for a device. Batches that could
-/// be borrowed are copied, because every other format also delivers to its own memory.
+/// be lent are copied too, because every other format also copies its batches.
 pub(crate) struct PackFeed {
     loader: Loader,
     image: String,

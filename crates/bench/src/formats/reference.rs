@@ -19,8 +19,9 @@ use crate::threads::start;
 use crate::watch::Progress;
 use crate::workload::link;
 
-/// Short side and crop of images if sizes differ.
+/// If image sizes differ, images are resized to this short side.
 const SHORT: u32 = 256;
+/// Side of the centre crop that follows the resize.
 const MIDDLE: u32 = 224;
 /// Default number of images from a folder.
 const MOST: u64 = 1024;
@@ -115,7 +116,7 @@ fn whole_batches(n: u64, batch: u32) -> (u64, u32) {
     (n / u64::from(batch) * u64::from(batch), batch)
 }
 
-/// Creates a folder of links to `n` evenly spread images, by class. Returns whether their sizes differ.
+/// Creates links to `n` evenly spread images in class folders. Returns whether the image sizes differ.
 fn link_some(listing: &Listing, folder: &Path, n: usize) -> Result<bool, BenchError> {
     let mut sizes = Vec::new();
     for k in 0..n {
@@ -238,7 +239,7 @@ impl Copying<'_> {
                 let make = |span: &(u64, u64)| self.block(&schema, &fields, &labels, *span);
                 let threads: Vec<_> =
                     wave.iter().map(|span| start(scope, move || make(span))).collect::<Result<_, BenchError>>()?;
-                let ended = || BenchError::wrong("a writing thread", "a block", "its end");
+                let ended = || BenchError::wrong("a writing thread", "a block", "a panic");
                 Ok::<_, BenchError>(
                     threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(ended()))).collect(),
                 )

@@ -101,7 +101,7 @@ pub struct OptionsShown {
     pub orders: Vec<String>,
     /// The measured states of the page cache: `warm`, `cold`.
     pub cache: Vec<String>,
-    /// Duration of a training step in ms; 0 for none.
+    /// Duration of a training step in ms. 0 for none.
     pub step_ms: f64,
     /// Whether the runs were short and rough.
     pub quick: bool,
@@ -158,7 +158,7 @@ pub struct RunRow {
     pub threads: usize,
     /// Batch size.
     pub batch: u32,
-    /// Duration of the training step in ms; 0 for none.
+    /// Duration of the training step in ms. 0 for none.
     pub step_ms: f64,
     /// Time from one batch to the next, in ms.
     pub batch_ms: Option<Spread>,
@@ -178,13 +178,13 @@ pub struct RunRow {
     pub checksum: Option<String>,
     /// Share of the files in the page cache at the start of the run, from 0 to 1.
     pub cached_share_before: Option<f64>,
-    /// Why there are no numbers. `None` if there are.
+    /// Why the format was not measured. `None` if it was.
     pub skipped: Option<String>,
 }
 
 impl RunRow {
     /// Milliseconds per batch: the total time of the run, including opening and steps, divided by its batches. The median of
-    /// [`Self::batch_ms`] may only be the time to take a finished batch.
+    /// [`Self::batch_ms`] may be only the time to take a finished batch.
     #[must_use]
     pub fn mean_batch_ms(&self) -> Option<f64> {
         let rate = self.images_per_s.filter(|rate| *rate > 0.0)?;

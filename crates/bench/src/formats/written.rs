@@ -135,7 +135,7 @@ impl Written {
         }
     }
 
-    /// Why there are no files. `None` if there are.
+    /// Why the format was not written. `None` if it was.
     pub(super) fn left_out(&self) -> Option<&str> {
         self.files.as_ref().err().map(String::as_str)
     }

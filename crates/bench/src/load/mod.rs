@@ -25,7 +25,7 @@ use crate::measure::to_f64;
 pub use first_batch::FirstBatch;
 use limit::Limit;
 
-/// Options.
+/// Options of [`bench_load`].
 #[derive(Debug, Clone)]
 pub struct LoadBenchOptions {
     /// The order.
@@ -65,11 +65,11 @@ pub struct LoadBench {
     pub ratio: f64,
     /// The smallest and the largest ratio.
     pub ratio_range: (f64, f64),
-    /// Pairs of slices.
+    /// Number of pairs of slices.
     pub slices: usize,
     /// Images per slice.
     pub slice_images: u64,
-    /// Images per second if the consumer reads every byte once. `None` unless batches are borrowed without a copy.
+    /// Images per second if the consumer reads every byte once. `None` if batches are copied instead of lent.
     pub read_once_images_per_s: Option<f64>,
     /// Milliseconds from opening the pack to the first batch.
     pub first_batch_ms: f64,
@@ -89,7 +89,7 @@ pub struct LoadBench {
     pub peak_anon_bytes: u64,
     /// CPU seconds of the whole process per 1000 images.
     pub cpu_s_per_1000: f64,
-    /// CPU seconds per 10^9 bytes delivered.
+    /// CPU seconds per GiB delivered.
     pub cpu_s_per_gib: f64,
     /// Sum over all samples of a hash of their fields. It does not depend on order, batches or threads.
     pub checksum: String,

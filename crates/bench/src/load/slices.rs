@@ -96,7 +96,7 @@ pub(crate) fn read_once(loader: &Loader, options: &LoadBenchOptions) -> Result<O
     let mut images = 0;
     for batch in loader.epoch(1)? {
         let batch = batch?;
-        // Batches that span two chunks are copied. The first batch shows whether the loader borrows at all.
+        // Batches that span two chunks are copied. The first batch shows whether the loader lends batches at all.
         if images == 0 && !batch.is_lent() {
             return Ok(None);
         }

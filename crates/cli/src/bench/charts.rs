@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::human::{counted, to_f64};
 use crate::output::replace_file;
 
-/// Maximum number of bars in the chart of the answer.
+/// Maximum number of bars in a summary chart.
 const MAX_BARS: usize = 8;
 const FOLDER: &str = "charts";
 
@@ -28,17 +28,17 @@ struct Chart {
     narrow: Figure,
 }
 
-/// Charts that show the same for several orders.
+/// Charts that show the same quantity for several orders.
 struct Topic {
     heading: &'static str,
-    /// What the charts show, in a sentence.
+    /// A sentence that says what the charts show.
     says: &'static str,
     charts: Vec<Chart>,
 }
 
 /// The charts of a report.
 struct Charts {
-    /// The charts that are read first, each of one case.
+    /// The summary charts at the top of the page. Each shows one order and one state of the page cache.
     answers: Vec<Chart>,
     details: Vec<Topic>,
 }
@@ -137,7 +137,7 @@ fn of_bars(name: &str, chart: &BarChart) -> Chart {
     Chart { name: name.to_owned(), wide: chart.figure(Layout::Wide), narrow: chart.figure(Layout::Narrow) }
 }
 
-/// The runs that a chart shows: those with one number of threads.
+/// The runs that a chart shows. All have the same number of threads.
 struct View<'a> {
     report: &'a Report,
     threads: usize,
@@ -195,7 +195,7 @@ impl<'a> View<'a> {
         rows
     }
 
-    /// A chart for each order, like `chart`. All have the same axis, so that they can be compared.
+    /// Makes a chart like `chart` for each order. All have the same axis, so that they can be compared.
     fn of_orders(&self, what: &str, chart: &DotChart, rows: impl Fn(&str) -> Vec<Row>) -> Vec<Chart> {
         let orders: Vec<(&str, Vec<Row>)> = self.orders().map(|order| (order, rows(order))).collect();
         let room_for: Vec<f64> = orders.iter().flat_map(|(_, rows)| rows).flat_map(Row::values).collect();
@@ -248,26 +248,26 @@ impl<'a> View<'a> {
         self.of_orders("training-wait", &chart, |order| self.rows(order, true, false, mark))
     }
 
-    /// What a chart of lost time shows.
+    /// The title of a chart of lost time.
     fn lost(&self) -> String {
         let step = tick_number(self.report.options.step_ms);
         format!("Training time lost to waiting, in %, with steps of {step} ms")
     }
 
-    /// The speed in one case.
+    /// The summary chart of speed.
     fn speed(&self) -> Option<BarChart> {
         let bars = self.best_of_kinds(false, |run| run.images_per_s, |a, b| b.total_cmp(a))?;
         Some(BarChart { title: "Images per second".to_owned(), unit: "images/s".to_owned(), ..bars })
     }
 
-    /// The time that training loses in one case.
+    /// The summary chart of the time that training loses.
     fn lost_time(&self) -> Option<BarChart> {
         let share = |run: &RunRow| run.wait_share.map(|share| share * 100.0);
         let bars = self.best_of_kinds(true, share, f64::total_cmp)?;
         Some(BarChart { title: self.lost(), unit: "%".to_owned(), end: 100.0, ..bars })
     }
 
-    /// The best format of each kind in one case: packds, and the best of the other kinds.
+    /// A summary chart with the best format of each kind, always including packds.
     fn best_of_kinds(
         &self,
         step: bool,
@@ -316,7 +316,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The random order in which most formats were measured, because training needs one. On ties, whole chunks are preferred.
+    /// The random order in which most formats were measured, because training needs a random order. On ties, whole chunks are preferred.
     fn widest_order(&self, cache: &str, step: bool) -> Option<&'a str> {
         let measured = |order: &str| {
             let runs = self.report.formats.iter().filter_map(|format| self.run(&format.format, order, cache, step));
@@ -402,7 +402,7 @@ fn is_ours(format: &FormatRow) -> bool {
     format.format.starts_with("packds")
 }
 
-/// The kind of a format: formats of one kind are alike in how they store samples.
+/// The kind of a format. Formats of the same kind store samples in a similar way.
 fn kind(format: &FormatRow) -> &str {
     const KINDS: [&[&str]; 8] = [
         &["packds"],

@@ -27,6 +27,7 @@ const COLUMNS: [Column; 9] = [
 ];
 
 /// Measure convert and verify, and compare them with reading, decoding, copying and checksumming the same files
+///
 /// Compares raw conversion (short side 256, crop 224) with a loop that only reads and fully decodes the same files.
 /// Compares encoded conversion with `cat`, and verify with reading the pack and computing CRC32C. Also times opening a
 /// pack of 1.28 million samples. Runs of packds and of the limit alternate; ratios are medians of the pairs. If there

@@ -40,7 +40,7 @@ pub(crate) struct LoadBenchArgs {
     /// Augmentations, such as rrc224,flip; empty for none [default: rrc224,flip for variable-size images]
     #[arg(long, value_name = "OPS")]
     augment: Option<String>,
-    /// Cold reads that bypass the page cache; requires --memory below the pack size
+    /// Read from disk, bypassing the page cache; requires --memory below the pack size
     #[arg(long)]
     cold: bool,
     /// Maximum time per result

@@ -1,4 +1,4 @@
-//! The plot of `packds bench tune --plot`: a panel per batch size with the lost time by prefetch, a line per number of threads.
+//! The plot of `packds bench tune --plot`: one panel per batch size, with the lost time by prefetch and one line per number of threads.
 
 use packds_bench::{Ahead, TuneBench, TuneRun};
 

@@ -38,11 +38,10 @@ Examples:
 
 /// Find the training bottleneck, the possible speed, and what to change
 ///
-/// Caches a batch at one stage after another and times the rest: reading, decoding, transforming and copying. From
-/// these times and the duration of a training step, the doctor computes the bottleneck, the possible throughput and the
-/// gain from each change. Pass the step as --step-ms, or pass a training command after `--`: a program whose
-/// packds.Loader reads this pack. The command is stopped after some steps. Options not given here are taken from its
-/// loader.
+/// Times reading, decoding, transforming and copying, by caching a batch at one stage after another. From these times
+/// and the duration of a training step, the doctor computes the bottleneck, the possible throughput and the gain from
+/// each change. Pass the duration as --step-ms, or pass a training command after `--`: a program whose packds.Loader
+/// reads this pack. The command is stopped after some steps. Options not given here are taken from that loader.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {

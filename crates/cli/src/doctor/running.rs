@@ -1,4 +1,4 @@
-//! A training command while it runs: its output appears above the progress line, and it is always stopped.
+//! Runs a training command, shows its output above the progress line, and always stops it in the end.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, PipeReader};
@@ -113,7 +113,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// The lines of the command, read by a thread. The thread ends when the last process that writes has ended.
+/// The lines of the command, read by a thread. The thread ends when the last process that writes to the pipe has ended.
 fn lines(reader: PipeReader) -> io::Result<Receiver<Vec<u8>>> {
     let (sender, lines) = mpsc::sync_channel(LINES);
     let read = move || {

@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::human::{counted, to_f64};
 use crate::progress::Shown;
 
-/// The command is stopped earlier once its steps and waits have taken this time, over at least this number of batches.
+/// The command is stopped once its steps and waits have taken this time, over at least this number of batches.
 const ENOUGH: (Duration, u64) = (Duration::from_secs(5), 3);
 /// Initial time that is ignored, because the first steps may include compilation.
 const WARMING: Duration = Duration::from_millis(250);
@@ -150,7 +150,7 @@ impl Training {
         })
     }
 
-    /// The timing in the form that the doctor takes. The step includes the copy to the device.
+    /// The timing in the form that the doctor expects. The step includes the copy to the device.
     pub(super) fn step(&self) -> MeasuredStep {
         MeasuredStep { step: self.busy, copy: Time::default(), pinned_copy: None, trained: Some(self.passed) }
     }

@@ -21,7 +21,7 @@ use crate::task::Amount;
 
 const MAX_PICTURES: usize = 4;
 
-/// The field that one picture of each cell shows.
+/// A field that is shown as a picture in each cell.
 pub(super) struct Panel<'a> {
     /// The position of the field in the body.
     position: usize,

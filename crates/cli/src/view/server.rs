@@ -1,6 +1,6 @@
 //! HTTP on the loopback interface. Only GET requests with the page's key are answered.
 //!
-//! Each connection has a thread and carries one request, so no request waits behind an idle connection.
+//! Each connection has its own thread and carries one request, so no request waits behind an idle connection.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};

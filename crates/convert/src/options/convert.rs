@@ -403,7 +403,7 @@ impl Declared for ConvertOptions {
             opt::CHUNK,
             "N",
             |o, text| put(&mut o.chunk_samples, whole(text, 1, 1 << 20).map(Some)),
-            "Samples per chunk [default: a power of two, at most 16 MiB and 1024 samples]",
+            "Samples per chunk [default: the largest power of two, up to 1024, that fits in 16 MiB]",
         )
         .under(LAYOUT)
         .recorded("chunk", |o| Some(json!(o.chunk_samples))),
@@ -411,7 +411,7 @@ impl Declared for ConvertOptions {
             opt::BATCH,
             "B",
             |o, text| put(&mut o.batch, whole(text, 1, u32::MAX.into()).map(Some)),
-            "Align chunks with this batch size: the chunk size is its largest divisor that fits",
+            "Batch size to align chunks with: the chunk size is the largest divisor of this number that fits",
         )
         .under(LAYOUT)
         .recorded("batch", |o| Some(json!(o.batch))),

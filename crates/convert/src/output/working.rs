@@ -111,8 +111,8 @@ fn unless_gone(opened: Result<OwnedFd, Errno>, is_new: bool) -> Result<Option<Op
     }
 }
 
-/// Describes what prevents the use of this file or folder, if anything does. Files with other names or owners are
-/// rejected, because somebody could change the pack after its checksums are computed.
+/// Describes what prevents the use of this file or folder, if anything does. Files with several names or another owner
+/// are rejected, because somebody could change the pack after its checksums are computed.
 fn occupant(there: &Metadata, kind: Kind, is_new: bool) -> Option<&'static str> {
     let form = there.file_type();
     match kind {
@@ -122,8 +122,9 @@ fn occupant(there: &Metadata, kind: Kind, is_new: bool) -> Option<&'static str> 
         Kind::File if there.nlink() > 1 => Some("a file with other names (hard links)"),
         Kind::Folder if !form.is_dir() => Some("a file"),
         // Some network file systems assign new files to another user.
-        _ if !is_new && there.uid() != geteuid().as_raw() => Some("a file owned by another user"),
-        _ => None,
+        _ if is_new || there.uid() == geteuid().as_raw() => None,
+        Kind::File => Some("a file owned by another user"),
+        Kind::Folder => Some("a folder owned by another user"),
     }
 }
 

@@ -177,7 +177,7 @@ impl Sink for Samples {
             renamed: Renamed::default(),
             lost,
         };
-        // Classes without samples get empty folders, so that reading the folders gives all classes the same ids.
+        // Classes without samples get empty folders, so that readers of the folders number the classes as in the pack.
         for class in samples.classes.iter().filter(|_| samples.label.is_some()) {
             samples.make_folder(class)?;
         }

@@ -99,7 +99,7 @@ def convert(
         seekable: With `encoded`, adds an index to each JPEG, 1 to 2 % of its size, so that random crops decode faster.
         layout: `hwc` or `chw`; by default that of the source's arrays, else `hwc`.
         codec: `none` (the default) or `zstd[:LEVEL]`, after a filter for pixels.
-        chunk: Samples per chunk; by default a power of two, at most 16 MiB and 1024 samples.
+        chunk: Samples per chunk; by default the largest power of two, up to 1024, that fits in 16 MiB.
         batch: The batch size with which chunks are aligned: `chunk` becomes its largest divisor that fits.
         keep_order: Keeps the source's order. By default samples are shuffled, because reading a sorted pack by chunks is bad
             for training.

@@ -1,4 +1,4 @@
-//! Formats with all pixels in one array somewhere in one mapped file: `.npy`, `.npz`, `.pt`, `.safetensors`.
+//! Formats that store all pixels as one array in one file, which is mapped: `.npy`, `.npz`, `.pt`, `.safetensors`.
 
 use packds_system::{to_u64, to_usize};
 use std::fs::File;
@@ -29,7 +29,7 @@ pub(crate) fn npz(made: &Made) -> Result<Open, BenchError> {
     at(made, start + header.ok_or_else(|| made.odd("no uncompressed image.npy"))?)
 }
 
-/// The tensor in a `.pt` file whose size is that of all pixels together.
+/// The tensor of a `.pt` file. It is found by its size, which is that of all pixels.
 pub(crate) fn pt(made: &Made) -> Result<Open, BenchError> {
     let mut members = stored_members(made)?.into_iter();
     let storage = members.find(|member| member.bytes == made.pixel_bytes());

@@ -37,7 +37,7 @@ fn by(made: &Made, slices: bool) -> Open {
     })
 }
 
-/// The offset in the file of the chunk that begins at `start`, its stored length, and the mask of skipped filters.
+/// The file offset of the chunk that begins at `start`, its stored length, and the mask of skipped filters.
 pub(super) fn chunk_place(dataset: &Dataset, start: &[u64]) -> Option<(u64, u64, u32)> {
     if start.len() != dataset.ndim() {
         return None;

@@ -12,7 +12,7 @@ use crate::formats::order::Rows;
 
 type Values = Database<'static, Bytes, Bytes>;
 
-/// Each image has a key of digits, and its label has another key.
+/// The values of an LMDB database. The key of an image consists of digits. Its label has a separate key.
 pub(crate) fn lmdb(made: &Made) -> Result<Open, BenchError> {
     let digits = made.n_samples.saturating_sub(1).to_string().len().max(8);
     let made = made.clone();

@@ -1,10 +1,9 @@
 //! The readers of all formats. Whatever a format stores, its pixels and labels end up in a batch's memory.
 //!
-//! The converter's readers are not used here. They unpack a source once, in order and with all checks, before the first
-//! sample, but the benchmark measures loading as in training. If there is a library for the format (`zarr`, `hdf5`,
-//! `arrow`, `parquet`, `lmdb`), it is used. Otherwise, the format has the shortest reader that gives the same pixels:
-//! `shards` and `proto` for tar and TFRecord, mapped files in `array_file`, and files with one sample in
-//! `sample_files`.
+//! The converter's readers are not used here. They read a source once, in order and with all checks, but
+//! the benchmark measures loading as in training. If there is a library for the format (`zarr`, `hdf5`, `arrow`,
+//! `parquet`, `lmdb`), it is used. Otherwise, the format has the shortest reader that gives the same pixels: `shards`
+//! and `proto` for tar and TFRecord, `array_file` for mapped arrays, and `sample_files` for one file per sample.
 
 mod array_file;
 #[cfg(feature = "arrow")]
@@ -80,9 +79,9 @@ impl Made {
         self.n_samples.saturating_mul(sample)
     }
 
-    /// The same files with the labels that they hold, in the order of their samples. The labels are read once, before
-    /// anything is timed, as in programs that keep all labels in memory. If the files do not list a label for every
-    /// sample, the labels stay as written.
+    /// The same files, with labels read from the files in the order of their samples. They are read once, before
+    /// anything is timed, as in programs that keep all labels in memory. If the files do not have a label for every
+    /// sample, the known labels are kept.
     pub(crate) fn with_listed_labels(&self) -> Self {
         let listing = list(&self.path, &ListOptions::default());
         let listed = listing.ok().and_then(|all| (0..all.len()).map(|i| all.label(i)).collect::<Option<Arc<[i64]>>>());
@@ -102,7 +101,7 @@ impl Made {
     }
 }
 
-/// Replaces the readers that are not part of this build. The error names LMDB, because it is the only one of their
+/// Stands in for the readers that are not part of this build. The error names LMDB, because it is the only one of their
 /// formats that the converter can write without these features.
 #[cfg(not(all(feature = "arrow", feature = "hdf5", feature = "lmdb", feature = "zarr")))]
 pub(crate) fn left_out(made: &Made) -> Result<super::candidate::Open, BenchError> {

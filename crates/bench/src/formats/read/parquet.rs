@@ -17,7 +17,7 @@ use crate::formats::candidate::{Batch, Open, Reader, readers};
 use crate::formats::map::Map;
 use crate::formats::order::Rows;
 
-/// The row groups of the file have as many rows as a batch has samples.
+/// The row groups of a Parquet file. Each holds the samples of one batch.
 pub(crate) fn parquet(made: &Made) -> Result<Open, BenchError> {
     let made = made.clone();
     Ok(Box::new(move |threads| {

@@ -1,5 +1,5 @@
-//! The necessary parts of `tf.Example`: a message with named features. Each feature is a list of bytes, floats or
-//! integers.
+//! Parses as much of `tf.Example` as is needed. It is a message with named features, and each feature is a list of
+//! bytes, floats or integers.
 
 /// The features of an example that may be images, and its label.
 #[derive(Debug, Default, PartialEq, Eq)]

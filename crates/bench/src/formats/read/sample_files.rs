@@ -24,7 +24,7 @@ pub(crate) fn image_files(made: &Made) -> Result<Open, BenchError> {
     one_by_one(made, (0..listing.len()).map(file).collect(), Some(made.channels))
 }
 
-/// Arrays in files. The file names give their order.
+/// Arrays, one per file. The file names give their order.
 pub(crate) fn array_files(made: &Made) -> Result<Open, BenchError> {
     let mut images = Vec::new();
     for path in files_of(&made.path)? {
@@ -38,7 +38,7 @@ pub(crate) fn array_files(made: &Made) -> Result<Open, BenchError> {
     one_by_one(&made, images.into_iter().zip(made.labels.iter().copied()).collect(), None)
 }
 
-/// Lists the files and their labels before anything is timed. Image files are decoded to this many channels.
+/// Lists the files and their labels before anything is timed. Image files are decoded to `channels` channels.
 fn one_by_one(made: &Made, files: Arc<[(PathBuf, i64)]>, channels: Option<u64>) -> Result<Open, BenchError> {
     if to_u64(files.len()) != made.n_samples {
         return Err(made.odd("the number of files differs from the number of samples"));

@@ -15,7 +15,7 @@ use crate::formats::cache::files_of;
 use crate::formats::candidate::{Batch, Open, Reader, readers};
 use crate::formats::order::Rows;
 
-/// Number of bytes to read at a time if a member is smaller.
+/// Size of the read buffer in bytes. Larger reads bypass it.
 const BUFFER: usize = 256 << 10;
 /// Headers and data of tar files come in blocks of this many bytes.
 const BLOCK: usize = 512;

@@ -15,7 +15,7 @@ use rustix::fs::OFlags;
 
 use crate::BenchError;
 
-/// Request size and queue depth: as in the loader's own engine.
+/// Request size and queue depth, the same as in the loader's own engine.
 const REQUEST_BYTES: u64 = 2 << 20;
 const DEPTH: usize = 64;
 /// Alignment of direct reads.

@@ -14,7 +14,7 @@ use packds_reader::loader::Loader;
 use crate::BenchError;
 use crate::threads::on_threads;
 
-/// Number of samples that a thread takes at once.
+/// Number of samples that a thread takes at a time.
 const TAKEN: usize = 8;
 
 pub(crate) struct CropResizes<'a> {
