@@ -27,7 +27,7 @@ const ALIKE: f64 = 0.01;
 const MOSTLY: f64 = 0.5;
 /// Minimum number of batches per configuration.
 const LEAST_BATCHES: usize = 10;
-/// A sleep may take this much longer than requested, so it ends this much early, and the rest of a step is a busy wait.
+/// Maximum time by which a sleep may end late. A step sleeps that much less, and the rest is a busy wait.
 const SLEEP_SLACK: Duration = Duration::from_micros(500);
 /// Minimum number of batches per epoch to measure a wait, because the first batch also waits for the epoch to start.
 const LEAST_STEPS: u64 = 2;
@@ -110,7 +110,7 @@ pub struct TuneBench {
     pub resident_before: f64,
     /// Share of the pack in the page cache after the last one.
     pub resident_after: f64,
-    /// The limit applied to default batch sizes because the pack has too few samples.
+    /// The size to which larger default batch sizes were reduced, because the pack has too few samples.
     pub batch_cut_to: Option<u32>,
     /// The results, one per configuration.
     pub runs: Vec<TuneRun>,
@@ -138,9 +138,9 @@ pub struct TuneRun {
     pub wait_ms: Option<Wait>,
     /// Share of time spent waiting, including the start and end of epochs. The criterion for recommendations.
     pub wait_share: f64,
-    /// Time from starting an epoch to its first batch in ms: median over epochs.
+    /// Median time from the start of an epoch to its first batch, in ms.
     pub first_batch_ms: f64,
-    /// Time from an epoch's last batch to its end in ms: median over epochs.
+    /// Median time from the last batch of an epoch to its end, in ms.
     pub end_ms: f64,
     /// Images per second, including training.
     pub images_per_s: f64,
@@ -261,7 +261,7 @@ fn largest_batch(n_samples: u64) -> u32 {
 /// Batch size, threads and prefetch of each configuration.
 type Grid = Vec<(u32, NonZero<usize>, Ahead)>;
 
-/// All configurations, by batch size, and the limit applied to default batch sizes.
+/// All configurations, by batch size, and the size to which larger default batch sizes were reduced.
 fn grid(options: &TuneBenchOptions, n_samples: u64) -> Result<(Grid, Option<u32>), BenchError> {
     let (batches, cut) = batches(options, n_samples)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -293,7 +293,7 @@ fn grid(options: &TuneBenchOptions, n_samples: u64) -> Result<(Grid, Option<u32>
     Ok((grid, cut))
 }
 
-/// The distinct batch sizes, and the limit applied to default ones. Requested sizes are not changed.
+/// The distinct batch sizes, and the size to which larger default sizes were reduced. Requested sizes are not changed.
 fn batches(options: &TuneBenchOptions, n_samples: u64) -> Result<(Vec<u32>, Option<u32>), BenchError> {
     let most = largest_batch(n_samples);
     let mut batches = options.batches.clone();
@@ -433,8 +433,8 @@ fn wait_in_steps(run: &TuneRun) -> f64 {
 }
 
 /// For each batch size, the cheapest configuration (fewest threads, then least memory) with about the shortest wait.
-/// Overall, the configuration with the largest batch among those with about the shortest wait, because larger steps
-/// train more. Configurations without a measured wait are ignored.
+/// Overall, the configuration with the largest batch among those with about the shortest wait, because a step with
+/// a larger batch trains more. Configurations without a measured wait are ignored.
 fn recommend(runs: &[TuneRun], step_ms: f64) -> (Option<Recommended>, Vec<Recommended>) {
     let measured = runs.iter().filter(|run| run.wait_ms.is_some());
     let runs: Vec<&TuneRun> = measured.collect();

@@ -130,7 +130,7 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
     })
 }
 
-/// A warning about image files without bytes. Their sizes are known, so nothing is read.
+/// A warning about empty image files. File sizes are already known, so nothing is read.
 fn empty_images(listing: &Listing, options: &ConvertOptions) -> Option<String> {
     let is_empty = |id: &usize| matches!(listing.image_content(*id), Content::File) && listing.sample(*id).bytes == 0;
     let mut empty = (0..listing.len()).filter(is_empty);

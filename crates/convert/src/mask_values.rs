@@ -2,7 +2,7 @@
 
 use packds_system::counted;
 
-/// JPEG changes the values 0 and 255 of masks. This is the maximum difference still recognized.
+/// Maximum change of the mask values 0 and 255 that is still attributed to JPEG.
 const NEAR: usize = 48;
 /// Maximum number of values or value ranges to list.
 const MAX_SHOWN: usize = 12;

@@ -1,7 +1,8 @@
 //! `packds bench formats`: loads the same images from every format, in the same orders, on the same number of threads.
 //!
 //! `reference` provides the images, `written` makes each format's files, `cells` runs them, and `report` holds the
-//! results. Each format has an entry in `catalogue` and a reader in `read`. All formats share `feed` and `drive`.
+//! results. Each format has an entry in `catalogue` and a reader in `read`. `feed` and `drive` do not depend on the
+//! format.
 
 pub(crate) mod cache;
 mod candidate;

@@ -109,7 +109,7 @@ impl Reference {
     }
 }
 
-/// The number of samples and the batch size: whole batches, at least four if there are enough samples.
+/// The number of samples to use and the batch size. The samples form whole batches, at least four if there are enough.
 fn whole_batches(n: u64, batch: u32) -> (u64, u32) {
     let fit = u32::try_from((n / 4).max(1)).unwrap_or(u32::MAX);
     let batch = batch.clamp(1, fit);

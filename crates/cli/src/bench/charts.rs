@@ -150,7 +150,7 @@ impl<'a> View<'a> {
         Self { report, threads: threads.unwrap_or(1) }
     }
 
-    /// The runs with the fewest threads. They show the time per batch: with several threads, batches arrive in groups.
+    /// The runs with the fewest threads. They show the time per batch, because with several threads, batches arrive in groups.
     fn of_batches(report: &'a Report) -> Self {
         let threads = report.options.threads.iter().copied().min();
         Self { report, threads: threads.unwrap_or(1) }

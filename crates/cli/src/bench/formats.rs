@@ -208,7 +208,7 @@ fn show_limits(report: &Report, out: &mut dyn Write) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs that differ only in the format, in the order of the report.
+/// Groups of runs that differ only in the format, in the order of the report.
 fn groups(runs: &[RunRow]) -> Vec<Vec<&RunRow>> {
     let alike = |a: &RunRow, b: &RunRow| {
         (&a.order, &a.cache, a.threads, a.step_ms.to_bits()) == (&b.order, &b.cache, b.threads, b.step_ms.to_bits())

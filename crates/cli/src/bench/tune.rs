@@ -156,7 +156,10 @@ fn show(bench: &TuneBench, out: &mut Prose) -> Result<(), Failure> {
 fn show_too_small(bench: &TuneBench, out: &mut dyn Write) -> Result<(), Failure> {
     let samples = counted(bench.n_samples, "sample");
     if let Some(most) = bench.batch_cut_to {
-        writeln!(out, "batch    default sizes above {most} were skipped: an epoch of {samples} must have two batches")?;
+        writeln!(
+            out,
+            "batch    larger default sizes were reduced to {most}: an epoch of {samples} must have two batches"
+        )?;
     }
     for batch in bench.too_large() {
         writeln!(

@@ -78,7 +78,7 @@ pub(super) struct Line {
 }
 
 impl Training {
-    /// Runs the command until its loader of this pack has recorded enough.
+    /// Runs the command until its loader of this pack has recorded enough batches.
     pub(super) fn run(command: &[OsString], pack: &Pack, console: &mut Console) -> Result<Self, Failure> {
         let journal = Journal::new()?;
         let uuid = pack.header().pack_uuid.to_string();
@@ -247,7 +247,7 @@ fn sums(lines: &[&Line]) -> Vec<Line> {
     all
 }
 
-/// Whether the loader with the most time has recorded enough since warm-up.
+/// Whether the loader with the most time has recorded enough batches since warm-up.
 pub(super) fn is_enough(lines: &[Line], uuid: &str) -> bool {
     let (loaders, (time, batches)) = (of_loaders(lines, uuid), ENOUGH);
     let Some(lines) = loaders.last().map(|lines| parts(lines)) else { return false };

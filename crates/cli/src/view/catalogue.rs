@@ -113,7 +113,7 @@ impl<'a> Catalogue<'a> {
         Ok(all)
     }
 
-    /// One field of one sample as a PNG file: `sample`, `field`, `side`.
+    /// One field of one sample as a PNG file. The parameters are `sample`, `field` and `side`.
     pub(super) fn picture(&self, query: &Query) -> Result<Vec<u8>, Refused> {
         let sample = self.asked(query)?;
         let side = number(query, "side")?.and_then(|side| u32::try_from(side).ok()).unwrap_or(128).clamp(1, MAX_SIDE);

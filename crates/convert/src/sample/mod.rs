@@ -66,7 +66,7 @@ pub enum SampleError {
         manifest: std::path::PathBuf,
         /// The line on which the row starts, counted from 1.
         line: u64,
-        /// Two files whose names differ from it only in case or Unicode form.
+        /// Two files whose names differ from this name only in case or Unicode form.
         near: Option<Box<[String; 2]>>,
     },
     /// The mask folder does not contain a mask for this image.

@@ -1,4 +1,4 @@
-//! Arrow IPC files, mapped. The arrays of a record batch are used in place.
+//! Reads mapped Arrow IPC files. The arrays of a record batch are used in place.
 
 use std::sync::Arc;
 

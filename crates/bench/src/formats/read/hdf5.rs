@@ -1,4 +1,4 @@
-//! HDF5: rows of a dataset, read directly into the batch like `read_direct` of h5py. The library runs only one thread
+//! Reads rows of an HDF5 dataset directly into the batch, like `read_direct` in h5py. The library runs only one thread
 //! at a time.
 
 use packds_system::to_usize;

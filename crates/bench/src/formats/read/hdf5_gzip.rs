@@ -1,5 +1,5 @@
-//! HDF5 with one gzip chunk per sample. The library is only used to locate the chunks, because it would inflate only
-//! one chunk at a time.
+//! Reads HDF5 with one gzip chunk per sample. The library is only used to locate the chunks, because it would inflate
+//! only one chunk at a time.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -1,4 +1,4 @@
-//! LMDB, through heed. Values are used in place in the mapped database, with one read transaction per thread.
+//! Reads LMDB through heed. Values are used in place in the mapped database, with one read transaction per thread.
 
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithoutTls};

@@ -1,4 +1,4 @@
-//! Parquet, mapped: whole row groups, or selected rows of them.
+//! Reads mapped Parquet files: whole row groups, or selected rows of them.
 
 use ::arrow_array::RecordBatch;
 use ::bytes::Bytes;

@@ -1,4 +1,4 @@
-//! Zarr, through the zarrs crate: whole chunks, samples of chunks, or samples of shards.
+//! Reads Zarr through the zarrs crate: whole chunks, samples of chunks, or samples of shards.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! LMDB. The key `KEY` holds the image of a sample, and `KEY/FIELD.EXTENSION` holds each other field. `__len__`,
-//! `__classes__` and `__packds__` describe the dataset.
+//! LMDB. The key `KEY` holds the image of a sample, and keys such as `KEY/FIELD.EXTENSION` hold its other fields.
+//! `__len__`, `__classes__` and `__packds__` describe the dataset.
 
 mod tree;
 
