@@ -182,7 +182,7 @@ impl Drop for End {
 }
 
 fn of_host(error: io::Error) -> CudaError {
-    CudaError::Use(format!("host memory: {error}"))
+    CudaError::Use(format!("cannot reserve host memory: {error}"))
 }
 
 #[cfg(test)]

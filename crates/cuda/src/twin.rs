@@ -208,7 +208,7 @@ fn resampled(emission: &Emission, frame: &Frame, from: &[u8], taps: &[u32]) -> O
     }
 }
 
-/// The sources of each position on an axis: the first source position and the weights.
+/// For each output position on an axis, its first source position and the weights.
 struct Axis<'a>(Vec<(usize, &'a [u32])>);
 
 impl<'a> Axis<'a> {
@@ -280,5 +280,5 @@ fn padding(emission: &Emission) -> Result<Padding, CudaError> {
 }
 
 fn wrong(what: &str) -> CudaError {
-    CudaError::Use(format!("the emission's {what} and its sizes do not match"))
+    CudaError::Use(format!("the emission's {what} do not match its sizes"))
 }

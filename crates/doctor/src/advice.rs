@@ -34,11 +34,11 @@ pub struct Advice {
 /// A change that is an option of the loader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoaderOption {
-    /// This many threads.
+    /// Load with this many threads.
     Threads(NonZero<usize>),
-    /// The order `window`.
+    /// Use the order `window`.
     Window,
-    /// Batches as `u8`.
+    /// Make batches as `u8`.
     Bytes,
 }
 

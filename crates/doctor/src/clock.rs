@@ -64,9 +64,9 @@ impl Clock {
         self.epochs.iter().filter(is_whole)
     }
 
-    /// The mean time per batch: a mean, because batches may come in bursts. If there are complete epochs, the time
-    /// includes their startup, but the first of several epochs is a warm-up and does not count. Otherwise it is the
-    /// [steady](Self::steady_time) time. `None` without batches.
+    /// The time per batch. It is a mean, because batches may come in bursts. If there are complete epochs, their
+    /// startup is included, but the first of several epochs is a warm-up and does not count. If no epoch is complete,
+    /// the result is the [steady time](Self::steady_time). `None` if there are no batches.
     pub fn time(&self) -> Option<Time> {
         let n = self.whole_epochs();
         if n == 0 {
@@ -137,7 +137,7 @@ fn mean<'a>(spans: impl IntoIterator<Item = &'a f64>) -> f64 {
 mod tests {
     use super::*;
 
-    /// A run of epochs with these times per batch.
+    /// A clock after epochs with these times between batches. The flag marks a complete epoch.
     fn clock(lead: usize, epochs: &[(&[f64], bool)]) -> Clock {
         let (mut clock, mut now) = (Clock::new(lead), 0.0);
         for (spans, is_whole) in epochs {
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn batches_that_come_in_bursts_take_what_all_take() {
-        // After each wait, three more batches are ready at once.
+        // After each wait, three more batches are ready without waiting.
         let spans = [12.0, 0.0, 0.0, 0.0].repeat(5);
         near(clock(1, &[(&spans, false)]).time().unwrap().ms, 45.0 / 19.0 + 3.0 / 19.0);
     }

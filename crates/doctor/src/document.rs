@@ -9,7 +9,7 @@ use crate::{Advice, Report, Rung, Stage};
 
 /// Maximum length of a bar, in characters.
 const BAR: usize = 40;
-/// Characters of a line with a bar before and after it.
+/// Number of characters before and after the bar in a line.
 const BESIDE_BAR: usize = 33;
 /// A prediction has failed if the measured rate is lower by more than this fraction.
 const FAILED: f64 = 0.2;
@@ -173,7 +173,7 @@ fn whole(images_per_s: f64) -> String {
     if images_per_s > 0.0 { format!("{images_per_s:.0}") } else { "-".to_owned() }
 }
 
-/// A bar of this share of the longest. No bar if the share is not a number.
+/// A bar whose length is this share of the longest bar. Empty if the share is not a number.
 fn bar(share: f64, longest: usize) -> String {
     let length = |n: usize| f64::from(u32::try_from(n).unwrap_or(0));
     let filled = (0..longest).filter(|place| share * length(longest) > length(*place) + 0.5);

@@ -1,4 +1,4 @@
-//! Measures a loader with each of its stages cached, and with possible changes.
+//! Measures a loader with more and more of its stages cached, and with possible changes.
 
 use packds_system::to_usize;
 use std::num::NonZero;
@@ -30,22 +30,22 @@ const TOO_LARGE: f64 = 0.7;
 pub enum Step<'a> {
     /// A given time in milliseconds. The model adds it, but no step is run.
     Modelled(f64),
-    /// Measured elsewhere.
+    /// A step that was measured in another process.
     Measured(MeasuredStep),
-    /// Runs the step.
+    /// A step to run.
     Run(&'a mut dyn FnMut(&Batch)),
 }
 
 /// Measurements of a training run in another process.
 #[derive(Debug, Clone, Copy)]
 pub struct MeasuredStep {
-    /// The step alone.
+    /// Time of the step alone.
     pub step: Time,
-    /// The copy to the device alone.
+    /// Time of the copy to the device alone.
     pub copy: Time,
     /// The copy from pinned memory in milliseconds, if different.
     pub pinned_copy: Option<f64>,
-    /// The complete training step, with loading.
+    /// Time of the complete training step, with loading.
     pub trained: Option<Time>,
 }
 
@@ -54,9 +54,9 @@ pub struct MeasuredStep {
 pub struct Options {
     /// Time for all runs. Slow sources take up to twice as long.
     pub within: Duration,
-    /// Bypasses the page cache, as if the pack did not fit in memory.
+    /// Whether to bypass the page cache, as if the pack did not fit in memory.
     pub cold: bool,
-    /// Applies the first recommended change that is an option of the loader, and measures again.
+    /// Whether to apply the first recommended change that is an option of the loader, and to measure again.
     pub check: bool,
 }
 
@@ -162,7 +162,7 @@ impl Bench<'_> {
     /// Measures loading alone, from uncached to fully cached.
     fn loading(&mut self, alone: &LoaderBuilder, loader: &Loader) -> Result<Loaded, LoadError> {
         let nothing = &mut |_: &Batch| {};
-        // Measure the source first: every run leaves more of it in memory.
+        // Measure the source first, because every run brings more of it into memory.
         let is_cached = is_in_page_cache(loader);
         (self.announce)("reading");
         let read = self.reading(alone, loader, None)?;
@@ -224,8 +224,8 @@ impl Bench<'_> {
         Ok(Loaded { loading, read, size: ImageSize::default(), decodes: false, as_bytes: None })
     }
 
-    /// Batches of stored items from the middle of an epoch, in another order if one is given. `None` if such batches do
-    /// not fit in memory.
+    /// The time to read a batch of stored items in the middle of an epoch, in another order if one is given. `None` if
+    /// such batches do not fit in memory.
     fn reading(
         &mut self,
         alone: &LoaderBuilder,
@@ -252,7 +252,7 @@ impl Bench<'_> {
         if !loader.access().past_cache {
             return Ok(self.epochs(loader, steps, nothing)?.time);
         }
-        // Through the mapped file, each sample would decompress its block again, which normal loading does not do.
+        // With mapped access, the block of each sample would be decompressed again, which normal loading does not do.
         let access = if is_compressed(loader) { Access::Auto } else { Access::Mapped };
         let through = alone.clone().access(access).build()?;
         // Run once untimed to fill the page cache.
@@ -272,7 +272,7 @@ impl Bench<'_> {
         let Some(augment) = alone.augmentation().and_then(|augment| augment.as_bytes()) else {
             return Ok(None);
         };
-        // If this loader cannot produce u8 batches, do not give this advice.
+        // If this loader cannot produce u8 batches, they are not suggested.
         let Ok(bytes) = alone.clone().augment(augment).build() else { return Ok(None) };
         (self.announce)("transforming to bytes");
         let raw = Arc::new(Kept::take(&bytes)?);
@@ -281,8 +281,8 @@ impl Bench<'_> {
         Ok(Some(AsBytes { bytes: ratio(bytes.stats().slot_bytes, loader.stats().slot_bytes), transform: transform.ms }))
     }
 
-    /// The read times of other orders. Measured only if the page cache is bypassed, because by now the cache contains
-    /// the data of this order.
+    /// Measures the read times of other orders, but only if the page cache is bypassed. Otherwise the cache already
+    /// contains the data by now.
     fn orders(
         &mut self,
         alone: &LoaderBuilder,

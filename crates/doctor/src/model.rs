@@ -27,10 +27,10 @@ packds_system::named!(Stage {
     Read = "read",
 });
 
-/// Milliseconds per batch of each stage, measured alone with all threads.
+/// Milliseconds per batch of each stage. Each stage is measured alone, with all threads.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Stages {
-    /// The step.
+    /// The training step.
     pub step: f64,
     /// The copy to the device.
     pub copy: f64,
@@ -117,7 +117,7 @@ fn track_ms(track: &[Stage], stages: &Stages) -> f64 {
     track.iter().map(|stage| stages.of(*stage)).sum()
 }
 
-/// Minimum ratio of reading from the disk to reading from the page cache.
+/// Loading counts as reading from the disk if it takes over this many times as long as loading from the page cache.
 const FROM_DISK: f64 = 1.1;
 
 /// How much of the pipeline is cached, from everything to nothing.
@@ -135,7 +135,7 @@ pub enum Level {
     RawSample,
     /// The page cache: samples are located, verified and read from memory.
     PageCache,
-    /// Uncached: everything comes from its source.
+    /// Nothing is cached: all data comes from its source.
     Source,
 }
 
@@ -192,24 +192,24 @@ impl Time {
     }
 }
 
-/// Loading alone, without step and copy, for each cached level.
+/// Times of loading alone, without step and copy, at each level of caching.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Loading {
-    /// Processed samples.
+    /// With processed samples in memory.
     pub processed: Time,
-    /// Decoded samples.
+    /// With decoded samples in memory.
     pub decoded: Time,
-    /// Stored samples.
+    /// With stored samples in memory.
     pub raw: Time,
-    /// The page cache.
+    /// With the data in the page cache.
     pub page_cache: Time,
-    /// Uncached.
+    /// With nothing cached.
     pub source: Time,
 }
 
 impl Loading {
-    /// Makes times consistent: a level with more cached cannot take longer than one with less. If it does, the
-    /// difference is noise.
+    /// Makes the times consistent. A level with more data cached cannot take longer than a level with less. If it does,
+    /// the difference is noise.
     fn in_order(self) -> Self {
         let page_cache = self.page_cache.at_most(self.source);
         let raw = self.raw.at_most(page_cache);
@@ -225,17 +225,17 @@ pub struct Case {
     pub batch: u32,
     /// Which stages overlap.
     pub overlap: Overlap,
-    /// The step alone.
+    /// Time of the step alone.
     pub step: Time,
-    /// Whether the step is a given number and was not run.
+    /// Whether the step time was given and not measured.
     pub step_is_modelled: bool,
-    /// The copy alone.
+    /// Time of the copy alone.
     pub copy: Time,
-    /// Loading alone.
+    /// Times of loading alone.
     pub loading: Loading,
-    /// Reading alone.
+    /// Time of reading alone.
     pub read: Time,
-    /// The complete training step with loading, if there is a step to run.
+    /// Time of a complete training step with loading, if there is a step to run.
     pub trained: Option<Time>,
     /// Inputs for advice.
     pub facts: Facts,
@@ -252,7 +252,7 @@ pub struct Facts {
     pub growth: Option<f64>,
     /// The fraction of an image's pixels that is needed. `None` if images are not too large.
     pub needed: Option<f64>,
-    /// The cost of the same batches as u8. `None` if they are u8 already, or cannot be.
+    /// The cost of the same batches as u8. `None` if they are already u8, or cannot be converted to u8.
     pub as_bytes: Option<AsBytes>,
     /// Whether chunks are compressed.
     pub is_compressed: bool,
@@ -274,18 +274,18 @@ pub struct Facts {
 /// The cost of u8 batches that are normalized on the device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AsBytes {
-    /// The size of such a batch relative to the current batches.
+    /// Size of such a batch, relative to a current batch.
     pub bytes: f64,
-    /// Milliseconds for transforming.
+    /// Milliseconds to transform such a batch.
     pub transform: f64,
 }
 
-/// Images per second at a level.
+/// The speed at one level of the ladder.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rung {
-    /// What is cached.
+    /// The level, which says what is cached.
     pub level: Level,
-    /// Images per second, including the step.
+    /// Images per second, with the time of the step included.
     pub images_per_s: f64,
     /// Images per second of the slowest slice.
     pub low: f64,
@@ -306,7 +306,7 @@ impl Case {
         }
     }
 
-    /// Images per second at each level, with the step.
+    /// The speed at each level, with the time of the step included.
     pub fn ladder(&self) -> Vec<Rung> {
         let rung = |level| {
             let time = self.time(level);
@@ -329,12 +329,12 @@ impl Case {
             Level::PageCache => self.onto(loading.page_cache),
             Level::Source => self.trained.unwrap_or_else(|| self.onto(loading.source)),
         };
-        // More caching cannot take longer.
+        // A batch with more data cached cannot take longer than complete training.
         self.trained.map_or(time, |trained| time.at_most(trained))
     }
 
-    /// The bottleneck. As in the ladder, the total time of loading is that of the source. The times of single stages
-    /// decide which stage it is.
+    /// The bottleneck. As in the ladder, the total loading time is that of the source. The times of the single stages
+    /// only decide each stage's share of it.
     pub fn binds(&self) -> Stage {
         let mut stages = self.stages();
         let trained = self.trained.map_or(f64::INFINITY, |time| time.ms);
@@ -363,7 +363,7 @@ impl Case {
         }
     }
 
-    /// Whether it matters that the source is not in the page cache.
+    /// Whether loading from the source is noticeably slower than from the page cache.
     pub fn reads_from_disk(&self) -> bool {
         self.loading.source.ms > self.loading.page_cache.ms * FROM_DISK
     }

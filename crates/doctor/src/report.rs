@@ -5,9 +5,9 @@ use crate::model::{Case, Rung, Stage, Stages, Time};
 
 /// Times below this fraction of a batch's time are ignored for the spread.
 const COUNTS: f64 = 0.05;
-/// With a larger relative spread, the bottleneck is uncertain.
+/// Above this relative spread, the bottleneck is uncertain.
 const TELLS: f64 = 1.0;
-/// With a larger relative spread, rates are rough.
+/// Above this relative spread, rates are rough.
 const ROUGH: f64 = 0.25;
 
 /// The bottleneck of a training run, how fast training could be, and what to change.

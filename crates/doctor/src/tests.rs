@@ -96,7 +96,7 @@ fn less_goes_on_side_by_side_in_other_loaders() {
 fn the_ladder_goes_down_from_the_step_to_the_source() {
     let mut case = case([10.0, 20.0, 30.0, 40.0, 100.0]);
     case.loading.page_cache = Time::exactly(80.0);
-    // This is noise, because it is slower than a level with less cached.
+    // This is noise, because it is slower than a level with less data cached.
     case.loading.processed = Time::exactly(35.0);
     let ladder = diagnose(case).ladder;
     let rates: Vec<f64> = ladder.iter().map(|rung| rung.images_per_s).collect();
@@ -335,7 +335,7 @@ fn a_time_is_the_median_of_its_slices() {
     assert_eq!(Time::of(Vec::new()), Time::default());
 }
 
-/// A pack of JPEG files with `side` pixels, or of raw pixels.
+/// A pack of square images with a side of `side` pixels, stored as JPEG files or as raw pixels.
 fn pack(side: u32, files: bool) -> (TempDir, Arc<Pack>) {
     let of = |mut field: Field| {
         field.of = Some("image".to_owned());

@@ -135,7 +135,7 @@ impl BlockBuilder {
                     crc_column = Some(columns.len());
                 }
                 columns.push(Vec::new());
-                // An item of a column has at most 1024 bytes.
+                // An item of a column is at most 1024 bytes long.
                 column_bytes.push(field.item_bytes().and_then(|n| usize::try_from(n).ok()).unwrap_or(0));
             } else {
                 places.push(Place::Part(parts.len()));

@@ -179,8 +179,8 @@ impl<D: AsRef<[u8]>> Pack<D> {
         self.checked.chunks.get_or_init(|| Bitmap::new(n))
     }
 
-    /// The samples verified so far. The file's length limits this bitmap, because each bit has a 4-byte checksum in
-    /// the file.
+    /// The samples verified so far. The length of the file limits the size of this bitmap, because each bit corresponds
+    /// to a 4-byte checksum in the file.
     fn whole_samples(&self) -> &Bitmap {
         let n = self.n_samples();
         self.checked.samples.get_or_init(|| Bitmap::new(n))

@@ -7,7 +7,7 @@ use packds_system::{to_u64, to_usize};
 
 /// Alignment of columns.
 pub const COLUMN_ALIGN: u64 = 4096;
-/// Bytes of a column per checksum.
+/// Number of bytes of a column that one checksum covers.
 pub const COLUMN_BLOCK_BYTES: u64 = 1 << 20;
 /// Bytes of one entry of the column directory.
 const ENTRY_BYTES: u64 = 24;

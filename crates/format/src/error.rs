@@ -166,7 +166,7 @@ pub enum FormatError {
         tag: SectionTag,
     },
     /// A JSON section is invalid.
-    #[error("{what} has unexpected JSON: {reason}")]
+    #[error("{what}: invalid JSON: {reason}")]
     BadJson {
         /// The section.
         what: &'static str,
@@ -236,9 +236,9 @@ pub enum FormatError {
     OutOfRange {
         /// What is numbered: samples, chunks or fields.
         what: &'static str,
-        /// The number.
+        /// The requested number.
         index: u64,
-        /// The count.
+        /// How many there are.
         len: u64,
     },
     /// An API was used incorrectly.

@@ -19,17 +19,17 @@ const TABLE_HEAD: u64 = 8;
 pub struct SectionTag(pub [u8; 4]);
 
 impl SectionTag {
-    /// The schema, JSON.
+    /// The schema, as JSON.
     pub const SCHEMA: Self = Self(*b"SCHM");
     /// The chunk table.
     pub const CHUNKS: Self = Self(*b"CHNK");
     /// The column directory.
     pub const COLUMNS: Self = Self(*b"COLS");
-    /// Statistics, JSON.
+    /// Statistics, as JSON.
     pub const STATS: Self = Self(*b"STAT");
-    /// Class names and counts, JSON.
+    /// Class names and counts, as JSON.
     pub const CLASSES: Self = Self(*b"CLAS");
-    /// Provenance, JSON.
+    /// Provenance, as JSON.
     pub const PROVENANCE: Self = Self(*b"PROV");
     /// Each sample's source path, compressed.
     pub const PATHS: Self = Self(*b"PATH");

@@ -68,7 +68,7 @@ const TARGET_CHUNK_BYTES: u64 = 16 << 20;
 /// Default maximum number of samples per chunk. Small datasets still need enough chunks to shuffle.
 const TARGET_CHUNK_SAMPLES: u64 = 1024;
 
-/// The default number of samples per chunk: the largest power of two between 1 and 1024 whose chunk has at most 16 MiB.
+/// The default number of samples per chunk: the largest power of two between 1 and 1024 whose chunk is at most 16 MiB.
 /// With a `batch`, the largest divisor of `batch` within that limit.
 #[must_use]
 pub fn chunk_samples_for(sample_bytes: u64, batch: Option<u32>) -> u32 {

@@ -19,10 +19,10 @@ use crate::{ChunkEntry, Classes, Coding, Field, FieldKind, FormatError, PartEntr
 
 /// An open pack. Its header, schema and tables are validated, but its chunks have not been read.
 ///
-/// Opening reads the first page, the footer's tables and the trailer. It verifies the chunk table, which has 4 or 32
-/// bytes per chunk: this takes milliseconds for millions of samples. Columns, paths and chunks are verified on first
-/// use, or all at once by [`check_chunk`](crate::check_chunk) and
-/// [`check_outside_chunks`](crate::check_outside_chunks). No data is returned before its checksum is verified.
+/// Opening reads the first page, the footer's tables and the trailer. It verifies the chunk table, which takes 4 or 32
+/// bytes per chunk. This takes milliseconds for millions of samples. Columns, paths and chunks are verified on first
+/// use. [`check_chunk`](crate::check_chunk) and [`check_outside_chunks`](crate::check_outside_chunks) verify them in
+/// advance. No data is returned before its checksum is verified.
 #[derive(Debug)]
 pub struct Pack<D> {
     data: D,
@@ -338,7 +338,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         let Some(((_, bytes), described)) = found else {
             return Err(FormatError::WrongUse(format!("field {field} is not a column")));
         };
-        // An item of a column has at most 1024 bytes.
+        // An item of a column is at most 1024 bytes long.
         let item_bytes = described.item_bytes().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
         Ok(ColumnView { bytes, item_bytes, dtype: described.dtype })
     }

@@ -91,7 +91,7 @@ impl Scalar {
         }
     }
 
-    /// The value as a class id, if it is an integer, or a float with an integral value within ±2^53.
+    /// The value as a class id, if it is an integer, or a float with an integral value from -2^53 to 2^53.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "integral and within 2^53")]
     pub fn class_id(self) -> Option<i64> {

@@ -38,7 +38,7 @@ pub struct FieldStats {
     pub histogram: Vec<Vec<u64>>,
 }
 
-/// Order of the labels in the file.
+/// How the labels of a field are ordered in the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LabelStats {
     /// Intra-chunk correlation of the label. `None` if undefined. See [`label_icc`].

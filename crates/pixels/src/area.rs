@@ -78,7 +78,7 @@ pub(crate) fn check_out(width: u32, height: u32, channels: usize, found: usize) 
 pub struct Encoded<'a> {
     /// The file.
     pub bytes: &'a [u8],
-    /// The seek index of a JPEG: see `build_seek_index`. Empty if there is none.
+    /// The seek index of a JPEG, see `build_seek_index`. `None` or empty if there is none.
     pub seek_index: Option<&'a [u8]>,
 }
 

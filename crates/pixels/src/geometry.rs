@@ -36,7 +36,7 @@ packds_system::named!(Filter {
 /// The size to which the whole image is resized before cropping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Resize {
-    /// Unchanged.
+    /// The image is not resized.
     #[default]
     None,
     /// The short side has exactly this size, and the long side is in proportion, rounded down (torchvision's
@@ -185,13 +185,13 @@ packds_system::named!(Orientation { Ignore = "ignore", Apply = "apply" });
 /// All steps from stored pixels to output pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Geometry {
-    /// Size of the whole image.
+    /// How the whole image is resized.
     pub resize: Resize,
     /// The crop.
     pub crop: Crop,
     /// Resampling filter.
     pub filter: Filter,
-    /// Treatment of the EXIF orientation.
+    /// How the EXIF orientation is treated.
     pub orientation: Orientation,
 }
 

@@ -154,7 +154,7 @@ def test_what_reads_from_the_disk_are_not_for_is_refused(numbered, torch):
 
 def test_whether_the_file_is_registered_is_told(numbered, torch):
     options = {"output": "torch", "device": "simulated", "augment": "flip", "order": "chunks"}
-    for access, said in [("mapped", "from the registered file"), ("direct", "because the pack is read direct, as requested")]:
+    for access, said in [("mapped", "from the registered file"), ("direct", "because the access is direct, as requested")]:
         loader = packds.Loader(numbered, access=access, **REGISTERED, **options)
         told = loader.stats()["copies"]
         assert said in told and loader.notices()[-1] == told

@@ -2,9 +2,8 @@
 //! are reused.
 //!
 //! The mapping is aligned to 2 MiB and requests huge pages, so that the kernel zeroes, pins and walks one page instead
-//! of
-//! 512. Memory is allocated on first touch. Slots start at multiples of 4096, as required by reads that bypass the page
-//! cache.
+//! of 512 pages. Memory is allocated on first touch. Slots start at multiples of 4096, as required by reads that bypass
+//! the page cache.
 //!
 //! # Why references never conflict
 //!

@@ -19,7 +19,7 @@ pub(crate) fn check_available(needed: usize) -> io::Result<()> {
         Some(available) => Err(io::Error::new(
             io::ErrorKind::OutOfMemory,
             format!(
-                "{} of memory are needed, but only {} are available; reduce the batch size or the memory budget",
+                "{} of memory is needed, but only {} is available; reduce the batch size or the memory budget",
                 human::bytes(needed),
                 human::bytes(available)
             ),
@@ -27,8 +27,8 @@ pub(crate) fn check_available(needed: usize) -> io::Result<()> {
     }
 }
 
-/// Memory that can be allocated without evicting anything except page cache: the available memory of the machine or, if
-/// known, what remains for the control group.
+/// Memory that can be allocated without evicting anything except page cache: the memory that is available on the
+/// machine, or that remains for the control group, whichever is less.
 pub(crate) fn available_bytes() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| mem_available(&text));
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -43,8 +43,8 @@ fn mem_available(meminfo: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// The smallest remaining limit of all groups that contain this process, if any has a limit. `groups` has the format of
-/// /proc/self/cgroup.
+/// The smallest amount of memory that remains for any group that contains this process. `None` if no group has a limit.
+/// `groups` has the format of /proc/self/cgroup.
 fn group_available(root: &Path, groups: &str) -> Option<u64> {
     let mut least: Option<u64> = None;
     for line in groups.lines() {
@@ -97,7 +97,7 @@ mod tests {
         check_available(1 << 20).unwrap();
         let error = check_available(usize::MAX).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);
-        assert!(error.to_string().contains("GiB are available"), "{error}");
+        assert!(error.to_string().contains("GiB is available"), "{error}");
     }
 
     #[test]

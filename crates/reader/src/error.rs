@@ -85,7 +85,7 @@ pub enum ReadError {
     },
     /// The memory limit for buffers is too small for one step.
     #[error(
-        "{}: reading it needs buffers of {}, but only {} are allowed: allow more memory, use smaller batches or a smaller window, or convert again with smaller chunks ({CHUNK})",
+        "{}: reading it needs buffers of {}, but only {} is allowed: allow more memory, use smaller batches or a smaller window, or convert again with smaller chunks ({CHUNK})",
         path.display(), crate::human::bytes(*needed), crate::human::bytes(*given)
     )]
     Memory {

@@ -1,7 +1,7 @@
 //! Where the bytes of a pack are stored: in a mapped file or in memory.
 //!
 //! The rest of the crate only knows [`Storage`]. Its virtual methods are called once per step, chunk or request, but
-//! never once per sample. Samples are read from [`PackBytes`], which keeps the address that was looked up when the pack
+//! never for each sample. Samples are read from [`PackBytes`], which keeps the address that was looked up when the pack
 //! was opened.
 
 #[cfg(test)]

@@ -18,11 +18,11 @@ pub type Place = (f64, f64);
 /// How text is aligned to its point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
-    /// Starts at the point.
+    /// The text starts at the point.
     Start,
-    /// Centred on the point.
+    /// The text is centred on the point.
     Middle,
-    /// Ends at the point.
+    /// The text ends at the point.
     End,
 }
 
@@ -48,11 +48,11 @@ pub struct Font {
 
 /// The default font.
 pub const PLAIN: Font = Font { size: 12.0, bold: false };
-/// Numbers and notes.
+/// The font of numbers and notes.
 pub const SMALL: Font = Font { size: 11.0, bold: false };
-/// Titles of parts of an image.
+/// The font of titles of parts of an image.
 pub const SUBHEADING: Font = Font { size: 13.0, bold: true };
-/// Titles of images.
+/// The font of the title of an image.
 pub const HEADING: Font = Font { size: 16.0, bold: true };
 
 /// A drawn element. Shapes are drawn in order.
@@ -60,9 +60,9 @@ pub const HEADING: Font = Font { size: 16.0, bold: true };
 enum Shape {
     /// Left, top, width and height of each box.
     Boxes(Vec<[f64; 4]>, Rgb),
-    /// Centres and a diameter of circles.
+    /// The centres of circles, and their diameter.
     Dots(Vec<Place>, f64, Rgb),
-    /// Points and width of a line, and whether it is dashed.
+    /// The points and the width of a line, and whether it is dashed.
     Line(Vec<Place>, f64, bool, Rgb),
     /// Text with the position of its baseline.
     Text(Place, Anchor, Font, Rgb, String),

@@ -96,7 +96,7 @@ impl Layout {
         self.size(self.head(1), std::iter::repeat_n(self.row_height(0), n_rows)).map(|_| ())
     }
 
-    /// Draws the sheet. The legend has pairs of a colour and its name, of which the first 20 are shown.
+    /// Draws the sheet. The legend consists of pairs of a colour and a name. Only the first 20 are shown.
     ///
     /// # Errors
     /// `SheetTooLarge` if the sheet would have more than 100 million pixels.

@@ -16,7 +16,7 @@ use crate::raster::built_in;
 const BUILT_IN: usize = 2;
 /// Font size at which the widths of characters are measured.
 const MEASURED: f64 = 100.0;
-/// Minimum width that a character counts for when text is cut, per unit of the font size.
+/// Minimum width that is assumed for a character when text is cut, per unit of the font size.
 const MIN_ADVANCE: f64 = 0.25;
 /// The height of characters above the baseline and the height of a line, both per unit of the font size.
 const ASCENT: f64 = 1.07;

@@ -114,7 +114,7 @@ impl Nvidia {
     /// [`CudaError::NoDriver`], [`CudaError::NoDevice`], [`CudaError::OldDriver`] or [`CudaError::Call`].
     pub fn count() -> Result<u32, CudaError> {
         library()?;
-        // SAFETY: the library and this function exist. It may be initialized any number of times.
+        // SAFETY: the library and this function exist. The driver may be initialized any number of times.
         match unsafe { sys::cuInit(0) } {
             sys::CUresult::CUDA_ERROR_NO_DEVICE => return Err(CudaError::NoDevice),
             result => checked("cuInit", result)?,

@@ -61,7 +61,7 @@ pub(crate) struct Ring(Arc<Staging>);
 #[derive(Debug)]
 struct Staging {
     driver: Arc<dyn Driver>,
-    /// Registered with the driver.
+    /// The memory of the slots, registered with the driver.
     arena: Arc<Arena>,
     mirror: DevicePtr,
     /// Number of bytes from one slot's part of the mirror to the next.
@@ -178,7 +178,7 @@ impl Staging {
         let failure = Arc::clone(&self.failure);
         let named = thread::Builder::new().name("packds-cuda".to_owned());
         let thread = named.spawn(move || reap(driver.as_ref(), &receiver, &failure));
-        let thread = thread.map_err(|error| CudaError::Use(format!("a thread: {error}")))?;
+        let thread = thread.map_err(|error| CudaError::Use(format!("cannot start a thread: {error}")))?;
         *lock(&self.thread) = Some(thread);
         *lock(&self.reaper) = Some(sender);
         Ok(())

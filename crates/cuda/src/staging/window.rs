@@ -112,8 +112,8 @@ impl Window {
         let too_large = |_| CudaError::Use(format!("{n_places} chunks are too many for one GPU"));
         let places = usize::try_from(n_places).map_err(too_large)?;
         let chunk = usize::try_from(plan.chunk_bytes).map_err(too_large)?;
-        let staged =
-            Arena::new(STAGED, chunk).map_err(|error| CudaError::Use(format!("memory for chunks: {error}")))?;
+        let staged = Arena::new(STAGED, chunk)
+            .map_err(|error| CudaError::Use(format!("cannot reserve memory for chunks: {error}")))?;
         let bytes = n_places.saturating_mul(plan.place_bytes());
         let memory = driver.allocate(bytes, "the window of chunks")?;
         let mut window = Self {
@@ -271,7 +271,7 @@ impl RingWith<Window> {
 impl ChunkReceiver for RingWith<Window> {
     fn take_chunk(&self, slot: usize, chunk: u64, images: &mut dyn ChunkImages) -> Result<Option<u64>, DeviceError> {
         let brought = self.bring((slot, chunk), images);
-        // After an error, some of its copies may be queued.
+        // After an error, some copies of the chunk may be queued.
         brought.map_err(|error| self.ring.0.failed(error))
     }
 }

@@ -10,16 +10,16 @@ use crate::probe::ImageInfo;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
     Gray,
-    /// 1-bit: 0 and 1.
+    /// 1-bit samples, 0 or 1.
     Bits,
     /// 16-bit gray. The low byte comes first.
     Gray16,
     GrayAlpha,
     Rgb,
     Rgba,
-    /// 0 means no ink.
+    /// CMYK in which 0 means no ink.
     Cmyk,
-    /// 255 means no ink.
+    /// CMYK in which 255 means no ink.
     InvertedCmyk,
     /// Palette indices. Indices beyond the palette are black.
     Palette(Box<[[u8; 3]; 256]>),

@@ -243,7 +243,7 @@ impl Fixed {
     }
 }
 
-/// Rounds to 16.16.
+/// Rounds to 16.16 fixed point.
 #[expect(clippy::cast_possible_truncation, reason = "positions are below 32768; the cast clips larger steps")]
 fn fixed(value: f64) -> i32 {
     (value * 65536.0 + 0.5).floor() as i32

@@ -1,8 +1,8 @@
 //! The two passes with AVX2. The sums are the same as those of the plain code, but in a different order.
 //!
 //! A weight of 23 bits does not fit in the 16-bit multiplier of AVX2, so it is split as `high * 2^11 + low`. Both parts
-//! fit. Two taps are multiplied and added at once, and the parts are recombined in 32 bits. Integer addition does not
-//! round, so the result is equal to that of the plain code.
+//! fit. Two taps are multiplied and added by one instruction, and the parts are recombined in 32 bits. Integer addition
+//! does not round, so the result is equal to that of the plain code.
 
 use std::arch::x86_64::{
     __m128i, __m256i, _mm_cvtsi128_si64, _mm_loadl_epi64, _mm_loadu_si128, _mm_unpacklo_epi64, _mm256_add_epi32,

@@ -37,7 +37,7 @@ pub(crate) struct Resampler {
     y: Axis,
     input: Ring,
     middle: Ring,
-    /// The source rows that are needed, which must be passed in this order, and the columns that are needed.
+    /// The source rows and columns that are needed. Rows must be passed in ascending order.
     pub(crate) rows: Range<usize>,
     pub(crate) columns: Range<usize>,
     /// Next source row to arrive.

@@ -104,7 +104,7 @@ impl<'a> CodeList<'a> {
 pub(super) struct Step {
     /// Number of bits in the code and the number after it. 0 if no code starts like this.
     pub(super) n_bits: u8,
-    /// Bits of the number.
+    /// Length of the number in bits.
     pub(super) size: u8,
     /// Number of coefficients skipped. 64 or more at the end of the block.
     pub(super) advance: u8,

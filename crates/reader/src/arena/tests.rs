@@ -1,5 +1,5 @@
-//! The arena with system threads. `arena.rs` does not declare this module, because `tests/ring_model.rs` includes that
-//! file unchanged.
+//! Tests the arena with system threads. `arena.rs` does not declare this module, because `tests/ring_model.rs` includes
+//! that file unchanged.
 
 use std::{io, thread};
 

@@ -1,4 +1,4 @@
-//! The colour changes of a view, drawn in the order in which they are applied.
+//! Draws the random colour changes of a view, in the order in which they are applied.
 
 use packds_pixels::ops::Adjustment;
 use packds_system::to_usize;

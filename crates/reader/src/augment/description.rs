@@ -109,8 +109,8 @@ impl Augment {
         gaussian_blur(kernel: u32, sigma: (f64, f64), p: f64) = Op::Blur { kernel, sigma, p };
         /// Inverts values of at least `threshold` with probability `p`.
         solarize(threshold: u8, p: f64) = Op::Solarize { threshold, p };
-        /// Sets a random rectangle to 0 with probability `p`, after normalization. It has 2 to 33% of the area and an
-        /// aspect ratio from 0.3 to 3.3.
+        /// Sets a random rectangle to 0 with probability `p`, after normalization. The rectangle covers 2 to 33% of the
+        /// area. Its aspect ratio is from 0.3 to 3.3.
         random_erasing(p: f64) =
             Op::Erase { p, scale: ERASE_SCALE, ratio: ERASE_RATIO, value: Filling::Values(vec![0.0]) };
         /// Like `random_erasing`, with the given `scale` (fraction of the area), `ratio` (height divided by width) and

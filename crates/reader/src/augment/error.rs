@@ -93,7 +93,7 @@ pub enum AugmentError {
         /// Width and height of the mask.
         found: String,
     },
-    /// A label is outside the classes.
+    /// A label is not a valid class id.
     #[error("label {place} of the batch: expected 0 to {n_classes} (exclusive), found {found}")]
     Label {
         /// Its index in the batch.

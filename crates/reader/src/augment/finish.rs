@@ -76,7 +76,7 @@ impl AugmentPlan {
         let windows = Windows {
             width: picture.width,
             height: picture.height,
-            row_bytes: row_bytes.ok_or("the rows of the images have more than 2^32 bytes")?,
+            row_bytes: row_bytes.ok_or("the rows of the images are longer than 2^32 bytes")?,
             padding,
             resampling,
             offset: 0,

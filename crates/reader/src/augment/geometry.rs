@@ -1,5 +1,5 @@
-//! The mapping from a stored image to a view, as a window and as a matrix. Use it to transform other data with
-//! positions in the image.
+//! The mapping from a stored image to a view, as a window and as a matrix. Use it to transform other data that refers
+//! to positions in the image.
 
 use packds_pixels::ops::Affine;
 
@@ -24,8 +24,8 @@ pub struct Geometry {
     pub flip_horizontal: bool,
     /// Whether top and bottom are swapped.
     pub flip_vertical: bool,
-    /// The coefficients a to f. The point (x, y) of the stored image is at (a x + b y + c, d x + e y + f) of the
-    /// view, after resize, flips, rotations and shears. The centre of the first pixel is (0.5, 0.5).
+    /// The coefficients a to f. The point (x, y) of the stored image is at (a x + b y + c, d x + e y + f) in the view,
+    /// after resize, flips, rotations and shears. The centre of the first pixel is (0.5, 0.5).
     pub matrix: [f64; 6],
 }
 

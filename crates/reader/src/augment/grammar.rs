@@ -132,7 +132,7 @@ fn setting_kind(word: &str) -> &str {
     }
 }
 
-/// Words with a size after the name.
+/// Parses a word with a size after the name.
 fn sized(augment: Augment, name: &str, text: &str, options: Option<&str>) -> Option<Augment> {
     match (name, options) {
         ("rrc", options) => {
@@ -160,7 +160,7 @@ fn sized(augment: Augment, name: &str, text: &str, options: Option<&str>) -> Opt
     }
 }
 
-/// Words that have numbers after a colon, or use the default ones.
+/// Parses a word that has numbers after a colon or uses the default numbers.
 fn with_options(augment: Augment, name: &str, options: &[&str]) -> Option<Augment> {
     Some(match (name, options) {
         ("flip", []) => augment.horizontal_flip(0.5),

@@ -80,7 +80,7 @@ impl AugmentPlan {
     /// Weights and rectangles depend only on the sample. Partners depend on the batch.
     ///
     /// # Errors
-    /// `Buffer` if the batch does not have `item_bytes()` per key.
+    /// `Buffer` if the size of the batch is not `item_bytes()` for each key.
     pub fn mix(&self, keys: &[SampleKey], batch: &mut [u8]) -> Result<Option<Mix>, AugmentError> {
         let Some(mix) = self.mixed(keys) else { return Ok(None) };
         let n_bytes = self.item_bytes();

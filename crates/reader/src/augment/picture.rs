@@ -5,7 +5,8 @@ use packds_pixels::{Encoded, Pixels, probe};
 use super::AugmentError;
 use super::op::Size;
 
-/// Identifies a sample in an epoch of a run. All draws depend on it, and on the numbers of view, op and draw.
+/// Identifies a sample in an epoch of a run. All draws depend on it, and on the numbers of the view, the op and the
+/// draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SampleKey {
     /// The run's seed.

@@ -1,5 +1,5 @@
-//! The operations on the pixels of a view after cropping: rotations, affine transforms, policies and colours. They are
-//! drawn in the order in which they are applied.
+//! The operations on the pixels of a view after cropping: rotations, affine transforms, policies and colours. Their
+//! random parameters are drawn in the order in which the operations are applied.
 
 use packds_pixels::ops::{Adjustment, Affine, Blur, Sampling, Sharpen, autocontrast, equalize, posterize};
 use packds_pixels::{PixelError, Pixels};
@@ -73,8 +73,8 @@ pub(super) struct Tools {
 }
 
 impl Tools {
-    /// Applies the steps of one view, alternating between two buffers. Returns the buffer with the result. If a plan
-    /// has no [`AugmentPlan::maps`], the second buffer is not needed.
+    /// Applies the steps of one view, alternating between two buffers. Returns the buffer with the result. If
+    /// [`AugmentPlan::maps`] is false, the second buffer is not needed.
     pub(super) fn work<'a>(
         &mut self,
         plan: &AugmentPlan,

@@ -32,7 +32,7 @@ pub struct FilesPart {
 /// The result of submitting a batch that has files.
 #[derive(Debug)]
 pub enum FilesTaken {
-    /// The device accepted it.
+    /// The device accepted the batch.
     All(SlotRef, Box<dyn Transfer>),
     /// The device cannot decode the files in these rows, because they are damaged or unsupported. It does not read the
     /// slot.
@@ -46,11 +46,11 @@ pub enum FileHead {
     Pixels,
     /// A file.
     File {
-        /// Its size.
+        /// Size of the file.
         len: u32,
-        /// Width of its image.
+        /// Width of the image.
         width: u32,
-        /// Height of its image.
+        /// Height of the image.
         height: u32,
     },
 }

@@ -34,7 +34,8 @@ pub struct Finish {
     pub windows: Option<Windows>,
     /// Erasing of finished values, and mixing of images.
     pub changes: Changes,
-    /// Offset of the table in each slot. It has 4 bytes per entry, little-endian. The values for erasing follow it.
+    /// Offset of the table in each slot. Each entry takes 4 bytes, little-endian. The values for erasing follow the
+    /// table.
     pub(crate) offset: usize,
 }
 

@@ -94,7 +94,7 @@ pub type Attach<T> = Box<dyn FnOnce(&Arc<Arena>) -> Result<Arc<T>, DeviceError>>
 
 /// The part of a device that serves one ring.
 pub trait Receiver: fmt::Debug + Send + Sync {
-    /// Its name in errors.
+    /// The name of the device in errors.
     fn name(&self) -> &'static str;
 
     /// Called before a slot is reused. Only devices that track slots need it.

@@ -36,7 +36,7 @@ struct Kind {
 }
 
 impl Resampling {
-    /// Makes the table for images of size `from` that are resized to `to`: any area of them, or only the whole image.
+    /// Makes the table for resizing images of size `from`, or any area of them if `of_areas` is set, to size `to`.
     /// `None` if the table would be too large.
     pub(crate) fn new(from: (u32, u32), to: (u32, u32), filter: Filter, of_areas: bool) -> Option<Self> {
         let kind = Kind { from, to, filter, of_areas };

@@ -20,7 +20,7 @@ pub enum Access {
 
 packds_system::named!(Access { Auto = "auto", Mapped = "mapped", Direct = "direct" });
 
-/// How a loader reads its pack, and why. It is shown to users.
+/// How a loader reads its pack, and why. This is shown to users.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AccessReport {
@@ -30,7 +30,7 @@ pub struct AccessReport {
     pub engine: &'static str,
     /// Whether reads bypass the page cache, provided that the file system supports this.
     pub past_cache: bool,
-    /// The reason, as a sentence.
+    /// The access and the reason for it, such as `mapped, because only columns are read`.
     pub reason: String,
 }
 
@@ -62,15 +62,15 @@ fn in_memory(compressed: Option<&str>, options: &FetchOptions) -> Choice {
         (Access::Direct, _) => (Access::Direct, "direct, as requested".to_owned()),
         (Access::Auto, Some(field)) => (
             Access::Direct,
-            format!("direct, because `{field}` is compressed and whole chunks are decompressed at once"),
+            format!("direct, because `{field}` is compressed: direct access decompresses each chunk only once"),
         ),
         _ => (Access::Mapped, "without a copy, because the pack is in memory".to_owned()),
     };
     Choice { access, past_cache: false, reason }
 }
 
-/// Chooses the access to a pack of `file_len` bytes. `compressed` is a field that must be decompressed, if there is
-/// one.
+/// Chooses the access to a pack of `file_len` bytes. `compressed` is the first field that must be decompressed, if
+/// there is one.
 fn decide(file_len: u64, compressed: Option<&str>, options: &FetchOptions, available: Option<u64>) -> Choice {
     let choice = |access, past_cache, reason| Choice { access, past_cache, reason };
     if options.positions.is_empty() {
@@ -109,7 +109,7 @@ fn decide(file_len: u64, compressed: Option<&str>, options: &FetchOptions, avail
     match compressed {
         Some(field) => {
             let reason = format!(
-                "direct, because `{field}` is compressed and whole chunks are decompressed at once; through the page cache, because {fits}"
+                "direct, because `{field}` is compressed: direct access decompresses each chunk only once; the page cache is not bypassed, because {fits}"
             );
             choice(Access::Direct, false, reason)
         }
@@ -132,8 +132,7 @@ const REMOTE: &[(u64, &str)] = &[
     (0x5346_414F, "AFS"),
 ];
 
-/// The reason why the pages of a pack's mapping should not stay in memory for the lifetime of a loader. `None` if they
-/// may.
+/// Why the pages of a pack's mapping should not stay in memory for the lifetime of a loader. `None` if they may.
 pub(crate) fn against_holding(pack: &Pack) -> Option<String> {
     let file = match pack.file() {
         Ok(file) => file,

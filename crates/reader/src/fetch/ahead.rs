@@ -43,7 +43,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// None of the pieces in `body` is loaded yet.
+    /// The pieces of `body`, none of which is loaded yet.
     pub(super) fn new(body: &Range<u64>) -> Self {
         let body = pieces_of(body);
         Self {

@@ -69,7 +69,7 @@ impl MappedFetch {
         is_placed && is_alone && !self.positions.is_empty()
     }
 
-    /// The number of bytes of these samples in whole pages, and the number of bytes of the pieces that contain them.
+    /// The size of these samples in whole pages, and the size of the pieces that contain them, both in bytes.
     pub(super) fn cost_of(&self, samples: &[u64]) -> (u64, u64) {
         let mut bytes = 0;
         let mut pieces = BTreeSet::new();

@@ -105,7 +105,7 @@ impl FetchStats {
     }
 }
 
-/// What was read for one epoch, and how long it waited.
+/// How much was read for one epoch, and how long its steps waited.
 #[derive(Debug, Default)]
 struct Counts {
     bytes: AtomicU64,
@@ -251,8 +251,8 @@ impl StepItems {
         }
     }
 
-    /// Checks that everything delivered so far came from the file. Call it after copying, because a mapped file that is
-    /// truncated reads as zeros and does not fail.
+    /// Checks that everything delivered so far came from the file. Call it after copying, because reads from a
+    /// truncated mapped file return zeros instead of failing.
     ///
     /// # Errors
     /// [`ReadError::Changed`], or [`ReadError::Read`] if the disk failed.
@@ -264,7 +264,7 @@ impl StepItems {
     }
 }
 
-/// Contiguous items without a copy. They keep their memory alive.
+/// Contiguous items that are not copied. They keep their memory alive.
 #[derive(Debug, Clone)]
 pub(crate) struct ItemRun {
     bytes: Bytes,

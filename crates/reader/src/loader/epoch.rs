@@ -29,7 +29,7 @@ pub struct Epoch {
     taken: Instant,
     /// The time when the consumer began to wait, if it called `wait` before `next`.
     waits_since: Option<Instant>,
-    /// The busy time and the time waiting for the disk of all threads together, up to the last batch that was taken.
+    /// The total time that all threads were busy, and that they waited for the disk, when the last batch was taken.
     threads_before: Option<(Duration, Duration)>,
     over: bool,
     made_in: u32,

@@ -88,7 +88,7 @@ pub enum LoadError {
         what: &'static str,
         /// The minimum number of bytes.
         needed: u64,
-        /// Bytes available.
+        /// Number of bytes available.
         budget: u64,
     },
     /// Memory for the ring could not be reserved.
@@ -126,7 +126,7 @@ pub enum LoadError {
         found: u32,
     },
     /// Every sample of a batch is bad, so no sample can replace the others.
-    #[error("step {step}: no sample of the batch of {} is good; the first error is: {first}", counted(*samples, "sample"))]
+    #[error("step {step}: all samples in the batch of {} are bad; the first error is: {first}", counted(*samples, "sample"))]
     NothingLeft {
         /// The step.
         step: u64,

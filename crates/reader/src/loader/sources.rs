@@ -188,7 +188,7 @@ pub(crate) fn fetches(
     Ok(fetches)
 }
 
-/// Memory for the best direct reads of a pack: the whole pack in random order, otherwise two windows.
+/// The most memory that direct reads of a pack can make use of: the whole pack in random order, otherwise two windows.
 fn need(pack: &Pack, schedule: &Schedule, positions: &[usize]) -> Result<u64, LoadError> {
     let recipe = schedule.recipe();
     let wanted = match recipe.order.shuffled() {

@@ -39,7 +39,7 @@ pub(crate) struct Shared {
     pub(crate) piece_rows: usize,
     /// Whether batches may borrow the pack's bytes instead of copying them.
     pub(crate) borrows: bool,
-    /// Read statistics of the finished epochs.
+    /// Statistics of reading in the finished epochs.
     pub(crate) fetched: Mutex<FetchStats>,
     /// Simulated extra disk time per batch.
     #[cfg(any(test, feature = "testing"))]

@@ -1,7 +1,8 @@
 //! Which samples an epoch contains, and how often: subsets, weights and balanced classes. See
 //! docs/reference/sampling.md, "Weights".
 //!
-//! A choice is made in one pass over a column, and takes at most 7 bits per sample. It does not depend on the order.
+//! A choice is made in one to three passes over a column, and takes at most 7 bits per sample. It does not depend on
+//! the order.
 
 use packds_system::{to_u64, to_usize};
 use std::collections::BTreeMap;

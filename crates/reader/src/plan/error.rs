@@ -43,7 +43,7 @@ pub enum PlanError {
         /// The number of ranks.
         world: u32,
     },
-    /// The global batch is too large for this batch per rank.
+    /// The batch per rank makes the global batch too large.
     #[error("{} on each of {} are more than 2^32 - 1", counted(*per_rank, "sample"), counted(*world, "rank"))]
     BatchTooLarge {
         /// Samples per rank.

@@ -164,7 +164,7 @@ impl Batching {
         Self { size: BatchSize::Global(samples), last: Last::Drop }
     }
 
-    /// Sets what to do with the last samples.
+    /// Sets what to do with samples that do not fill the last batch.
     pub const fn last(self, last: Last) -> Self {
         Self { last, ..self }
     }

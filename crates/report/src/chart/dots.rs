@@ -1,4 +1,5 @@
-//! A dot chart: named rows with dots on a logarithmic axis, or on a linear one from zero. A line extends from each dot to its slow end.
+//! A dot chart: named rows with dots on a logarithmic axis, or on a linear one from zero. A line extends from each dot
+//! to the slow end of its range.
 
 use super::layout::{LINE, Layout, MARGIN};
 use crate::axis::{Axis, number, tick_number};
@@ -23,7 +24,7 @@ pub struct Row {
     pub skipped: Option<String>,
 }
 
-/// A value and, if known, its slow end.
+/// A value and, if known, the slow end of its range.
 #[derive(Debug, Clone, Copy)]
 pub struct Mark {
     /// The value at the dot.
@@ -49,7 +50,7 @@ pub struct DotChart {
     pub limits: Vec<(String, f64)>,
     /// Values that the axis must also include, such as those of other charts that are compared with this one.
     pub room_for: Vec<f64>,
-    /// A value to which a linear axis from zero extends at least. `None` if the axis is logarithmic.
+    /// The axis is linear and extends from zero to at least this value. `None` if the axis is logarithmic.
     pub linear_to: Option<f64>,
     /// Lines below the rows.
     pub footnotes: Vec<String>,

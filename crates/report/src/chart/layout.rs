@@ -60,8 +60,8 @@ impl Layout {
         }
     }
 
-    /// Draws the name of a row. `sign` is never cut off, and `room` is taken by numbers if the name is above the row.
-    /// `behind` is the colour behind the name there.
+    /// Draws the name of a row. `sign` is never cut off. If the name is above the row, numbers take up `room`, and
+    /// `behind` is the background colour.
     pub(super) fn name(
         self,
         figure: &mut Figure,

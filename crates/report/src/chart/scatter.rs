@@ -39,11 +39,11 @@ pub struct Scatter {
 }
 
 pub(super) const DOT: f64 = 11.0;
-/// Least distance of the vertical axis's ticks.
+/// Minimum distance between ticks of the vertical axis.
 const UP: f64 = 24.0;
-/// From the lines at the top to the plot.
+/// Distance from the lines at the top to the plot.
 const ABOVE: f64 = 35.0;
-/// From the plot to the end of its numbers and words.
+/// Height of the numbers and words below the plot.
 const BELOW: f64 = 62.0;
 
 impl Scatter {
@@ -103,7 +103,7 @@ impl Scatter {
         Some(figure)
     }
 
-    /// The points with the texts beside them. If these are numbers, also the names in their order: the fastest first.
+    /// The points with their labels. If the labels are numbers, also returns the names in this order, fastest first.
     fn labelled(&self, layout: Layout) -> (Vec<Point>, Vec<String>) {
         let mut points = self.points.clone();
         if layout == Layout::Wide {

@@ -1,4 +1,4 @@
-//! Charts of hard data: long names, one row, many rows, zeros, values of any size, and values that are missing.
+//! Charts of difficult data: long names, one row, many rows, zeros, values of any size, and values that are missing.
 
 use super::*;
 use crate::figure::Figure;

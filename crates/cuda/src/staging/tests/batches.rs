@@ -81,7 +81,7 @@ fn batches_are_staged_where_they_do_not_lie_in_the_file_or_it_cannot_be_register
         (sequential("views:2,f16"), sim(1), "the host changes the images"),
         (sequential("flip,f16"), sim(1), "the host changes the images"),
         (mapped(&texts, "", Order::Sequential), sim(1), "compressed or variable-size"),
-        (sequential("").access(Access::Direct), sim(1), "the pack is read direct, as requested"),
+        (sequential("").access(Access::Direct), sim(1), "the access is direct, as requested"),
         (sequential(""), with(MapFailure::Refused), "cannot register"),
         (sequential(""), with(MapFailure::Garbled), "wrong bytes"),
     ] {

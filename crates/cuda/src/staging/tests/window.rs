@@ -79,7 +79,7 @@ fn a_window_of_a_registered_file_gives_the_hosts_batches() {
         let driver = sim(seed);
         let told = assert_registering_equals_host(&builder.access(Access::Mapped), &driver);
         assert_eq!(told, "chunks are copied from the registered file");
-        // The bytes of the comparison, which covers the whole small file, and of each chunk at least once.
+        // This includes the comparison, which covers the whole small file, and at least one copy of each chunk.
         let chunks = ITEM * (pack.n_samples() - 16);
         assert!(driver.copied_from_maps() >= pack.file_len() + chunks);
     }
@@ -121,7 +121,7 @@ fn chunks_are_staged_where_the_file_cannot_be_registered() {
     let memory = builder(&in_memory(&pack), "flip").order(window(4));
     let with = |failure| Arc::new(SimDriver::new(1, Duration::ZERO, GIB).with_map_failure(failure));
     for (builder, driver, why) in [
-        (&direct, sim(2), "the pack is read direct, as requested"),
+        (&direct, sim(2), "the access is direct, as requested"),
         (&packed, sim(2), "the images are compressed"),
         (&memory, sim(2), "the pack is not in a file"),
         (&mapped, with(MapFailure::Refused), "cannot register read-only memory"),

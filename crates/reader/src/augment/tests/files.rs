@@ -1,4 +1,4 @@
-//! Images in files: orientation as stored, views through the decoder, all types and orders.
+//! Tests images in files: the stored orientation, views made by the decoder, and all types and orders of results.
 
 use packds_pixels::ops::{Affine, Emit, Sampling};
 use packds_pixels::{

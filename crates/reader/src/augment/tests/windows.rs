@@ -11,7 +11,7 @@ const MORE: u32 = 7;
 /// Unused bytes before the first image.
 const BEFORE: usize = 11;
 
-/// The sources of each position on an axis: the first position and the weights.
+/// For each output position on an axis, its first source position and the weights.
 fn axis(taps: &[u32], at: u32, out: u32) -> Vec<(u32, &[u32])> {
     let index = |n: u32| usize::try_from(n).unwrap();
     let part = &taps[index(at)..];

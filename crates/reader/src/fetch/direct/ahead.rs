@@ -179,7 +179,7 @@ impl Ahead {
         Ok(Held::Samples { buffers, places })
     }
 
-    /// Waits for a free slot. The chunks in `uses` must not be evicted for it.
+    /// Waits for a free slot. The chunks in `uses` must not be evicted to free one.
     fn acquire(&mut self, uses: &[ChunkUse]) -> Result<SlotMut, End> {
         let shared = Arc::clone(&self.shared);
         loop {

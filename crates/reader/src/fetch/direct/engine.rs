@@ -24,7 +24,7 @@ pub(super) struct Request {
     pub(super) piece: PieceMut,
     /// Number of bytes read so far. It is a multiple of 4096 if the request bypasses the page cache.
     pub(super) filled: usize,
-    /// Number of bytes available in the file. At the end of the file, there are fewer than the piece has.
+    /// Number of bytes available in the file. At the end of the file, this is less than the size of the piece.
     pub(super) wanted: usize,
     /// How many times the request completed without progress.
     pub(super) attempts: u32,

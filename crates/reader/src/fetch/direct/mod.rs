@@ -55,7 +55,7 @@ impl EngineKind {
         Ok(match self {
             Self::Uring => match Uring::new(Arc::clone(source)) {
                 Ok(uring) => Box::new(uring),
-                // io_uring was available when the loader was made, but not for this many loaders at once.
+                // io_uring was available when the loader was made, but not for this many loaders at the same time.
                 Err(_) => Box::new(Pread::start(source)?),
             },
             Self::Pread => Box::new(Pread::start(source)?),
@@ -84,7 +84,7 @@ pub(super) struct DirectFetch {
     /// Why this pack is not read with io_uring. `None` if it is.
     no_uring: Option<String>,
     memory_bytes: u64,
-    /// Memory of finished epochs.
+    /// Memory of finished epochs, for reuse.
     idle: Mutex<Vec<Arc<Memory>>>,
 }
 
@@ -168,8 +168,8 @@ impl DirectFetch {
         self.begin(plan, first_step, by_sample)
     }
 
-    /// Like [`start`](Self::start), either by chunk, or sample by sample in any order. The latter is only for
-    /// uncompressed fields.
+    /// Like [`start`](Self::start), but the caller decides whether to read by chunk or, in any order of samples, sample
+    /// by sample. Single samples can be read only if all requested fields are uncompressed.
     pub(super) fn begin(
         self: &Arc<Self>,
         plan: Arc<dyn Route>,
@@ -262,7 +262,7 @@ impl DirectFetch {
     }
 }
 
-/// Maximum number of chunks from which any step from `first_step` on takes samples. The steps of an epoch are usually
+/// Maximum number of chunks that any step from `first_step` on takes samples from. The steps of an epoch are usually
 /// similar. All of them are checked only if the first one takes more than half of the `slots`, so that the epoch does
 /// not fail midway.
 fn most_chunks(plan: &dyn Route, first_step: u64, slots: usize) -> usize {

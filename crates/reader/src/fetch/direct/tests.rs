@@ -181,7 +181,7 @@ fn faulty(pack: &Arc<Pack>, faults: Faults) -> (Arc<DirectFetch>, Arc<Faults>) {
 fn budget_is_never_exceeded_and_windows_that_do_not_fit_are_read_again() {
     let (_folder, pack) = strided_pack(640);
     let plan = plan(&pack, Order::Window { chunks: Some(12) }, 2);
-    // A chunk has 48,000 bytes. At the worst offset, it spans 13 pages.
+    // A chunk is 48,000 bytes long. At the worst offset, it spans 13 pages.
     let slot = 13 * 4096;
     let fetch = fetch_with(&pack, 9 * slot, Checksums::FirstTouch, EngineKind::Pread).unwrap();
     let epoch = fetch.start(plan.clone(), 0).unwrap();

@@ -92,7 +92,7 @@ impl<'a> Probe<'a> {
         }))
     }
 
-    /// The reason if a device cannot [hold](Self::holdable) the images, as a sentence. `None` if it can.
+    /// Why a device cannot [hold](Self::holdable) the images, as a sentence. `None` if it can.
     ///
     /// # Errors
     /// [`LoadError`], as for [`holdable`](Self::holdable).
@@ -113,8 +113,8 @@ impl<'a> Probe<'a> {
         Ok(pictures.against.map(str::to_owned))
     }
 
-    /// The reason if a device that takes [chunks](crate::device::Placement::Chunks) cannot find their images in a
-    /// mapping of the pack's file, or if the file may not be held in memory, as a sentence. `None` if it can.
+    /// Why a device that takes [chunks](crate::device::Placement::Chunks) cannot find their images in a mapping of the
+    /// pack's file, or why the file may not be held in memory. The reason is a sentence. `None` if neither is the case.
     ///
     /// # Errors
     /// [`LoadError`], as for [`LoaderBuilder::build`], if the options do not match the pack.
@@ -126,8 +126,8 @@ impl<'a> Probe<'a> {
         Ok(compressed.or_else(|| self.against_holding_file(&outputs)))
     }
 
-    /// The reason if a device that [reads chunks itself](crate::device::Placement::ChunksOfFile) cannot find their
-    /// images in the pack's file, as a sentence. `None` if it can.
+    /// Why a device that [reads chunks itself](crate::device::Placement::ChunksOfFile) cannot find their images in the
+    /// pack's file, as a sentence. `None` if it can.
     ///
     /// # Errors
     /// [`LoadError`], as for [`LoaderBuilder::build`], if the options do not match the pack or such a device.
@@ -137,8 +137,8 @@ impl<'a> Probe<'a> {
         Ok(pictures.and_then(|pictures| self.against_reading(pictures.image().0)))
     }
 
-    /// The reason if a device that takes batches [from the pack's bytes](crate::device::Placement::Stored) cannot find
-    /// them there, or if the file may not be held in memory, as a sentence. `None` if it can.
+    /// Why a device that takes batches [from the pack's bytes](crate::device::Placement::Stored) cannot find them
+    /// there, or why the file may not be held in memory. The reason is a sentence. `None` if neither is the case.
     ///
     /// # Errors
     /// [`LoadError`], as for [`LoaderBuilder::build`], if the options do not match the pack.
@@ -168,18 +168,19 @@ impl<'a> Probe<'a> {
         Ok(Some(why.to_owned()))
     }
 
-    /// The reason if the images cannot be used as they are in the file.
+    /// Why the images cannot be used as they are in the file. `None` if they can.
     fn against_reading(self, image: &str) -> Option<String> {
         let mut fields = self.pack().schema().body().map(|(_, field)| field);
         let is_compressed = fields.any(|field| field.name == image && !field.codec.is_none());
         is_compressed.then(|| "the images are compressed".to_owned())
     }
 
-    /// The reason if the pack is not read through its mapping, or may not be held in memory as a whole.
+    /// Why the pack is not read through its mapping, or why it may not be held in memory as a whole. `None` if neither
+    /// is the case.
     fn against_holding_file(self, outputs: &Outputs) -> Option<String> {
         let choice = choose(self.pack(), &self.0.fetching(0, outputs));
         if choice.access == Access::Direct {
-            return Some(format!("the pack is read {}", choice.reason));
+            return Some(format!("the access is {}", choice.reason));
         }
         against_holding(self.pack())
     }

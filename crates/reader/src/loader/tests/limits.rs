@@ -29,7 +29,7 @@ fn more_threads_than_a_machine_has_are_refused() {
 #[test]
 fn slots_count_with_the_pages_that_they_take() {
     let (_folder, pack) = opened(40);
-    // A label has 4 bytes. The minimum slot size is 4096.
+    // A label takes 4 bytes. The minimum slot size is 4096 bytes.
     let many = |n| builder(&pack).batch(1).fields(&["label"]).slots(some(n));
     let memory = 1 << 20;
     many(256).memory_bytes(memory).build().unwrap();
@@ -50,7 +50,7 @@ fn a_ring_that_no_machine_has_memory_for_is_refused() {
     let error = refused(large.slots(some(1 << 34)).memory_bytes(u64::MAX));
     assert!(matches!(error, LoadError::Reserve { .. }), "{error}");
     let told = error.to_string();
-    assert!(told.contains(" are available"), "{told}");
+    assert!(told.contains(" is available"), "{told}");
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn packs() -> Vec<(TempDir, Arc<Pack>)> {
     [203, 50, 9].into_iter().zip(0..).map(|(n, i)| pack(i, n)).collect()
 }
 
-/// Each batch of 16 samples has 11, 4 and 1 samples from the packs. The last pack has 9 steps per epoch.
+/// Each batch of 16 samples takes 11, 4 and 1 samples from the packs. The last pack has 9 steps per epoch.
 fn mixed(packs: &[(TempDir, Arc<Pack>)]) -> LoaderBuilder {
     builder(&packs[0].1).proportion(11.0).mix(Arc::clone(&packs[1].1), 4.0).mix(Arc::clone(&packs[2].1), 1.0)
 }
@@ -397,7 +397,7 @@ fn augmentation_is_drawn_from_the_packs_own_epoch_and_seed() {
 #[test]
 fn memory_is_shared_and_too_little_of_it_is_refused() {
     let packs = packs();
-    // Chunks of 8 samples have 9600 bytes, and batches have 16 * 1204 bytes. The memory is enough for windows of 2
+    // Chunks of 8 samples take 9600 bytes, and batches take 16 * 1204 bytes. The memory is enough for windows of 2
     // chunks.
     let build = |memory| {
         let loader = mixed(&packs).access(Access::Direct).memory_bytes(memory).slots(some(2));
