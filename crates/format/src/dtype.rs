@@ -62,7 +62,7 @@ impl DType {
         self.row().0
     }
 
-    /// The type string of `NumPy` for such values in memory, for example `<f4`. `NumPy` has no bf16, so bf16 becomes
+    /// The type string that `NumPy` uses for such values, for example `<f4`. `NumPy` has no bf16, so bf16 becomes
     /// 16-bit integers.
     #[must_use]
     pub const fn numpy_typestr(self) -> &'static str {

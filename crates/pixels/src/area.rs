@@ -85,7 +85,7 @@ pub struct Encoded<'a> {
 /// Raw interleaved u8 pixels `[height, width, channels]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Pixels<'a> {
-    /// `height * width * channels` bytes, rows from the top, pixels from the left.
+    /// `height * width * channels` bytes, with rows from top to bottom and pixels from left to right.
     pub data: &'a [u8],
     /// Width.
     pub width: u32,

@@ -149,7 +149,7 @@ impl Taps {
     }
 }
 
-/// Random crops repeat a few hundred sizes.
+/// Number of sizes in the cache. Random crops repeat a few hundred sizes.
 const SLOTS: usize = 512;
 /// Longer outputs are not kept in the cache. This limits an axis to about 16 MiB.
 const LONGEST_KEPT: u32 = 256;

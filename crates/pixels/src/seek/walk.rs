@@ -96,8 +96,8 @@ impl BitReader<'_> {
     }
 }
 
-/// The result: an entry for every few MCUs of every row, an entry for the end, and the length of the entropy-coded
-/// data.
+/// The result of a walk: an entry for every few MCUs of every row, an entry for the end, and the length of the
+/// entropy-coded data.
 pub(super) struct Walked {
     pub(super) entries: Vec<Entry>,
     pub(super) scan_bytes: u32,

@@ -169,7 +169,7 @@ impl Augment {
         (!is_bytes).then(|| Self { normalize: None, dtype: None, ..self.clone() })
     }
 
-    /// The same augmentation, but without the finishing of values. It makes interleaved `u8` pixels. The draws are the
+    /// The same augmentation, but values are not finished. The result is interleaved `u8` pixels. The draws are the
     /// same, because erasing comes last.
     pub(crate) fn as_pixels(&self) -> Self {
         let mut pixels =

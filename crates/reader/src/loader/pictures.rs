@@ -37,8 +37,8 @@ pub(crate) struct Pictures {
     /// The host's part of the augmentation.
     plan: Arc<AugmentPlan>,
     place: Place,
-    /// Why the device does not hold or decode these images, although it could do so for others, as a sentence. `None`
-    /// if it does.
+    /// Why a device that holds or decodes images cannot do so with these, as a sentence. `None` if there is no such
+    /// problem.
     pub(crate) against: Option<&'static str>,
     image: PictureField,
     mask: Option<PictureField>,
@@ -295,7 +295,7 @@ impl Pictures {
         (output.dtype, shape, output.views)
     }
 
-    /// The size of a sample's image, with its pixels if it needs decoding.
+    /// The size of a sample's image, and its pixels if it needs decoding.
     pub(crate) fn decoded(
         &self,
         pack: &Pack,
@@ -373,7 +373,7 @@ impl Place {
         }
     }
 
-    /// The device finishes pixels, if there is work left and the device supports it.
+    /// Lets the device finish pixels, if there is work left and the device supports it.
     fn finishing(made: &AugmentPlan) -> Self {
         made.finish().map_or(Self::Host, Self::Pixels)
     }

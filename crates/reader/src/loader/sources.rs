@@ -17,7 +17,7 @@ const CHUNKS_AHEAD: u64 = 64;
 /// Columns that describe the items of an image field.
 const DESCRIBING: [Role; 4] = [Role::Coding, Role::Height, Role::Width, Role::Channels];
 
-/// A property of a field, as text. It is compared between packs.
+/// Returns a property of a field as text, to compare it between packs.
 type Tell = fn(&Field) -> String;
 
 const fn store(store: Store) -> &'static str {

@@ -17,7 +17,7 @@ pub enum Domain {
     ShortChunk = 2,
     /// The order of all samples.
     Samples = 3,
-    /// The order in the group with this lane and number.
+    /// The order of samples in a group. The index is the group's first place on the line.
     Group = 4,
     /// Whether a sample with a fractional weight occurs once more.
     Occurrence = 5,

@@ -1,4 +1,4 @@
-//! The memory that an epoch reads into: an arena of equal buffers, and notifications when a buffer is free.
+//! The memory that an epoch reads into: an arena of buffers of equal size, and notifications when a buffer is free.
 //!
 //! Buffers that are borrowed without a copy belong to the user for an unlimited time. At most half of them may be
 //! borrowed, so that reading can continue without them.

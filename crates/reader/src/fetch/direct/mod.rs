@@ -614,8 +614,8 @@ impl DirectStep {
         })
     }
 
-    /// Like [`StepItems::still_good`](super::StepItems::still_good). The positions of chunks were read through the
-    /// mapping.
+    /// Like [`StepItems::still_good`](super::StepItems::still_good). This is necessary because the positions of chunks
+    /// were read through the mapping.
     pub(super) fn still_good(&self) -> Result<(), ReadError> {
         self.shared.fetch.pack.still_good()
     }
