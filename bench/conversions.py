@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Exports a pack to every format and converts it back: time, and packds's private memory.
+"""Exports a pack to every format, converts it back, and reports the time and packds's private memory.
 
 Usage: bench/conversions.py PACK [--work DIR] [--limit MIB] [--formats NAMES] [--json]
 
-Needs only Python. A pack much larger than the reported memory was never entirely in memory. Pages of mapped files do
-not count, because the system can reclaim them. With --limit, the system refuses to give packds more memory than MIB
-(RLIMIT_DATA: heap, thread stacks, private maps). The converted pack must have the same number of samples. Only the
-tests compare the samples themselves.
+Needs only Python. If a pack is much larger than the reported memory, packds never held all of it in memory. Pages of
+mapped files do not count, because the system can reclaim them. With --limit, the system gives packds at most MIB of
+memory (RLIMIT_DATA: heap, thread stacks, private maps). The converted pack must have the same number of samples. Only
+the tests compare the samples themselves.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def size(path: Path) -> int:
 
 
 def run(command: list[str], limit: int | None) -> dict[str, float]:
-    """Seconds, and the peak memory, sampled every 5 ms."""
+    """Runs a command. Returns the seconds that it took, and its peak memory, sampled every 5 ms."""
 
     def confine() -> None:
         if limit is not None:

@@ -7,14 +7,14 @@ from html import escape
 
 SIZE, ROW, BAR, HEAD = 720, 26, 18, 70
 LEFT, RIGHT = 264, 570
-# Each colour with its substitute for dark pages.
+# Colours, and the colours that replace them on dark pages.
 PAPER, PANEL, INK, DIM, GRID = "#ffffff", "#f6f7f9", "#1c1e22", "#5c6068", "#d9dce1"
 OURS, OTHER = "#0062a8", "#6e727a"
 DARK = {PAPER: "#181a1e", PANEL: "#202328", INK: "#eceef2", DIM: "#a8adb6", GRID: "#3e434b", OURS: "#62b4f0", OTHER: "#969ba4"}
 
 
 def ticks(most: float) -> list[float]:
-    """Zero and the round numbers up to this one, at most six."""
+    """The positions of the grid lines: zero and round numbers up to `most`, at most six in all."""
     unit = 10.0 ** math.floor(math.log10(most))
     step = next(part * unit for part in (0.2, 0.5, 1, 2) if most / (part * unit) <= 5)
     return [n * step for n in range(int(most / step + 1e-9) + 1)]
@@ -52,7 +52,7 @@ def bars(title: str, subtitle: str, unit: str, rows: list[tuple[str, float, floa
         lines += [
             text(LEFT - 12, top + 13, name, OURS if ours else INK, f' text-anchor="end"{bold}'),
             f'<path fill="{color}" d="M{LEFT} {top}H{at(middle)}v{BAR}H{LEFT}z"/>',
-            # Grid lines would cross the number.
+            # This rectangle hides the grid lines that would cross the number.
             f'<path fill="{PANEL}" d="M{float(at(high)) + 2:.1f} {top}H{RIGHT}v{BAR}H{float(at(high)) + 2:.1f}z"/>'
             if float(at(high)) + 2 < RIGHT
             else "",

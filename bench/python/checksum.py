@@ -13,7 +13,7 @@ MIX = np.uint64(0xFF51AFD7ED558CCD)
 def sample_hashes(images: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """The hash of each image (u8 [n, ...]) together with its label."""
     pixels = images.reshape(len(images), -1)
-    # Words have 8 bytes; the last one is padded with zeros.
+    # A word is 8 bytes; the last one is padded with zeros.
     pixels = np.pad(pixels, ((0, 0), (0, -pixels.shape[1] % 8))) if pixels.shape[1] % 8 else pixels
     words = np.ascontiguousarray(pixels).view("<u8")
     sums = words @ np.arange(1, 2 * words.shape[1], 2, dtype=np.uint64)

@@ -1,4 +1,4 @@
-"""The cost of loading for a training step on a GPU: a ResNet fed from one cached batch, by packds loaders, and by DataLoader.
+"""Measures what loading costs a training step on a GPU: a ResNet is fed from one cached batch, by packds loaders and by DataLoader.
 
     python bench/python/gpu_step.py [--model resnet18] [--images 4096] [--batch 256] [--steps 60] [--side 224]
                                     [--workers 16] [--device cuda:0]
@@ -98,7 +98,7 @@ def photographs(side: int) -> np.ndarray:
 
 
 def written(folder: pathlib.Path, n: int, side: int) -> None:
-    """The same images as a pack, an array, JPEG files, and a pack of these files."""
+    """Writes the same images as a pack, an array, JPEG files, and a pack of these files."""
     import PIL.Image
 
     strip = photographs(side)
@@ -152,8 +152,8 @@ def processor_seconds() -> float:
 
 
 def measured(step, batches, n_steps: int, settle) -> tuple[float, float, float]:
-    """Per step: milliseconds (median), the share of waiting for batches, CPU seconds. Excludes the first fifth of the
-    groups."""
+    """Returns for a step the median milliseconds, the share of time spent waiting for batches, and the CPU seconds. The first
+    fifth of the groups does not count."""
     times, waited, elapsed, used = [], 0.0, 0.0, 0.0
     left_out, n_groups = n_steps // GROUP // 5, n_steps // GROUP
     for group in range(n_groups):

@@ -101,7 +101,7 @@ def arguments() -> argparse.Namespace:
 
 
 def make_inputs(options: argparse.Namespace) -> None:
-    """The pixels as a pair of .npy files, and the files as links in class folders and as a pack."""
+    """Makes the inputs: pixels as a pair of .npy files, and JPEG files as links in class folders and as a pack."""
     import numpy as np
     from PIL import Image
 
@@ -178,7 +178,7 @@ class Comparison:
         return request | {"threads": case.n_workers, "order": case.order, "seed": self.options.seed, "drop_last": False}
 
     def check(self, expected: str, labels_sum: int) -> None:
-        """One epoch of each must contain every image once. Checks pixels if nothing is cropped, else shapes and labels."""
+        """Checks that one epoch of each loader has every image once, by pixels, or by shapes and labels if images are cropped."""
         for case, worker in list(self.running):
             answer = worker.ask(kind="check", request=self.request(case))
             wrong = answer.get("error")
@@ -270,7 +270,7 @@ TITLES = {
 
 
 def chart(comparison: dict[str, Any], report: dict[str, Any]) -> str:
-    """One case: the most threads or worker processes."""
+    """A chart of a comparison, for the largest number of threads or worker processes."""
     from python.chart import bars
 
     most = max((row["workers"] for row in comparison["rows"]), default=0)

@@ -32,7 +32,7 @@ def write(module: ModuleType, data: Path, n_samples: int, folder: Path, chunk: i
 
 
 def check(module: ModuleType, request: Request) -> dict[str, Any]:
-    """The contents of one epoch."""
+    """Describes the contents of one epoch."""
     checksum, shapes, labels_sum = Checksum(), set(), 0
     for images, labels in module.open(request).epoch(0):
         images = np.asarray(images)
@@ -131,8 +131,8 @@ class Clock:
 
 
 def run(module: ModuleType, request: Request, cold: bool, step_s: float, seconds: float, rounds: int) -> dict[str, Any]:
-    """A cold run, or a run with a training step, measures the first epoch. Other runs measure rounds of later epochs,
-    or only the first part of the first epoch if it takes longer than the time for all rounds.
+    """Measures one run. A cold run, or a run with a training step, measures the first epoch. Other runs measure rounds of
+    later epochs; if the first epoch takes longer than all rounds may take, they measure only its first part.
     """
     (evict if cold else warm)(request.folder)
     share = resident(request.folder)

@@ -27,7 +27,7 @@ def say(text: str) -> None:
 
 
 class Worker:
-    """A peer's process, and its answer when it was started."""
+    """A peer's process, and what it answered when it started."""
 
     def __init__(self, module: str, log: Path) -> None:
         environment = os.environ | {"PYTHONPATH": str(BENCH), "CUDA_VISIBLE_DEVICES": ""}
@@ -89,7 +89,7 @@ class Runner:
                 yield cache, threads, self.options.step_ms
 
     def peer(self, peer: Peer) -> None:
-        """One peer: writes its files, checks its samples, and times its runs."""
+        """Runs one peer: writes its files, checks its samples, and times its runs."""
         say(f"{peer.format}: starting")
         missing = peer.missing()
         files: dict[str, Any] = {"bytes_on_disk": None, "write_s": None}
@@ -181,7 +181,7 @@ class Runner:
         return request | {"threads": threads, "order": order, "seed": options.seed, "ahead": ahead}
 
     def run(self, worker: Worker, request: dict[str, Any], cold: bool, step_ms: float) -> dict[str, Any]:
-        """A warm run has all rounds in one process. A cold run has a new process per round."""
+        """Runs a peer. All rounds of a warm run are in one process. Each round of a cold run has its own process."""
         options = {"cold": cold, "step_s": step_ms / 1e3}
         options |= {"seconds": self.options.seconds, "rounds": self.options.rounds}
         every = [

@@ -1,4 +1,7 @@
-"""The random numbers of docs/reference/augmentation.md, written only from that page. Checks the vectors in the given file."""
+"""Computes the random draws of augmentations, written only from docs/reference/augmentation.md.
+
+Prints test vectors. Given a file, checks the vectors in it instead.
+"""
 import json, math, struct, sys
 
 M, C = 2**64 - 1, 0x9E3779B97F4A7C15

@@ -1,4 +1,5 @@
-"""A reader of pack files in plain Python and NumPy, written from format.md to prove that page. Slow, but verifies checksums.
+"""A reader of pack files in plain Python and NumPy, written only from format.md, to prove that this page is complete. It is slow,
+but verifies checksums.
 
     pack = Pack("train.pack"); pack.item("image", 17); pack.columns["label"][17]; pack.paths()[17]
     python docs/reference/read_pack.py FILE      # a summary in JSON, with a CRC32C of all items of each field
@@ -32,8 +33,8 @@ def unzstd(frame, size):
 
 
 def cut(data, n, size=None, width=8, skip=0):
-    """Cuts data into n parts of size bytes each. Without a size, data starts with n + 1 offsets of width bytes and skip
-    other bytes; the offsets count from the end of these."""
+    """Cuts data into n parts of `size` bytes each. Without `size`, data starts with n + 1 offsets of `width` bytes each, then `skip`
+    other bytes. The offsets count from the end of both."""
     if size:
         return [data[i * size : (i + 1) * size] for i in range(n)]
     ends, data = np.frombuffer(data, f"<u{width}", n + 1).tolist(), data[width * (n + 1) + skip :]

@@ -1,7 +1,7 @@
 """One module per peer. Each has two functions:
 
-    write(images, labels, folder, chunk)   its files, in an empty folder, by its own writer
-    open(request) -> Loading               a loader of them
+    write(images, labels, folder, chunk)   writes the peer's files into an empty folder, with its own writer
+    open(request) -> Loading               loads these files
 
 `images` are u8 [n, h, w, 3] in a mapped file, `labels` are i64 [n]; `chunk` is the number of samples stored together.
 `COMPILES = True` means that the loader compiles code during the first batch. Cold runs exclude this batch. Modules with

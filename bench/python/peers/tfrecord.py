@@ -1,4 +1,4 @@
-"""TFRecord by tf.data: one file per chunk, raw pixels, whole batches parsed at once."""
+"""TFRecord by tf.data: one file per chunk, raw pixels, each batch parsed in one call."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ pub(crate) struct OnGpu {
     pub(crate) tier: &'static str,
     /// How chunks or batches are copied to the GPU, if registering the file was requested.
     pub(crate) copies: Option<String>,
-    /// Why this place was chosen, if no tier was requested.
+    /// Why this tier was chosen, if no tier was requested.
     pub(crate) why: Option<String>,
 }
 
@@ -91,7 +91,7 @@ impl GpuOptions {
     }
 }
 
-/// The same loader for a GPU: the GPU with this number, or the simulated GPU.
+/// Adds a GPU to a loader's builder: the GPU with this number, or the simulated GPU.
 #[cfg(feature = "cuda")]
 pub(crate) fn onto_gpu(
     builder: LoaderBuilder,

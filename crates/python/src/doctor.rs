@@ -119,7 +119,7 @@ pub(crate) fn diagnosed(case: &Bound<'_, PyDict>) -> PyResult<Diagnosis> {
     Ok(Diagnosis { report })
 }
 
-/// The times when a loader's batches were finished, for `Clock`.
+/// Records when a loader's batches were finished.
 #[pyclass(module = "packds._packds")]
 #[derive(Debug)]
 pub(crate) struct Clock {

@@ -1,4 +1,4 @@
-//! Errors of the crates as the package's exceptions.
+//! Converts errors of the crates to exceptions of the Python package.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -29,7 +29,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// A conversion whose options contradict each other.
+    /// The failure of a conversion whose options contradict each other.
     pub(crate) fn refused(error: &ConvertError) -> Self {
         let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
         Self::Option(format!("{error}{hint}"))

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::loader_options::LoaderOptions;
 use crate::pack::Pack;
 
-/// Packs, and all decisions about their epochs.
+/// A loader of one or several packs, and the builder for more loaders with the same options.
 #[pyclass(frozen, module = "packds._packds")]
 #[derive(Debug)]
 pub(crate) struct Loader {
@@ -53,7 +53,7 @@ impl Loader {
         })?)
     }
 
-    /// The same loader, resumed from a state. Also returns its epoch.
+    /// A loader with the same options that resumes a state.
     fn resumed(&self, py: Python<'_>, state: &str) -> PyResult<Self> {
         if self.loader.mixture().is_some() {
             // The state of a mixture does not determine any options.
@@ -97,7 +97,7 @@ impl Loader {
         Ok(self.plan(epoch)?.state(0).to_json())
     }
 
-    /// Batches of an epoch.
+    /// Number of batches in an epoch.
     fn steps(&self, epoch: u32) -> PyResult<u64> {
         match self.loader.mixture() {
             Some(mixture) => Ok(mixture.steps_per_epoch()),
@@ -125,7 +125,7 @@ impl Loader {
             .collect()
     }
 
-    /// Where images are, if there is a GPU: `resident` or `host`. Otherwise `None`.
+    /// The tier of batches on a GPU. `None` without a GPU.
     #[getter]
     fn tier(&self) -> Option<&'static str> {
         self.on_gpu.as_ref().map(|on_gpu| on_gpu.tier)
@@ -147,7 +147,7 @@ impl Loader {
         Ok(notices)
     }
 
-    /// The doubts that concern accuracy.
+    /// The notices about lost accuracy.
     fn doubts(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         Ok(py.detach(|| self.loader.doubts().map_err(Failure::from))?)
     }
@@ -170,7 +170,7 @@ impl Loader {
         entries.map(|entry| (entry.batches, entry.threads, entry.prefetch, entry.why)).collect()
     }
 
-    /// Statistics so far, as JSON; times in seconds.
+    /// Statistics so far, as JSON. Durations are in seconds, except those in `fetch`.
     fn stats(&self) -> String {
         let stats = self.loader.stats();
         let fetch = stats.fetch;

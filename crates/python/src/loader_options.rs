@@ -31,7 +31,7 @@ pub(crate) fn fixed_orders() -> Vec<&'static str> {
     orders.map(Order::name).collect()
 }
 
-/// A loader's builder, with the options that need the packs' data or the GPU.
+/// A loader's builder, and the options that it does not contain yet, because they need the packs' data or the GPU.
 #[derive(Debug)]
 pub(crate) struct LoaderOptions {
     builder: LoaderBuilder,

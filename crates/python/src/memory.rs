@@ -23,7 +23,7 @@ pub(crate) struct Memory {
 /// The owner of the memory.
 #[derive(Debug)]
 pub(crate) enum Owner {
-    /// The memory itself.
+    /// Bytes that belong only to this array.
     Bytes(Vec<u8>),
     /// The pack, read-only.
     Pack(Arc<Pack>, Range<usize>),

@@ -30,7 +30,7 @@ impl Pack {
         Arc::clone(&self.pack)
     }
 
-    /// The pack, for starting a read.
+    /// The pack, protected from a truncation of its file during the read that follows.
     fn pack(&self) -> Result<&packds_reader::Pack, Failure> {
         self.pack.protect()?;
         Ok(&self.pack)

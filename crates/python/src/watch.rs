@@ -48,7 +48,7 @@ impl Watch {
         shared.total = total;
     }
 
-    /// Stops the unpacking of archives when the work is to stop.
+    /// How to unpack archives: until the work is cancelled.
     pub(crate) fn unpacking(self: &Arc<Self>) -> Unpacking {
         let watch = Arc::clone(self);
         Unpacking::default().until(move || watch.cancelled())

@@ -19,7 +19,7 @@ use crate::watch::{AfterInterrupt, watched};
 /// A field: its name, its kind, and for arrays also the element type and shape.
 type FieldTuple = (String, String, Option<String>, Option<Vec<u64>>);
 
-/// Collects samples. The pack only appears under its name when it is finished.
+/// Collects samples. The pack appears under its name only when it is finished.
 #[pyclass(frozen, module = "packds._packds")]
 #[derive(Debug)]
 pub(crate) struct Writer {

@@ -192,7 +192,7 @@ def test_some_samples_are_exported_in_the_order_of_the_pack(photo_pack, tmp_path
         assert report["n_samples"] == len(expected)
         with np.load(tmp_path / f"{name}.npz") as arrays:
             np.testing.assert_array_equal(arrays["image"], ds.samples(expected)["image"])
-    for samples, said in [([], "none is selected"), ([len(ds)], "no sample"), ("cat", "integers, slices or masks")]:
+    for samples, said in [([], "no sample is selected"), ([len(ds)], "no sample"), ("cat", "integers, slices or masks")]:
         with pytest.raises(packds.OptionError, match=f"samples: .*{said}"):
             packds.export(ds, tmp_path / "none.npz", samples=samples, progress=False)
     with pytest.raises(TypeError, match=r"samples=Dataset.select"):

@@ -85,7 +85,7 @@ def test_mixed_labels_of_packs_are_as_wide_as_the_widest(tmp_path):
     [
         ("text", str, "`label` is text, which cannot be mixed"),
         (("i64", (2,)), lambda number: [number, 3], "`label` has rows of whole numbers other than 0 and 1"),
-        ("i32", lambda number: number - 2, "class id is below 0 cannot be mixed: field 'label'"),
+        ("i32", lambda number: number - 2, "negative class id cannot be mixed: field 'label'"),
     ],
     ids=["text", "ids", "negative"],
 )

@@ -12,7 +12,7 @@ True
 
 In the examples of this package, `photos` is a folder of class folders, and `train.pack` is a pack of 64 x 64 pixels made from it.
 
-`packds.torch` has datasets for PyTorch's own DataLoader, `packds.jax` has arrays for JAX. The guide is
+`packds.torch` has datasets for PyTorch's own DataLoader. `packds.jax` converts batches to JAX arrays. The reference is
 docs/reference/python.md.
 """
 

@@ -182,7 +182,7 @@ class Batch:
         self.packs = np.asarray(native.packs()[:n_samples], np.int64)
         mix = native.mix()
         self.mix = None if mix is None else (as_numpy(mix[0])[:n_samples], as_numpy(mix[1])[:n_samples])
-        # On a GPU, the arrays are copies of the borrowed memory.
+        # On a GPU, the arrays are copies of the lent memory.
         self.is_lent = native.is_lent and not on_gpu
         self.is_copied = native.is_copied
         self._geometry = native.geometry()

@@ -204,7 +204,7 @@ def report_with_warnings(text: str) -> dict[str, Any]:
     """The report of a conversion. Its warnings and notes are also issued as Python warnings, because pixels may differ from what
     was expected."""
     report: dict[str, Any] = json_dict(text)
-    # If there are several splits, one report for each, by name.
+    # With split="all", there is a report for each split, by name.
     for name, one in {"": report}.items() if "warnings" in report else report.items():
         for text in [*one["warnings"], *one["notes"]]:
             warn(f"{name}: {text}" if name else text)
@@ -266,7 +266,7 @@ def _normalize(normalize: Any) -> str | None:
     return "/".join(",".join(repr(number) for number in numbers) for numbers in mean_and_std(normalize))
 
 
-#: Options whose values may be something other than a string or a number.
+#: For each option that takes more than strings and numbers, the function that converts its value to strings.
 _TEXTS: dict[str, Callable[[Any], Any]] = {
     "resize": lambda size: _size("resize", size, ""),
     "crop": lambda size: _size("crop", size, "center:"),

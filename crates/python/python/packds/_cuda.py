@@ -90,7 +90,7 @@ def number_of(device: str) -> str | None:
 
 
 class Gpu:
-    """The destination of a loader's batches."""
+    """The GPU that receives a loader's batches as tensors."""
 
     def __init__(self, device: str, number: str, fields: Sequence[tuple[str, int, str, Sequence[int] | None]]) -> None:
         import torch

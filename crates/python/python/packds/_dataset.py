@@ -45,7 +45,7 @@ class Field:
         role: The role: `image`, `mask`, `label`, `labels`, `valid` or None.
         layout: `hwc` or `chw`, if known.
         is_column: Whether it is stored as a column, which `Dataset.columns` returns without a copy.
-        is_data: Whether it is training data. Other fields describe these fields, or say where samples came from.
+        is_data: Whether it is training data. All other fields describe training data, or say where samples came from.
     """
 
     name: str
@@ -336,8 +336,8 @@ class Dataset(Sealed):
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return (self.sample(index) for index in range(len(self)))
 
-    # Samples are dicts of arrays, which `==` cannot compare. With `__contains__` set to None, `in` fails at once instead of
-    # searching all of them.
+    # Samples are dicts of arrays, which `==` cannot compare. With `__contains__` set to None, `in` fails immediately instead
+    # of searching all samples.
     __contains__ = None
 
     def sample(self, index: int, fields: str | Sequence[str] | None = None) -> dict[str, Any]:
@@ -427,7 +427,7 @@ class Dataset(Sealed):
         array = np.asarray(index)
         if array.dtype == bool:
             if array.shape != (n,):
-                raise IndexError(f"a mask has one value per sample, for {counted(n, 'sample')}, found {array.shape}")
+                raise IndexError(f"expected a mask with one value for each of {counted(n, 'sample')}, found shape {array.shape}")
             return [int(one) for one in np.flatnonzero(array)]
         if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
             raise TypeError(f"samples are chosen by integers, slices or masks, found {index!r}")

@@ -27,7 +27,7 @@ _Step = Callable[[Any], Any]
 
 #: Shares of the duration: for steps alone, for unchanged training, and for everything else.
 _STEP, _TRAINED, _REST = 0.15, 0.25, 0.6
-#: Minimum number of batches in a run. To reach it, a run may take up to this multiple of its time.
+#: Minimum number of batches in a run, and the multiple of its time that a run may take to reach this number.
 _LEAST_BATCHES, _PATIENCE = 10, 2
 #: Maximum number of samples that are timed one by one and kept for packing.
 _MOST_SAMPLES, _KEPT_SAMPLES = 256, 64
@@ -113,8 +113,7 @@ def doctor(
 ) -> DoctorReport:
     """Measures training with batches cached at each stage in turn, and reports the bottleneck.
 
-    The function really trains, so pass a model that some training steps may change. The loader's position in
-    its epoch does not change.
+    `train_step` really trains, so pass a model that may change. The loader's position in its epoch does not change.
 
     >>> def train_step(batch):
     ...     images, labels = batch
@@ -204,8 +203,7 @@ def _repeated(work: Callable[[], Any], within: float) -> _Times:
 
 
 def _run(batches: Callable[[], Any], work: _Step, within: float, lead: int) -> _packds.Clock:
-    """The times when the work on each batch was finished, over several epochs. When an epoch begins, `lead` batches arrive
-    together."""
+    """Runs epochs, and records when the work on each batch was finished. When an epoch begins, `lead` batches arrive together."""
     started = time.perf_counter()
     clock = _packds.Clock(lead)
     first = None
@@ -376,7 +374,7 @@ def _starts(loader: Any, loaded: _packds.Clock) -> list[str]:
     if loader.persistent_workers or not loader.num_workers or whole < steady * 1.1:
         return []
     return [
-        f"a batch takes {whole:.0f} ms of a whole epoch and {steady:.0f} ms in the middle of one: each epoch begins by starting workers; "
+        f"a batch takes {whole:.0f} ms on average, but {steady:.0f} ms in the middle of an epoch: each epoch begins by starting workers; "
         "persistent_workers=True avoids this"
     ]
 
@@ -487,7 +485,7 @@ def _worked() -> float:
         with open("/proc/thread-self/schedstat", encoding="ascii") as file:
             queued = int(file.read().split()[1]) / 1e9
     except (OSError, ValueError, IndexError):
-        # The kernel does not report the waiting time.
+        # The kernel does not report how long threads wait for a core.
         queued = 0.0
     return time.thread_time() + queued
 
@@ -506,7 +504,7 @@ def _one_thread() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _timed_transform(dataset: Any) -> Iterator[list[float] | None]:
-    """The seconds of each call of the dataset's transform, if it has one."""
+    """Measures the seconds of each call of the dataset's transform. Yields their list, or None without a transform."""
     dataset = _transforming(dataset)
     found = _transforms(dataset)
     times: list[float] = []

@@ -78,7 +78,7 @@ class _Iteration:
         try:
             native = epoch.take()
         except BaseException:
-            # The epoch can be resumed after the batches that were delivered so far.
+            # Closing stores the state after the batches delivered so far, so the epoch can be resumed.
             self.close()
             raise
         if native is None:
@@ -127,7 +127,7 @@ def _gpu_of(device: str, output: str, lend: bool, **asked: str) -> str | None:
 
 
 def _numbered(epoch: int) -> int:
-    """The number of the epoch that begins. Fails after the last number."""
+    """Returns the number of the next epoch. Fails after the last possible epoch."""
     if epoch > _LAST_EPOCH:
         raise OptionError(f"epoch {_LAST_EPOCH} was the last one", "begin another epoch with set_epoch")
     return epoch
@@ -212,14 +212,14 @@ class Loader(Sealed):
         output: `numpy`, `torch` or `jax`.
         device: `cpu`, or with torch another device. Batches for a GPU, such as `cuda:0`, are copied during training, and images
             are finished on the GPU (docs/reference/cuda.md). For other kinds of devices, PyTorch copies each batch.
-        tier: Where images are, with a GPU: `resident` (the whole dataset on the GPU), `gpu-window` (the chunks of the current
+        tier: With a GPU, where images are: `resident` (the whole dataset on the GPU), `gpu-window` (the chunks of the current
             batches on the GPU), `host-window` and `host` (on the host, in the order `window` or in any order), or `auto`, which
             chooses by the free memory.
         register: What the GPU's driver registers. `staging` registers staging memory. With `tier="gpu-window"` or `"host"`,
             `file` also registers the mapped file, so that chunks, or batches stored in order, are copied from the page cache.
             With `tier="gpu-window"` and `checksums="off"`, `gds` registers the file with cuFile, so that chunks are read from
             disk directly into the GPU's memory (docs/reference/cuda.md). `stats()["copies"]` shows whether this worked.
-        jpeg: Where JPEG files are decoded, with a GPU: `host`, or `gpu` (by NVIDIA's nvJPEG, if `augment` has `rrc`). The GPU's
+        jpeg: With a GPU, where JPEG files are decoded: `host`, or `gpu` (by NVIDIA's nvJPEG, if `augment` has `rrc`). The GPU's
             pixels differ slightly from the host's (docs/reference/cuda.md). The host decodes files that the GPU cannot;
             `stats()["host_decoded"]` counts them, and `notices()` lists them.
         lend: Whether batches may be the pack's own memory if that saves a copy. Such arrays are read-only.
@@ -295,7 +295,7 @@ class Loader(Sealed):
         self._augment = augment
         # `resolution` always starts from these words, so earlier sizes have no effect.
         self._unsized = augment
-        # The operations on images that follow `augment`, even if `augment` changes.
+        # Options that are added to the words of `augment`, also after `augment` changes.
         self._finish = {"dtype": dtype, "layout": layout, "normalize": normalize}
         batch = whole("batch_size", batch_size, 32)
         self._options: dict[str, Any] = {
@@ -432,7 +432,7 @@ class Loader(Sealed):
         return epoch
 
     def _own(self) -> None:
-        """Threads do not survive a fork. The child starts its own threads, with the same options."""
+        """In a forked child, replaces the native loader by one with the same options, because threads do not survive a fork."""
         if os.getpid() != self._made_in:
             if self._plan.gpu is not None:
                 raise OptionError("CUDA does not work in a forked process", "create the loader in the process that trains")
@@ -564,7 +564,7 @@ class Loader(Sealed):
     # Saving and resuming.
 
     def state_dict(self) -> dict[str, Any]:
-        """The position after the last batch that was taken, as plain numbers and strings, for any checkpoint.
+        """The position after the last batch that was taken, as plain numbers and strings, which any checkpoint can hold.
 
         Batches that were loaded ahead do not count. Any rank may save the state, and any number of ranks and threads may resume
         it.
@@ -608,7 +608,7 @@ class Loader(Sealed):
         self.close()
         options, native = self._options, self._native
         if self._is_drawn and (seed := seed_of(saved)) is not None:
-            # If this loader's seed was drawn at random, use the saved seed instead.
+            # This loader drew its seed at random. The saved seed replaces it.
             options = options | {"seed": seed}
             native = self._make(options)
         native = native.resumed(saved)
@@ -648,7 +648,7 @@ class Loader(Sealed):
         return [dict(zip(keys, entry)) for entry in self._native.tuning()]
 
     def shuffle_report(self) -> dict[str, Any]:
-        """How random the batches are, and what this costs.
+        """How random the batches are, and how often this order reads each chunk.
 
         >>> loader = packds.Loader("train.pack", batch_size=4)
         >>> loader.shuffle_report()["order"]

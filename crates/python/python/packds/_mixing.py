@@ -40,7 +40,7 @@ def _mixer(datasets: Sequence[Dataset], field: Field) -> Mixer:
 
 
 def _mixed(rows: _Array, partner: _Array, share: _Array) -> _Array:
-    """Each row becomes `share` of itself plus the rest of its partner."""
+    """Each row becomes `share` times itself plus `1 - share` times its partner."""
     share = share.reshape(-1, *[1] * (rows.ndim - 1))
     mixed: _Array = (share * rows + (1 - share) * rows[partner]).astype(np.float32, copy=False)
     return mixed
@@ -81,7 +81,7 @@ class _ClassIds:
         """Number of classes of all packs: the number of names, or one more than the highest id."""
         columns = [dataset.columns[self._name] for dataset in self._datasets]
         if any(int(column.min()) < 0 for column in columns):
-            text = f"images whose class id is below 0 cannot be mixed: field {self._name!r} has such ids"
+            text = f"images with a negative class id cannot be mixed: field {self._name!r} has such ids"
             raise OptionError(text, "select the other images with samples=, or leave mixup and cutmix out")
         named = [len(dataset.classes) if dataset.fields[self._name].role == "label" else 0 for dataset in self._datasets]
         return max(*named, *(int(column.max()) + 1 for column in columns))

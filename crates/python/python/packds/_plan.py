@@ -75,7 +75,7 @@ class Plan:
         if layout == "channels_last" and field.role == "image" and len(shape) == 3:
             steps.append(lambda tensor: tensor.permute(0, 3, 1, 2))
         if field.role == "label" and dtype not in ("i64", *FLOATS):
-            # Fields that losses use as class ids.
+            # PyTorch's losses take class ids only as int64.
             steps.append(lambda tensor: tensor.long())
         if is_float_label(field):
             steps.append(lambda tensor: tensor.float())
@@ -140,6 +140,6 @@ class Plan:
 
 
 def _unpacked(fields: Sequence[Field], are_named: bool, as_tuple: bool | None) -> tuple[str, ...] | None:
-    """The fields of a tuple, in order."""
+    """The fields of a tuple, in order. None if batches have their fields by name."""
     pair = None if are_named or as_tuple is False else pair_of(fields)
     return tuple(field.name for field in fields) if pair is None and as_tuple else pair

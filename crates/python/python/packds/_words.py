@@ -88,7 +88,7 @@ def selected(dataset: Dataset, samples: Any) -> list[int]:
     except (TypeError, IndexError) as error:
         raise OptionError(f"samples: {error}") from None
     if not chosen:
-        raise OptionError("samples: none is selected")
+        raise OptionError("samples: no sample is selected")
     return chosen
 
 
@@ -110,7 +110,7 @@ def subset(dataset: Dataset, samples: Any, order: str) -> list[int]:
 
 
 def weights_of(weights: Any, n_samples: int, least: int) -> list[float]:
-    """A weight per sample: an array, a tensor or a list. An epoch must have `least` samples."""
+    """A weight per sample, from an array, a tensor or a list. An epoch must have at least `least` samples."""
     # There may be millions of weights, so they are checked item by item only if something is invalid.
     if hasattr(weights, "__array__") and (array := np.asarray(weights)).ndim == 1 and array.dtype.kind in "fiub":
         floats: list[float] = array.astype(np.float64).tolist()
@@ -122,7 +122,7 @@ def weights_of(weights: Any, n_samples: int, least: int) -> list[float]:
 
 
 def _check_sum(total: float, n_samples: int, least: int) -> None:
-    """Warns if an epoch's length is far from the pack's, because the weights may be meant as fractions."""
+    """Warns if the sum of weights is far from the pack's number of samples, because the weights may be meant as fractions."""
     # The native module rejects invalid weights.
     if not 0 < total < math.inf or n_samples / 2 <= total <= n_samples * 2:
         return
@@ -177,7 +177,7 @@ def augmentation(
         raise OptionError(f"layout: expected hwc, chw or channels_last, found {layout!r}")
     order = "hwc" if layout == "channels_last" else layout
     if image is not None and not words and normalize is None:
-        # If the pack already has this layout, nothing needs to be done.
+        # If the pack already has this type and layout, nothing needs to be done.
         is_there = image.kind == "tensor"
         if is_there and wanted in (None, image.dtype) and order in (None, image.layout):
             return None
@@ -241,13 +241,14 @@ def _nearest(number: Fraction) -> int:
 
 
 def _split(augment: str | Sequence[str] | None) -> list[str]:
-    """Words without arguments."""
+    """The single words, without the spaces around them."""
     several = [] if augment is None else _checks.names("augment", augment)
     return [word.strip() for one in several for word in one.split(",")]
 
 
 def _image_dtype(dtype: Any, image: Field | None) -> str:
-    """The name of an element type for images in batches: a type to which they are cast, or the pack's own type."""
+    """The name of an element type for images in batches. Images must already have this type, or it must be one to which they
+    can be cast."""
     try:
         wanted = dtype_name(dtype)
     except OptionError:

@@ -27,7 +27,7 @@ Schema = Union[Mapping[str, Kind], Sequence[str], None]
 _KINDS = ("image", "mask", "label", "labels", "bytes", "text", "json")
 _IMAGE_NAMES = ("image", "images", "img", "pixels", "x", "input", "data")
 _MASK_NAMES = ("mask", "segmentation")
-#: The name of the image field in packs, whatever the source calls it.
+#: The names in packs of fields of these kinds, whatever the source calls them.
 _OWN_NAMES = {"image": "image", "mask": "mask", "label": "label", "labels": "labels"}
 
 
@@ -195,7 +195,7 @@ def _picture(value: Any, kind: str) -> Any:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
     if isinstance(value, Mapping) and isinstance(value.get("bytes"), bytes):
-        # The representation of image files in datasets of Hugging Face.
+        # Hugging Face represents image files in this way.
         return value["bytes"]
     if isinstance(value, (str, os.PathLike)):
         try:
@@ -213,7 +213,7 @@ def _picture(value: Any, kind: str) -> Any:
 
 
 def _label_name(kinds: Mapping[str, Kind], sample: Mapping[str, Any]) -> str | None:
-    """The label field if the schema does not name one: the field whose name is most common for labels."""
+    """The label field if the schema does not name one: the field whose name comes first in `LABEL_NAMES`."""
     if "label" in kinds.values():
         return None
     called = {name.lower(): name for name in reversed(list(kinds)) if kinds[name] is None and name in sample}
@@ -252,7 +252,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def _kinds(schema: Schema) -> dict[str, Kind] | None:
-    """The kind of each field for which the schema has one."""
+    """The kind of each field in the schema, or None if the first sample determines it."""
     if schema is None:
         return None
     names = _checks.names("schema", list(schema) if isinstance(schema, Mapping) else schema)
@@ -495,7 +495,7 @@ def from_dataset(
 
 
 def _check_samples(dataset: Any) -> None:
-    """Rejects sources of batches, because batches would become samples."""
+    """Rejects loaders, because their batches would become samples."""
     if hasattr(dataset, "collate_fn") and hasattr(dataset, "num_workers"):
         raise OptionError("a DataLoader yields batches, not samples", "pass its dataset: from_dataset(loader.dataset, ...)")
     if isinstance(dataset, Loader):
@@ -537,7 +537,7 @@ def _samples(dataset: Any) -> Iterator[Any]:
         # A PyArrow table that is read in batches.
         return (row for batch in dataset for row in batch.to_pylist())
     if hasattr(dataset, "to_pylist") and hasattr(dataset, "schema"):
-        # A part of a PyArrow table.
+        # A PyArrow record batch.
         return iter(dataset.to_pylist())
     if hasattr(dataset, "itertuples") and hasattr(dataset, "columns"):
         # A pandas table.

@@ -141,7 +141,7 @@ class MapDataset(Sealed, torch.utils.data.Dataset[Any]):
         return self.__getitems__([int(index)])[0]
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
-        """Several samples at once, as DataLoader requests them. Their checksums and pixels are processed in one pass."""
+        """Several samples together, as DataLoader requests them. Their checksums and pixels are processed in one pass."""
         columns = self.dataset.samples(list(indices), self._names)
         return [self._made({name: values[row] for name, values in columns.items()}) for row in range(len(indices))]
 
@@ -223,12 +223,12 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
     """Whole batches of a `packds.Loader`, divided among a DataLoader's workers so that each sample occurs once.
 
     Use it as `DataLoader(IterableDataset(path, batch_size=256), batch_size=None, num_workers=4)`; a DataLoader that would combine
-    these batches into larger ones is rejected. Each worker makes its part of every `num_workers` global batches, and divides it
-    among the ranks (`rank="env"`). All ranks have the same number of batches, and the global batches do not depend on the
-    number of ranks. `drop_last=True` drops samples that do not fill a batch of every worker, up to
-    `num_workers * batch_size - 1` per process. With `drop_last=False`, each sample occurs once in a single process; several
-    processes pad their last batches with samples of the epoch. It has no `len()`, because the number of batches depends on the
-    number of workers, which only the workers know (docs/how-to/pytorch.md).
+    these batches into larger ones is rejected. With several ranks (`rank="env"`), each rank gets its share of every global batch.
+    All ranks have the same number of batches, and the global batches do not depend on the number of ranks. `drop_last=True`
+    drops samples that do not fill a batch of every worker, up to `num_workers * batch_size - 1` per process. With
+    `drop_last=False`, a single process delivers each sample once; several processes pad their last batches with samples of the
+    epoch. The dataset has no `len()`, because the number of batches depends on the number of workers, which only the workers
+    know (docs/how-to/pytorch.md).
 
     Each pass is the next epoch, unless `set_epoch` sets another epoch. This holds with new workers and with persistent
     workers (`persistent_workers=True`). If `torch.manual_seed` is called before each pass, all passes are the same epoch, just
@@ -273,8 +273,8 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
         # A saved state that the next pass resumes, and whether the other workers know its epoch.
         self._resume: dict[str, Any] | None = None
         self._is_known = False
-        # This is rejected here, not in a worker. Only the training process uses GPUs: a forked process cannot use the
-        # GPUs of its parent.
+        # This loader only checks the options, so that errors occur here, not in a worker. It is made without the options for
+        # GPUs, because a forked worker cannot use a GPU that this process has opened.
         here = {name: value for name, value in self.options.items() if name not in ("device", "tier", "register", "jpeg")}
         Loader(self.dataset, batch_size, rank=(self.rank, self.world), epoch=epoch, **here)
         self._seal()
@@ -319,7 +319,8 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
             epoch=epoch,
             **options,
         )
-        # Padding of the workers' last batches would repeat samples. Ranks must have the same number of batches.
+        # A single process removes the padding of its workers' last batches, which would repeat samples. Several ranks keep
+        # it, because they must have the same number of batches.
         loader._trims = not loader._drops_last and self.world == 1
         begun = self._begun = _Begun(epoch, loader)
         if resume is not None and resume["state"] is not None:
@@ -399,7 +400,7 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
         self._begun, self._resume = None, dict(state)
         if worker is not None:
             self._check_fits(state)
-            # Read now, not with the first batch: torchdata may never request a batch from these workers.
+            # The epoch is recorded now, not with the first batch: torchdata may never request a batch from these workers.
             self._passes.resume(_holder(), worker.seed - worker.id, epoch)
             self._is_known = True
         elif state["is_over"]:
@@ -408,7 +409,7 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
             self._passes.set(_holder(), epoch)
 
     def _check_fits(self, state: Mapping[str, Any]) -> None:
-        """Workers know only the position of their own part, so the parts must not change."""
+        """Checks that the workers' parts are the same as in the state, because a worker knows only the position in its own part."""
         workers, batch = _worker()[1], self.batch_size * self.world
         if state["state"] is None:
             return
