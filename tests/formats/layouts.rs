@@ -219,7 +219,7 @@ fn what_a_key_names_plays_no_other_part() {
         (
             &["keys.npz", "--mask-key", "labels"],
             2,
-            "keys.npz: labels: expected masks as image files or arrays of two dimensions, found one i64 for each sample",
+            "keys.npz: labels: expected masks that are image files or two-dimensional arrays, found one i64 for each sample",
             "--mask-key",
         ),
     ];

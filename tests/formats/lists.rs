@@ -197,7 +197,7 @@ fn an_image_folder_of_datasets_has_the_images_of_its_table() {
     assert_told(
         &folder,
         "imagefolder",
-        &["read the images in 'metadata.jsonl', and ignored 1 other image of the folder ('extra.png')"],
+        &["read the images in 'metadata.jsonl', and ignored 1 other image in the folder ('extra.png')"],
     );
     let pack = convert(&folder, "imagefolder", &[]);
     let texts: Vec<String> = items(&pack, "text").into_iter().map(|text| String::from_utf8(text).unwrap()).collect();

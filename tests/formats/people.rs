@@ -79,7 +79,7 @@ fn tables_of_pandas_have_their_images_and_labels() {
     let said = told(&folder, "tables/train.csv");
     assert!(said.contains("labels are read from 'diagnosis', the only column besides the paths"), "{said}");
     assert!(
-        said.contains("the paths in 'id_code' do not lead to files as written, so the files were searched for: 'id_00' is read from 'train_images/id_00.png'"),
+        said.contains("the paths in 'id_code' do not lead to files as written, so packds searched for the files: 'id_00' is read from 'train_images/id_00.png'"),
         "{said}"
     );
     assert!(told(&folder, "tables/train_index.csv").contains("left out the first column: it has no name"));

@@ -1,7 +1,7 @@
 //! Archives as sources: zip and tar files, and compressed files. An archive is unpacked once into a temporary folder, and that
 //! folder is listed. Errors and packs use the names in the archive.
 //!
-//! Not unpacked: files that a format reads itself, such as `.npz`, and tar files of samples, which `webdataset` reads.
+//! Files that a format reads itself are not unpacked, such as `.npz` files, and tar files of samples, which `webdataset` reads.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -205,8 +205,8 @@ fn is_read_in_place(head: &Head<'_>, form: Form, options: &ListOptions) -> Resul
     })
 }
 
-/// The source in an unpacked archive: its only file or folder, unless that is an image or an image folder. Otherwise the whole
-/// folder.
+/// The source in an unpacked archive: its only file or folder. It is the whole folder if there are several, or if the only one is
+/// an image or an image folder.
 fn only_source(folder: &Path) -> PathBuf {
     let mut inner = folder.to_owned();
     while let Some(only) = only_in(&inner) {
@@ -233,12 +233,12 @@ pub(super) fn alone_in(folder: &Path, options: &ListOptions) -> Option<PathBuf> 
             let deepest = only_folder(folder);
             return (deepest != folder && has_table(&deepest)).then_some(deepest);
         }
-        // An error about the inner folder is more helpful than an error about a folder without images. The name of a folder such as
-        // `label=0` is a value.
+        // An error about the inner folder is more helpful than an error about a folder without images. But a folder such as
+        // `label=0` is part of a partitioned dataset, so it is not read alone.
         Ok(DataFormat::ImageFolder) if inner.is_dir() => {
             !inner.strip_prefix(folder).is_ok_and(|path| path.as_os_str().as_encoded_bytes().contains(&b'='))
         }
-        // The archive may contain a folder of files rather than samples.
+        // The tar file may hold ordinary files rather than samples.
         Ok(DataFormat::WebDataset) => {
             inner.is_file() && Archive::find(&inner, options, 0).is_ok_and(|found| found.is_some())
         }
@@ -246,10 +246,10 @@ pub(super) fn alone_in(folder: &Path, options: &ListOptions) -> Option<PathBuf> 
             let head = head_of(&inner).unwrap_or_default();
             Form::of(&Head::new(&inner, &head)).is_some() && RowForm::of_source(&inner).is_none()
         }
-        // torchvision's `MNIST/processed`.
+        // torchvision keeps tensors in folders such as `MNIST/processed`.
         Ok(DataFormat::Pt) if data_folder(&inner).is_dir() => true,
         Ok(format) if inner.is_dir() && are_splits(&inner, format) => true,
-        // Without labels for all files, the folder may be a class.
+        // A folder without a file of labels may be a class of the outer folder.
         Ok(DataFormat::Npy) => {
             let is_labels = |name: &String| name.strip_suffix(".npy").is_some_and(is_label_name);
             names_in(&inner).iter().any(is_labels)

@@ -58,7 +58,7 @@ pub(super) struct Described<'a> {
 }
 
 impl StoredArray {
-    /// Checks that the array fits into its bytes and the file. Returns `None` for a single number, an empty array or
+    /// Checks that the array fits in the available bytes and in the file. Returns `None` for a single number, an empty array or
     /// items without bytes.
     pub(super) fn new(file: &Arc<OpenFile>, described: &Described<'_>) -> Result<Option<Self>, ConvertError> {
         let wrong = |reason: String| ConvertError::malformed(&file.path, described.name, reason);
@@ -66,7 +66,7 @@ impl StoredArray {
             return Ok(None);
         };
         let bytes = item.iter().try_fold(described.elements.bytes(), |n, d| n.checked_mul(*d));
-        let bytes = bytes.ok_or_else(|| wrong(format!("dimensions too large: {item:?}")))?;
+        let bytes = bytes.ok_or_else(|| wrong(format!("the dimensions {item:?} are too large")))?;
         if bytes == 0 || n == 0 {
             return Ok(None);
         }
@@ -85,7 +85,7 @@ impl StoredArray {
             _ => {
                 let shape = described.shape;
                 let expected = all.map_or("more than 2^64".to_owned(), |all| all.to_string());
-                Err(wrong(format!("expected {expected} bytes for an array of {shape:?}, found {room}")))
+                Err(wrong(format!("expected {expected} bytes for an array of shape {shape:?}, found {room}")))
             }
         }
     }
@@ -156,7 +156,7 @@ pub(super) struct ArraySet {
     pub(super) others: Tally,
     /// Arrays that were excluded and therefore not read.
     pub(super) left_out: Vec<String>,
-    /// Whether the file contains a single label, as files of one sample do.
+    /// Whether the file has only one label, as a file with one sample does.
     has_single_label: bool,
     /// How many samples the file holds.
     pub(super) per_file: PerFile,
@@ -320,8 +320,7 @@ impl ArraySet {
     /// can be taken.
     ///
     /// # Errors
-    /// If both files were named, and the label file has no labels or the image file has labels too: one set of labels would be
-    /// lost.
+    /// If both files were named, but the label file has no labels. Also if both files have labels, because one set would be lost.
     pub(super) fn take_labels(
         &mut self,
         mut beside: Self,

@@ -61,8 +61,8 @@ fn exchanged(stem: &str, from: &str, to: &str) -> Option<String> {
     None
 }
 
-/// Pairs the image files of a part with their label files. Label files are looked up among `files`, or in the folder of the file if
-/// there is only one.
+/// Pairs the image files of a part with their label files. Label files are looked up among `files` or, if there is only one file,
+/// in its folder.
 pub(super) fn pairs(files: &[PathBuf]) -> Result<Vec<Pair>, ConvertError> {
     let labels = files.iter().map(|file| labels_of(file, files));
     let labels = labels.collect::<Result<Vec<Option<PathBuf>>, _>>()?;

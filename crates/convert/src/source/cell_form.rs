@@ -52,7 +52,7 @@ impl Every {
 
 impl CellForm {
     pub(super) fn observe(&mut self, cell: Cell<'_>) {
-        // Missing cells are observed here too, because they are not 0.
+        // A missing cell counts here, because it is neither 0 nor 1.
         self.indicators.observe(Some(""), |_| indicator(cell).is_some());
         let text = match cell {
             Cell::Missing => return,

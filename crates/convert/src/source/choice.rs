@@ -16,8 +16,8 @@ use crate::opt::{IMAGES, MASKS};
 /// Maximum number of choices to show.
 const MAX_SHOWN: usize = 3;
 
-/// The layout of folders among which some hold masks: the only pair, as with `train` and `train_masks` next to `test`, or a pair for each
-/// split.
+/// Decides how to read folders of which some are named like masks: as classes, as one pair (such as `train` and `train_masks` next
+/// to `test`), or as a pair for each split.
 ///
 /// # Errors
 /// If there are pairs, but it is not clear which one to use.
@@ -31,7 +31,7 @@ pub(super) fn only(root: &Path, folders: &[&[u8]], files: SampleFiles) -> Result
     }
 }
 
-/// Whether each pair is a different split, by the names of its folders: `Training_Input` with `Training_GroundTruth`, and
+/// Whether the folder names show that each pair is a different split, as in `Training_Input` with `Training_GroundTruth`, and
 /// `Test_Input` with `Test_GroundTruth`.
 fn are_of_splits(pairs: &[Pair]) -> bool {
     let split = |folder: &[u8]| split_and_rest(&lossy(folder));
@@ -42,7 +42,7 @@ fn are_of_splits(pairs: &[Pair]) -> bool {
     names.len() > 1 && names.len() == splits.len() && splits.windows(2).all(|pair| pair[0].1 == pair[1].1)
 }
 
-/// Returns an error if a folder has a name commonly used for masks and the same file names as an image folder.
+/// Returns an error if a folder has a name commonly used for masks and contains the same file names as an image folder.
 pub(super) fn refuse(root: &Path, folders: &[&[u8]], files: SampleFiles) -> Result<(), ConvertError> {
     match choices((root, files), folders)?.as_slice() {
         [] => Ok(()),
@@ -56,8 +56,8 @@ fn are_splits(folders: &[&[u8]], pair: &Pair) -> bool {
     pair.masks.starts_with(&pair.images) && others.into_iter().all(|name| is_split_folder(name))
 }
 
-/// Whether there are only splits next to the mask folder, and it lacks some class folders of the images, as in MVTec AD, which has masks
-/// of defects only. The splits are then read without masks.
+/// Whether all folders except the mask folder are splits, and the mask folder lacks some class folders of the images. MVTec AD,
+/// for example, has masks only of defects. The splits are then read without masks.
 fn has_masks_of_some_classes(
     (root, files): (&Path, SampleFiles),
     folders: &[&[u8]],

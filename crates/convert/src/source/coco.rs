@@ -32,7 +32,7 @@ pub(super) fn is_coco(file: &File<'_>, members: &[Member<'_>]) -> bool {
     has_images && [ANNOTATIONS, CATEGORIES, "licenses"].into_iter().any(has)
 }
 
-/// The COCO files in a folder with classes of whole images, sorted.
+/// The COCO files in a folder whose annotations are classes of whole images, sorted.
 pub(super) fn files_in(root: &Path, top: &Directory) -> Vec<Vec<u8>> {
     let mut files: Vec<&[u8]> = top.names().filter(|name| name.ends_with(b".json")).collect();
     files.sort_unstable();
@@ -76,13 +76,13 @@ pub(super) fn rows<'a>(file: &File<'a>, members: &[Member<'a>]) -> Result<JsonRo
         }
         let find = |wanted: &str| keys.iter().find(|(key, _)| key == wanted).map(|(_, value)| value.get());
         let (Some(image), Some(category)) = (find("image_id"), find("category_id")) else {
-            return Err(file.unread(annotation, "an annotation without 'image_id' and 'category_id'"));
+            return Err(file.unread(annotation, "an annotation that lacks 'image_id' or 'category_id'"));
         };
         let place = category.parse().ok().and_then(|id: i64| categories.place_of.get(&id));
         let Some(place) = place else {
             return Err(file.wrong(
                 annotation,
-                format!("the annotation has the category {category}, which is not in 'categories'"),
+                format!("the annotation refers to the category {category}, which is not in 'categories'"),
             ));
         };
         left_out.extend(keys.iter().map(|(key, _)| key.clone()));
@@ -111,7 +111,7 @@ pub(super) fn rows<'a>(file: &File<'a>, members: &[Member<'a>]) -> Result<JsonRo
         rows.push((file.line(image), row));
     }
     if let Some(image) = of_image.keys().min() {
-        let reason = format!("an annotation has the image {image}, which is not in 'images'");
+        let reason = format!("an annotation refers to the image {image}, which is not in 'images'");
         return Err(ConvertError::contradictory(file.path, "", reason, "correct the file"));
     }
     let known = ["id", "image_id", "category_id", "name"];
@@ -138,7 +138,7 @@ impl Categories {
             let id = find("id").and_then(|id| id.get().parse().ok());
             let name = find("name").filter(|name| is_text(name)).and_then(|name| serde_json::from_str(name.get()).ok());
             let (Some(id), Some(name)): (Option<i64>, Option<String>) = (id, name) else {
-                return Err(file.unread(category, "a category without a whole number 'id' and a 'name'"));
+                return Err(file.unread(category, "a category that lacks a whole number 'id' or a 'name'"));
             };
             if !lines.insert(name.clone()) || names.insert(id, name.clone()).is_some() {
                 return Err(file.wrong(
@@ -209,10 +209,10 @@ mod tests {
     fn annotations_that_are_no_classes_are_refused() {
         for (annotation, words) in [
             (r#"{"image_id": "a", "category_id": 7, "bbox": [1, 2, 3, 4]}"#, "with boxes or outlines"),
-            (r#"{"image_id": "a", "caption": "an owl"}"#, "found an annotation without 'image_id' and 'category_id'"),
+            (r#"{"image_id": "a", "caption": "an owl"}"#, "found an annotation that lacks 'image_id' or 'category_id'"),
             (
                 r#"{"image_id": "a", "category_id": 1}"#,
-                "the annotation has the category 1, which is not in 'categories'",
+                "the annotation refers to the category 1, which is not in 'categories'",
             ),
             (r#"{"image_id": "c", "category_id": 7}"#, "has the image \"c\", which is not in 'images'"),
             (r#"{"image_id": "a", "category_id": 7, "category_id": 7}"#, "'category_id' appears twice"),

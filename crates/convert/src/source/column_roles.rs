@@ -45,7 +45,7 @@ impl Choices<'_> {
         if mask.is_none() && pixels.is_none() {
             mask = self.unnamed_mask(path, label);
         }
-        // A column chosen as masks by its cells is not also the label column.
+        // A column that was chosen for masks because of its cells is not also the label column.
         let label = label.filter(|label| Some(*label) != mask || is_known);
         if let (Some(column), false) = (mask, is_known) {
             warnings.push(Warning::MaskColumn { field: names[column].clone() });
@@ -57,7 +57,7 @@ impl Choices<'_> {
         Ok(Roles { path, mask, label })
     }
 
-    /// The column of image paths: one with a recognized name, or the only one that contains names of image files.
+    /// Finds the column of image paths: the one with a recognized name, or else the only one that contains names of image files.
     fn path(&self, warnings: &mut Vec<Warning>) -> Result<usize, ConvertError> {
         let known = self.find(self.options.image_key.as_ref(), &IMAGE_PATH_NAMES)?;
         if let Some(known) = known.filter(|known| self.options.image_key.is_some() || self.are_files[*known]) {
@@ -79,8 +79,8 @@ impl Choices<'_> {
         }
     }
 
-    /// The mask column if it has no recognized name: the only other column of image files, if it is named like masks or labels or the
-    /// table has just two columns.
+    /// Finds the mask column if no column has a recognized name for masks: the only column of image files besides the paths. It
+    /// must be named like masks or labels, or the table must have just two columns.
     fn unnamed_mask(&self, path: Option<usize>, label: Option<usize>) -> Option<usize> {
         if self.options.label_key.is_some() && label.is_some_and(|label| self.are_files[label]) {
             return None;
@@ -123,7 +123,7 @@ impl Choices<'_> {
     }
 }
 
-/// Refuses a mask column that was chosen by its cells if the first file is not a mask.
+/// Refuses a mask column that was chosen because of its cells, if its first file is not a mask.
 pub(super) fn check_mask(source: &Path, listing: &Listing, warnings: &[Warning]) -> Result<(), ConvertError> {
     let chosen = warnings.iter().find_map(|warning| match warning {
         Warning::MaskColumn { field } => Some(field),

@@ -28,17 +28,17 @@ pub(super) struct ColumnScan {
     pub(super) joined: JoinedScan,
     pub(super) numerals: Numerals,
     pub(super) form: CellForm,
-    /// The folders of the paths, if the manifest is a list of paths only. None if there are too many.
+    /// The folders of the paths, if the manifest contains only paths. `None` if there are too many.
     pub(super) folders: Option<BTreeSet<String>>,
-    /// Hashes of the distinct cells; none if there are too many.
+    /// Hashes of the distinct cells. `None` if there are too many.
     pub(super) distinct: Option<HashSet<u64>>,
-    /// The distinct cells of a possible column of splits; none if there are too many.
+    /// The distinct cells of a possible column of splits. `None` if there are too many.
     pub(super) values: Option<BTreeSet<String>>,
 }
 
 impl ColumnScan {
-    /// The scan of a column without cells. `is_list`: the manifest is a list of paths only; `is_split`: the column may hold splits;
-    /// `is_tags`: it may hold several labels for each image.
+    /// Starts the scan of a column. `is_list`: the manifest contains only paths. `is_split`: the column may hold splits. `is_tags`:
+    /// it may hold several labels for each image.
     pub(super) fn new(split: LabelSplit, [is_list, is_split, is_tags]: [bool; 3]) -> Self {
         Self {
             kinds: KindsSeen::default(),
@@ -101,7 +101,7 @@ impl ColumnScan {
         self.labels.odd_name().map(|(name, line)| Warning::NumbersAsNames { field, name: name.to_owned(), line })
     }
 
-    /// Whether each cell is a whole number, and some are below 0.
+    /// Whether each cell is a whole number, and some are negative.
     pub(super) fn are_negative(&self) -> bool {
         matches!(self.labels.form(), Ok(LabelForm::Negatives { .. }))
     }

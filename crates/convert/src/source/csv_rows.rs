@@ -33,7 +33,7 @@ pub(super) struct CsvRows {
 pub(super) const MAX_ROW_BYTES: u64 = 64 << 20;
 /// Number of bytes to read at the start of a file to detect its delimiter and line endings.
 const START_BYTES: u64 = 1 << 16;
-/// Minimum number of digits of a file name that is a number, in a list without a header.
+/// In a list without a header, a number with at least this many digits is a file name.
 const LONG_NUMBER: usize = 5;
 /// Maximum number of columns of a row.
 const MAX_COLUMNS: usize = 1 << 20;
@@ -65,7 +65,7 @@ struct Start {
     delimiter: u8,
     /// Whether the first line ends in a carriage return and a line feed. All lines are assumed to end in the same way.
     two_bytes: bool,
-    /// The length of the file. `None` if the file ends in a line feed.
+    /// The length of a file that does not end in a line feed. `None` for other files.
     open_end: Option<u64>,
     /// Whether the first line contains just the number of rows.
     has_count: bool,
@@ -104,14 +104,14 @@ impl CsvRows {
             rows.warnings.push(Warning::RestOfLine { label: label.clone() });
         }
         // A header contains no file names, and rarely a number.
-        // A list of names has one name in its first line. A column is rarely named with a digit.
+        // The first line of a list of names is just one name. Column names rarely contain a digit.
         let is_only_name = has_spaces && cells.len() == 1 && cells[0].bytes().any(|byte| byte.is_ascii_digit());
         if path.is_some() || are_data(&cells) || is_only_name {
             if path.is_none() {
                 rows.warnings.push(Warning::NoHeader { first: cells.join(" ").chars().take(MAX_SHOWN).collect() });
             }
             let is_text = |cell: &String| CellKind::of_text(cell) == CellKind::Text;
-            // The names of files may be long numbers, as in `1025794 707-320`. Class ids are short.
+            // File names may be long numbers, as in `1025794 707-320`. Class ids are short.
             let is_number = |cell: &String| cell.len() >= LONG_NUMBER && cell.bytes().all(|byte| byte.is_ascii_digit());
             let path = path.or_else(|| cells.first().filter(|cell| has_spaces && is_number(cell)).map(|_| 0));
             let path = path.or_else(|| cells.iter().position(is_text));
@@ -321,8 +321,8 @@ impl Start {
     }
 }
 
-/// Whether each line is a path and a label of one or more words, as in `0034309 A320 family`. False unless the lines have different
-/// numbers of words, and false if a file name may contain spaces.
+/// Whether each line is a path and a label of one or more words, as in `0034309 A320 family`. False if all lines have the same
+/// number of words, or if a file name may contain spaces.
 fn has_rest<'a>(first: &'a [u8], others: impl Iterator<Item = &'a [u8]>) -> bool {
     let is_path = |word: &[u8]| is_image_name(word) || word.iter().all(u8::is_ascii_digit);
     let mut counts = HashSet::new();
@@ -366,7 +366,7 @@ impl Start {
     }
 }
 
-/// Whether quotes follow a delimiter and a space. Decided by the first part of the file in which cells start with quotes.
+/// Whether quotes follow a delimiter and a space. The first part of the file in which cells start with quotes decides.
 fn has_spaced_quotes(file: &mut File, delimiter: u8) -> io::Result<bool> {
     file.rewind()?;
     // The first cell of the file counts as following a line end.

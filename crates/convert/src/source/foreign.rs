@@ -39,7 +39,7 @@ impl Foreign {
                 Self::of("this is a 7z archive", "unpack it ('7z x FILE') and pass the folder")
             }
             () if head.has(0, b"\x0a\x23\xd7\xce") || head.has(0, &0xced7_230a_u32.to_le_bytes()) => {
-                Self::of("this is an MXNet RecordIO file", "unpack it with mxnet.recordio, one file per image")
+                Self::of("this is an MXNet RecordIO file", "unpack it with mxnet.recordio into one file per image")
             }
             () if head.name.ends_with(".beton") => {
                 Self::of("this is an FFCV file", "convert the original images, or write its samples with packds.write")

@@ -30,11 +30,11 @@ pub(crate) struct Found {
     pub(super) images: Arc<dyn Store>,
     pub(super) names: Names,
     pub(super) labels: Option<FoundLabels>,
-    /// The name of each class id, if the source has them and no labels were found yet.
+    /// The class names by id, if the source has class names but no labels were found yet.
     pub(super) classes: Vec<String>,
     /// Mask images. Each must have the size of its image.
     pub(super) masks: Option<Arc<dyn Store>>,
-    /// All other fields with a fixed type or stored as bytes: numbers, arrays, files.
+    /// All other fields that are kept in a store: numbers, arrays, files.
     pub(super) fields: Vec<SourceField>,
     /// Columns of strings, JSON or numbers.
     pub(super) texts: Vec<SourceColumn>,
@@ -44,9 +44,9 @@ pub(crate) struct Found {
     pub(super) warnings: Vec<Warning>,
     /// Number of files or members that are not samples.
     pub(super) ignored: u64,
-    /// Whether the source contains a single label, as files of one sample do.
+    /// Whether the source has only one label, as a file with one sample does.
     pub(super) has_single_label: bool,
-    /// Whether the images come from an array of three dimensions, without one for channels.
+    /// Whether the images come from a three-dimensional array, which has no dimension for channels.
     pub(super) are_planes: bool,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct FoundLabels {
     /// The name of the labels in the source.
     pub(super) name: String,
     pub(super) values: LabelValues,
-    /// The name of each class id, if the source has them.
+    /// The class names by id, if the source has them.
     pub(super) classes: Vec<String>,
 }
 
@@ -186,7 +186,7 @@ impl Found {
         Ok(self)
     }
 
-    /// Refuses images of a single number each, for example because a label file was passed.
+    /// Refuses images that are single numbers, which happens if a label file is passed.
     fn check_images(&self, source: &Path) -> Result<(), ConvertError> {
         match self.images.content(0) {
             Content::Array(array) if array.shape.is_empty() => Err(ConvertError::unsupported(
@@ -252,7 +252,7 @@ impl Found {
                 source,
                 "",
                 format!(
-                    "expected masks as image files or arrays of two dimensions, found {} {:?}",
+                    "expected masks that are image files or two-dimensional arrays, found {} {:?}",
                     array.dtype, array.shape
                 ),
                 format!("leave the field out with {LEAVE_OUT}, choose another field with {MASK_KEY}, or write a number for each pixel"),
@@ -443,8 +443,8 @@ pub(super) fn check_same_classes(file: &Path, expected: &[String], found: &[Stri
     Err(ConvertError::contradictory(file, "", reason, hint))
 }
 
-/// The error for a field whose number of values differs from the number of images. Points out if another dimension of the images
-/// has that length.
+/// The error for a field whose number of values differs from the number of images. If another dimension of the images has that
+/// length, the error says so.
 pub(super) fn other_count(source: &Path, name: &str, images: &dyn Store, found: usize) -> ConvertError {
     let reason = format!("expected {} values, one for each image, found {found}", images.len());
     let along = match images.content(0) {

@@ -242,8 +242,8 @@ impl Gathered {
         self.push(item)
     }
 
-    /// Adds a placeholder for a bad sample that lacks this item. The placeholder is never used: bad samples are skipped, replaced
-    /// by zeros or cause an error. It is empty for stored bytes, and otherwise a copy of the first item, so that no new class
+    /// Adds a placeholder for a bad sample that lacks this item. The placeholder is never used: bad samples are skipped or replaced
+    /// by zeros, or cause an error. It is empty for stored bytes, and otherwise a copy of the first item, so that no new class
     /// arises.
     pub(super) fn push_missing(&mut self) {
         match &mut self.items {

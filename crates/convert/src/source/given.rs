@@ -1,5 +1,5 @@
 //! Samples that a program supplies one by one. They are written to temporary files as they arrive, and listed at the end. The
-//! listing is converted like any other, so the packs are the same as those of the command.
+//! listing is converted like any other, so the packs are the same as those that the command writes.
 
 mod field;
 #[cfg(test)]
@@ -154,7 +154,8 @@ impl Given {
     /// Returns the listing of all samples.
     ///
     /// # Errors
-    /// [`ConvertError::SourceMalformed`] if there are no samples; [`ConvertError::Spool`].
+    /// [`ConvertError::SourceMalformed`] if there are no samples; [`ConvertError::SourceUnsupported`] if a sample was only partly
+    /// written; [`ConvertError::Spool`].
     pub fn into_listing(self) -> Result<Listing, ConvertError> {
         if self.is_broken {
             return Err(self.refused("", "a sample was only partly written"));
@@ -202,7 +203,7 @@ fn check(fields: &[(String, GivenKind)]) -> Result<(), ConvertError> {
     let n_images = count(&|kind| *kind == GivenKind::Image);
     if n_images != 1 {
         return refuse(
-            format!("a pack has one field of images, found {n_images}"),
+            format!("expected one field of images, found {n_images}"),
             "declare one field as the image, and the others as arrays",
         );
     }

@@ -38,7 +38,8 @@ pub(super) struct Opened {
     pub(super) hidden: Tally,
     /// Warnings about unread files and folders next to the data, such as label files or class names.
     pub(super) beside: Vec<Warning>,
-    /// Tables, lists of labels or a file of another format, next to the images or in a folder above. The likeliest is first.
+    /// Tables, lists of labels or a file of another format, next to the images or in a folder above. The most likely one comes
+    /// first.
     pub(super) manifests: Vec<Vec<u8>>,
 }
 
@@ -127,7 +128,8 @@ fn labels_in(top: &Directory) -> Vec<Vec<u8>> {
     lists
 }
 
-/// The JSON files that begin like a list with an object for each image. Many such files belong to one image each.
+/// The JSON files that begin like a list with an object for each image. If there are many JSON files, each probably describes one
+/// image, so none is returned.
 fn rows_in(root: &Path, top: &Directory) -> Vec<Vec<u8>> {
     const FEW_FILES: usize = 4;
     let mut files: Vec<&[u8]> = top.names().filter(|name| name.ends_with(b".json")).collect();
@@ -153,8 +155,8 @@ fn foreign_labels_in(top: &Directory) -> Option<Warning> {
     top.names().filter(is_one).min().map(|file| Warning::LabelsUnread { file: file.to_vec() })
 }
 
-/// The only subfolder that contains the folders that the caller named, directly or in its splits, possibly inside
-/// single outer folders. `None` if `root` contains the named folders itself.
+/// Descends through outer folders that each contain only one folder, to the folder that contains those that the caller named,
+/// directly or in its splits. `None` if `root` itself contains them, or if there is no such folder.
 pub(super) fn only_with(
     root: &Path,
     options: &ListOptions,
@@ -309,7 +311,7 @@ pub(super) fn list_opened(
             match parts {
                 None => listing,
                 Some(parts) => {
-                    // Files next to numbered parts are not reported as labels.
+                    // Files next to numbered parts belong to the parts, so they are not reported as labels.
                     manifests.clear();
                     as_one(listing, parts)
                 }
@@ -360,7 +362,7 @@ fn beside_wrapper(top: &Directory, wrapper: &[u8]) -> Vec<Warning> {
     folders.into_iter().chain(top.other_files()).collect()
 }
 
-/// Lists folders that each contain one image, which are not classes.
+/// Lists folders that each contain one image. Such folders are not classes.
 fn list_image_in_each(root: (&Path, SampleFiles), top: Directory, jobs: usize) -> Result<Listing, ConvertError> {
     let folders = Warning::ImageInEach {
         count: count(top.subdirectories.len()),

@@ -128,7 +128,7 @@ impl JoinedScan {
         Some((tally.separator, example, !tally.are_numbers()))
     }
 
-    /// A cell with a bar or a semicolon, or whose parts all occur in other cells. It may be a list, but this alone does not prove it.
+    /// A cell that may be a list, although nothing proves it: it has a bar or a semicolon, or all its parts occur in other cells.
     pub(super) fn doubtful(&self) -> Option<&str> {
         let is_doubtful = |cell: &&String| {
             let mut tallies =

@@ -51,7 +51,7 @@ pub(super) fn json_rows(path: &Path, text: &str) -> Result<JsonRows, ConvertErro
     }
 }
 
-/// Passes the members of the object in a JSON file to `take`. None if the file cannot be read as one object.
+/// Passes the members of the object in a JSON file to `take`. `None` if the file cannot be read as one object.
 pub(super) fn with_top_members<T>(path: &Path, take: impl FnOnce(&File<'_>, &[Member<'_>]) -> T) -> Option<T> {
     let mut text = String::new();
     open_regular(path).ok()?.read_to_string(&mut text).ok()?;
@@ -188,7 +188,7 @@ impl<'a> File<'a> {
             let cells = match column {
                 array if is_array(array) => self.items(array)?,
                 object if is_object(object) => self.members(object)?.into_iter().map(|(_, value)| value).collect(),
-                _ => return Err(self.unread(column, &format!("'{name}' that is not a list"))),
+                _ => return Err(self.unread(column, &format!("'{name}', which is not a list"))),
             };
             columns.push((name, cells));
         }
@@ -227,7 +227,7 @@ impl<'a> File<'a> {
     }
 
     pub(super) fn unread(&self, value: &RawValue, found: &str) -> ConvertError {
-        let reason = format!("this form of JSON is not read: found {found}");
+        let reason = format!("this form of JSON is not supported: found {found}");
         let hint = r#"write one of [{"path": "1.jpg", "label": "cat"}], [["1.jpg", "cat"]], {"1.jpg": "cat"}, {"cat": ["1.jpg"]} and {"path": ["1.jpg"], "label": ["cat"]}"#;
         ConvertError::contradictory(self.path, &format!("line {}", self.line(value)), reason, hint)
     }
@@ -336,7 +336,7 @@ mod tests {
             (r#"[[0, "1.jpg"]]"#, "found an array that does not begin with a path"),
         ] {
             let error = json_rows(Path::new("x.json"), text).unwrap_err();
-            assert_eq!(error.to_string(), format!("x.json: line 1: this form of JSON is not read: {found}"));
+            assert_eq!(error.to_string(), format!("x.json: line 1: this form of JSON is not supported: {found}"));
             assert!(error.hint().unwrap().contains(r#"[["1.jpg", "cat"]]"#), "{error}");
         }
         let lengths = json_rows(Path::new("x.json"), r#"{"images": ["1.jpg", "2.jpg"], "labels": [0]}"#).unwrap_err();

@@ -53,7 +53,7 @@ pub(super) fn parts<'a>(whole: &Shards, names: impl Iterator<Item = &'a str> + C
     rest.into_iter().chain(splits).collect()
 }
 
-/// The split in the name of a field, which selects the part of the file to read. None selects the part without a split.
+/// The split in the name of a field, which selects the part of the file to read. `None` selects the part without a split.
 pub(super) fn split_of_key(key: &str) -> Option<String> {
     split_of(key).map(|(split, _)| split)
 }

@@ -168,7 +168,7 @@ impl Found {
         Ok(())
     }
 
-    /// Makes the field at `place` the labels.
+    /// Uses the field at `place` as the labels.
     fn take_ids(&mut self, place: &Place, ids: Vec<i64>) {
         let name = match *place {
             Place::Field(place) => self.fields.remove(place).name,

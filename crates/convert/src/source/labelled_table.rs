@@ -26,11 +26,11 @@ use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::formats::Input;
 
-/// Maximum number of tables of a folder that are tried.
+/// Maximum number of tables to try in a folder.
 const MAX_TABLES: usize = 8;
 
-/// Reads a table instead of the folder, if the folder has at most one class or only splits, and the table has labels for files that
-/// exist. If several tables do, the first must be named like training data.
+/// Reads a table instead of the folder. The folder must have at most one class or only splits, and the table must have labels for
+/// files that exist. If several tables have such labels, the first must be named like training data.
 pub(super) fn instead(folder: &Path, found: &Result<Listing, ConvertError>, options: &ListOptions) -> Option<Listing> {
     if options.from.is_some() || options.images.is_some() || options.masks.is_some() {
         return None;
@@ -92,7 +92,7 @@ pub(super) enum Tables {
     Splits(Vec<(String, Listing)>),
 }
 
-/// The tables that are read instead of this folder: its only table, or those that divide it into splits. None if it has no such
+/// The tables that are read instead of this folder: its only table, or those that divide it into splits. `None` if it has no such
 /// tables.
 pub(super) fn of_folder(folder: &Path, input: &Input, options: &ListOptions) -> Option<Tables> {
     if !matches!(input, Input::Folder) {
@@ -134,7 +134,7 @@ impl OnlyTable {
 }
 
 /// The tables that divide a folder into splits, such as `train.csv` and `val.csv`. Each has labels or other columns for files that
-/// exist. If the folder has no images, the tables have them, and need no labels.
+/// exist. In a folder that has only files without images, the tables need no such columns.
 fn splits(
     folder: &Path,
     tables: &[Vec<u8>],
@@ -187,8 +187,8 @@ fn splits(
     Some(listings)
 }
 
-/// In a folder of splits with a table: a split of the images that the table names, and the splits without such images, which have no
-/// labels. `None` if images outside these splits have no row.
+/// Reads a folder of splits with a table. The images that the table names form one split. Splits without such images have no
+/// labels. `None` if an image outside these splits has no row.
 fn with_unnamed(folder: &Path, tables: &[Vec<u8>], options: &ListOptions) -> Option<Vec<(String, Listing)>> {
     let options = ListOptions { split: None, ..options.clone() };
     let found = image_folder::refused_splits(folder, &options).filter(|_| !tables.is_empty())?;
@@ -233,7 +233,7 @@ fn with_unnamed(folder: &Path, tables: &[Vec<u8>], options: &ListOptions) -> Opt
     Some(listings)
 }
 
-/// The first folder of a path; empty for a file of the root.
+/// The first folder of a path; empty for a file in the root.
 fn top_folder(path: &[u8]) -> &[u8] {
     let slash = path.iter().position(|byte| *byte == b'/');
     path.get(..slash.unwrap_or(0)).unwrap_or_default()
@@ -249,8 +249,8 @@ fn has_columns(listing: &Listing) -> bool {
     !listing.columns.is_empty() || !listing.fields.is_empty()
 }
 
-/// The tables in a folder, sorted, and whether it has nothing but files that contain no images. None if options choose
-/// how it is read.
+/// The tables in a folder, sorted, and whether the folder has only files, none of which may contain images. `None` if options
+/// choose how it is read.
 fn tables_in(folder: &Path, options: &ListOptions) -> Option<(Vec<Vec<u8>>, bool)> {
     if options.from.is_some() || options.images.is_some() || options.masks.is_some() {
         return None;
@@ -272,7 +272,7 @@ fn tables_in(folder: &Path, options: &ListOptions) -> Option<(Vec<Vec<u8>>, bool
     Some((tables, has_only_files))
 }
 
-/// The images of a folder that no table names.
+/// Images that no table names.
 #[derive(Default)]
 struct Unnamed {
     paths: PathTable,
@@ -288,12 +288,12 @@ impl Unnamed {
     }
 }
 
-/// A path by which files of different roots can be compared.
+/// A path that can be compared with paths of other roots.
 fn file_key(path: &Path) -> Option<Vec<u8>> {
     without_dots(&absolute(path).ok()?)
 }
 
-/// Finds the images of the folder that no table names, and its other files, which the first listing reports.
+/// Finds the images of the folder that no table names. Also finds the other files of the folder, which the first listing reports.
 fn note_others(folder: &Path, tables: &[&Path], listings: &mut [&mut Listing]) -> Result<Unnamed, ConvertError> {
     let read = tables.iter().filter_map(|table| table.strip_prefix(folder).ok());
     let mut read: Vec<Vec<u8>> = read.map(|table| table.as_os_str().as_encoded_bytes().to_vec()).collect();

@@ -47,7 +47,7 @@ pub(super) enum LabelForm {
     Classes { names: bool, lists: bool },
     /// Numbers other than ids: an ordinary column.
     Numbers,
-    /// Whole numbers, some below 0: an ordinary column. The first number below 0 is on this line.
+    /// Whole numbers of which some are negative: an ordinary column. The first negative number is on this line.
     Negatives { line: u64 },
 }
 
@@ -232,9 +232,9 @@ fn class_id(kind: CellKind) -> Option<i64> {
     }
 }
 
-/// The error about a row without a label.
+/// The error for a row without a label.
 pub(super) const MISSING: &str = "the label is missing";
-/// The error about a label below 0.
+/// The error for a negative label.
 pub(super) const NEGATIVE: &str = "a class id is negative: class ids start at 0";
 
 /// Words that pandas and other programs use for a missing value, in lower case.

@@ -65,7 +65,7 @@ const MAX_FOLDERS: usize = 64;
 const MAX_TEXTS: usize = 8;
 /// Maximum depth of the search for class folders, and for the folders that the caller named.
 pub(super) const MAX_DEPTH: usize = 4;
-/// Maximum number of subfolders to search for the only one with images. If there are more, they are classes.
+/// Maximum number of subfolders to search for images, to find out whether only one has any. If there are more, they are classes.
 const FEW_FOLDERS: usize = 8;
 
 impl Pair {
@@ -84,7 +84,7 @@ pub(super) enum Layout {
     Pairs(Pair),
     /// Folders that each contain an image folder and a mask folder. The pair is relative to each outer folder.
     PairsInEach(Pair),
-    /// Folders that each contain only a folder with one image, which has the outer folder's name: `id/images/id.png`.
+    /// Folders that each contain only a folder with one image. The image has the outer folder's name: `id/images/id.png`.
     ImageInEach,
     /// Splits with a mask folder next to each, such as `train` and `trainannot`. The image folder is named like the split.
     SplitPairs(Vec<Pair>),
@@ -340,7 +340,8 @@ pub(super) fn is_one_of(name: &[u8], known: &[&str]) -> bool {
     known.iter().any(|known| letters().eq(known.bytes()))
 }
 
-/// Whether the only subfolder of a folder is not a class: it has class folders, the folder's own name, or a name commonly used for images.
+/// Whether the only subfolder of a folder is not a class: it contains class folders, or it has the name of the folder or a name
+/// commonly used for images.
 fn is_wrapper((root, files): (&Path, SampleFiles), only: &[u8]) -> Result<bool, ConvertError> {
     let inner = Directory::scan(root, only, files)?;
     let is_empty = inner.sample_names().next().is_none();
@@ -397,7 +398,7 @@ struct Contents {
     mat: bool,
 }
 
-/// Extensions of arrays and annotations, one file for each image.
+/// Extensions of files that each hold the array or annotation of one image.
 const DATA: [&str; 6] = ["npy", "npz", "mat", "json", "pt", "h5"];
 
 impl Contents {
@@ -563,7 +564,7 @@ fn refuse_devkit((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Resu
     Err(ConvertError::unsupported(root, "", reason, hint))
 }
 
-/// Refuses a mask folder without image files next to an image folder.
+/// Refuses a mask folder that is next to an image folder but has no image files.
 fn refuse_data((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<(), ConvertError> {
     let images = folders.iter().copied().find(|name| is_one_of(name, &IMAGE_FOLDERS));
     let masks = folders.iter().copied().find(|name| is_mask_folder(name) || is_one_of(name, &["ann"]));
@@ -581,7 +582,8 @@ fn refuse_data((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result
     Ok(())
 }
 
-/// Whether a folder contains class folders or splits: at least two folders with images, possibly inside single outer folders.
+/// Whether a folder contains class folders or splits: at least two folders with images, possibly below outer folders in which no
+/// other folder has images.
 pub(super) fn holds_class_folders(root: &Path) -> Result<bool, ConvertError> {
     let files = SampleFiles::Images;
     let mut folder = Vec::new();

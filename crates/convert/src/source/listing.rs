@@ -99,8 +99,8 @@ impl Sample<'_> {
 
 /// All samples of a source in their final order, with labels and columns.
 ///
-/// A sample costs 24 bytes and its file name, plus 8 bytes in a manifest with labels. Folder names are stored once. Accessors that
-/// take an index panic unless it is less than [`Listing::len`].
+/// A sample takes 24 bytes plus its file name, and 8 bytes more in a manifest with labels. Folder names are stored once. Accessors
+/// that take an index panic unless it is less than [`Listing::len`].
 #[derive(Debug, Clone)]
 pub struct Listing {
     pub(super) kind: SourceKind,
@@ -280,7 +280,7 @@ impl Listing {
         self.unpacked_root.as_ref().unwrap_or(&self.root).join(as_path(path))
     }
 
-    /// Replaces the temporary folder in an error by the path of the archive.
+    /// Replaces the temporary folder in an error with the path of the archive.
     pub(crate) fn named(&self, error: SampleError) -> SampleError {
         let text = error.to_string();
         let renamed = self.unpacked.iter().fold(text.clone(), |text, unpacked| unpacked.renamed(&text));
@@ -293,7 +293,7 @@ impl Listing {
         self.root.join(as_path(&self.paths.path(idx)))
     }
 
-    /// The class id or integer label of sample `idx`. `None` if the source has no labels, or lists of labels.
+    /// The class id or integer label of sample `idx`. `None` if the source has no labels or has lists of labels.
     pub fn label(&self, idx: usize) -> Option<i64> {
         match &self.labels {
             Labels::None | Labels::Lists(_) => None,
@@ -307,7 +307,7 @@ impl Listing {
         matches!(self.labels, Labels::ByDirectory(_) | Labels::PerSample(_))
     }
 
-    /// Whether all labels come from the only class folder of the source, which may not be a class.
+    /// Whether the source has only one class folder, which may not be a class.
     pub(super) fn has_one_folder(&self) -> bool {
         matches!(self.kind, SourceKind::ImageFolder | SourceKind::SampleFiles(_)) && self.classes.len() == 1
     }

@@ -12,14 +12,14 @@ use crate::error::ConvertError;
 
 /// Maximum number of folders to search.
 const MAX_FOLDERS: usize = 16;
-/// Number of text files whose images are looked for.
+/// Maximum number of text files in a folder to compare with the names of the images.
 const MAX_TEXTS: usize = 4;
 const LISTS: [&str; 5] = [".txt", ".csv", ".tsv", ".json", ".jsonl"];
 
 /// Files in the folders next to the images.
 #[derive(Default)]
 struct Beside {
-    /// Lists, with what orders them.
+    /// Lists, each after its sort keys: whether its name lacks `train`, and whether its name lacks a word for labels.
     lists: Vec<(bool, bool, Vec<u8>)>,
     /// Files of labels that cannot be read as lists.
     others: Vec<Vec<u8>>,
@@ -27,8 +27,8 @@ struct Beside {
     texts: Vec<Vec<u8>>,
 }
 
-/// The warnings about files in folders other than those in `read`. The first of these has the images. If there are tables next to the
-/// images, lists are not named.
+/// The warnings about files in folders other than those in `read`, of which the first holds the images. If there are tables next to
+/// the images, lists cause no warning.
 pub(super) fn find(
     (root, files): (&Path, SampleFiles),
     top: &Directory,
@@ -110,7 +110,7 @@ fn stems(directory: &Directory) -> HashSet<Vec<u8>> {
     directory.sample_names().map(|name| stem(name).to_vec()).collect()
 }
 
-/// The warning about a file in these folders next to splits that is named like boxes.
+/// The warning about a file named like boxes in these folders, which are next to splits.
 pub(super) fn boxes_in(
     (root, files): (&Path, SampleFiles),
     folders: &[&Vec<u8>],

@@ -86,7 +86,7 @@ impl Located {
     /// The file that a path refers to, relative to the root. `None` if there is none.
     ///
     /// # Errors
-    /// If the path may refer to several files: the first two.
+    /// If the path may refer to several files, returns the first two.
     pub(super) fn path(&self, path: &[u8]) -> Result<Option<Vec<u8>>, [Vec<u8>; 2]> {
         let full = |idx: usize| self.paths.path(idx);
         let leads_to = |file: &&File| folder_of(&self.paths, file.idx, path).is_some();

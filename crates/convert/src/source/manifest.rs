@@ -88,7 +88,7 @@ struct Manifest<'a> {
     names: Vec<String>,
     scans: Vec<ColumnScan>,
     n_rows: u64,
-    /// Columns of 0 and 1 with exactly one 1 in each row, which is its class.
+    /// Columns of 0 and 1. Each row has exactly one 1, in the column of its class.
     indicators: Option<Vec<usize>>,
     /// Whether commas separate the cells.
     has_commas: bool,
@@ -209,7 +209,7 @@ impl<'a> Manifest<'a> {
             warnings.extend(told);
         }
         let (root, taken) = match take(&mut rows()?, &plan, &root, None) {
-            // Absolute paths may lead to files outside the root, so a common root is searched for.
+            // Absolute paths may lead to files outside the root. If so, use a root that contains all of them.
             Err(ConvertError::ManifestPathEscapes { file, .. })
                 if self.options.root.is_none() && Path::new(&file).is_absolute() =>
             {
@@ -237,7 +237,8 @@ impl<'a> Manifest<'a> {
         self.named(Listing { warnings, ..listing }, &plan)
     }
 
-    /// Adds the class names in a file next to the table. The ids of all rows must have names, so that every split has the same.
+    /// Adds the class names in a file next to the table. The ids of all rows must have names, so that all splits have the same
+    /// names.
     fn named(&self, mut listing: Listing, plan: &Plan) -> Result<Listing, ConvertError> {
         let label = plan.label.as_ref().filter(|label| matches!(label.from, LabelFrom::Cell));
         let ids = label.and_then(|label| self.scans[label.column].labels.ids);
@@ -362,7 +363,7 @@ fn label_split(name: &str, form: RowForm, options: &ListOptions) -> LabelSplit {
 
 /// How to store each column.
 struct Plan {
-    /// The column of image paths. None in a table of pixels.
+    /// The column of image paths. `None` in a table of pixels.
     path: Option<usize>,
     mask: Option<usize>,
     label: Option<PlannedLabel>,
@@ -483,7 +484,7 @@ impl Plan {
 }
 
 impl Manifest<'_> {
-    /// Labels from the folders in a list of paths only, as in an image folder. None if the folders are splits.
+    /// Labels from the folders in a list that contains only paths, as in an image folder. `None` if the folders are splits.
     fn folder_label(&self, path: usize, warnings: &mut Vec<Warning>) -> Option<PlannedLabel> {
         let folders = self.scans[path].folders.as_ref()?;
         let below = common_folder(folders);
@@ -544,7 +545,7 @@ impl Manifest<'_> {
     }
 }
 
-/// How to store the label column. None if it holds numbers other than ids, which makes it an ordinary column.
+/// How to store the label column. `None` if it holds numbers other than ids, which makes it an ordinary column.
 fn plan_label(
     manifest: &Manifest<'_>,
     column: usize,

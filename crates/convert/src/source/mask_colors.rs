@@ -23,7 +23,7 @@ use crate::sample::SampleError;
 
 /// Common names of such tables.
 const FILES: [&str; 2] = ["class_dict.csv", "class_dict_seg.csv"];
-/// The names of each column, in lower case.
+/// The possible names of each column, in lower case.
 const COLUMNS: [&[&str]; 4] =
     [&["name", "class", "class_name", "label"], &["r", "red"], &["g", "green"], &["b", "blue"]];
 
@@ -124,7 +124,7 @@ impl MaskColors {
         Self { file: None, ids: (0..=u8::MAX).map(|level| ([level; 3], level)).collect() }
     }
 
-    /// Replaces the bytes of a mask file by its class numbers, one for each pixel.
+    /// Replaces the bytes of a mask file with its class numbers, one for each pixel.
     pub(super) fn number(&self, file: &mut Vec<u8>) -> Result<PixelShape, SampleError> {
         let options = DecodeOptions { color: Color::Rgb, ..DecodeOptions::default() };
         let image = Decoder::new(options).decode(file).map_err(SampleError::Pixels)?;

@@ -21,7 +21,7 @@ pub(super) struct MaskFiles {
     /// The first mask file of each sample. For a sample without one, its image.
     pub(super) paths: PathTable,
     pub(super) bytes: Vec<u64>,
-    /// The other mask files of samples with several, with their sizes.
+    /// The other mask files, with their sizes, of samples that have several.
     others: BTreeMap<usize, Vec<(Vec<u8>, u64)>>,
     /// The samples without a mask file. Their masks are zeros.
     blank: BTreeSet<usize>,
@@ -38,7 +38,7 @@ impl MaskFiles {
         self.others.entry(idx).or_default().extend(files);
     }
 
-    /// Makes the mask of a sample zeros.
+    /// Sets the mask of a sample to zeros.
     pub(super) fn set_blank(&mut self, idx: usize) {
         self.blank.insert(idx);
     }
@@ -106,14 +106,14 @@ impl MaskFiles {
                 let (expected, found) = ((shape.width, shape.height), (found.width, found.height));
                 return Err(SampleError::MaskSize { mask: lossy(path), expected, found });
             }
-            // Each pixel has its largest value.
+            // Each pixel gets its largest value in any of the files.
             out.iter_mut().zip(&other).for_each(|(pixel, other)| *pixel = (*pixel).max(*other));
         }
         Ok(Content::Pixels(shape))
     }
 }
 
-/// Replaces the bytes of a mask file by its class numbers, one for each pixel.
+/// Replaces the bytes of a mask file with its class numbers, one for each pixel.
 fn numbers(file: &mut Vec<u8>, colors: Option<&MaskColors>) -> Result<PixelShape, SampleError> {
     if let Some(colors) = colors {
         return colors.number(file);

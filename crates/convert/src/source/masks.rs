@@ -1,4 +1,4 @@
-//! Converts masks from arrays of other types than `u8`: booleans, wider numbers, and one-hot classes.
+//! Converts masks from arrays of types other than `u8`: booleans, wider numbers, and one-hot classes.
 
 use std::path::Path;
 use std::sync::Arc;

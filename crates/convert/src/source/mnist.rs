@@ -58,7 +58,8 @@ pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     for (name, path) in sets {
         let split = split_of(&name);
         if parts.iter().any(|part| part.split == split) {
-            let reason = format!("there are several image files for {}", split.as_deref().unwrap_or("no split"));
+            let reason =
+                format!("there are several image files for {}", split.as_deref().unwrap_or("the same dataset"));
             let hint = "pass one image file; its labels are found next to it";
             return Err(ConvertError::unsupported(source, &name, reason, hint));
         }
@@ -77,7 +78,7 @@ pub(crate) fn is_idx(name: &str) -> bool {
     name.contains("idx") && name.contains("ubyte")
 }
 
-/// The possible paths of a file: in the folder, or in a subfolder with the same name, as some archives are unpacked.
+/// The possible paths of a file: in the folder, or in a subfolder of the same name, which some archives create.
 fn places(folder: &Path, name: &str) -> [PathBuf; 2] {
     [folder.join(name), folder.join(name).join(name)]
 }

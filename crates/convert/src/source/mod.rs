@@ -249,11 +249,11 @@ pub fn list(source: &Path, options: &ListOptions) -> Result<Listing, ConvertErro
     Ok(listing)
 }
 
-/// Applies a change to each listing of the result of a function that lists.
+/// Applies a change to every listing in a `T`, the result of a function that lists a source.
 type Each<'a, T> = &'a dyn Fn(T, &dyn Fn(Listing) -> Listing) -> T;
 
-/// Lists a source with `list`. If a folder contains only one archive or dataset, that is listed instead. If the source is an archive,
-/// the paths of the samples become those in the archive.
+/// Lists a source with `list`. If a folder contains only one archive or dataset, that one is listed instead. If the source is an
+/// archive, the paths of the samples become those in the archive.
 fn in_archives<T>(
     source: &Path,
     options: &ListOptions,
@@ -559,7 +559,7 @@ fn several_splits(source: &Path, parts: &[Shards]) -> ConvertError {
     }
 }
 
-/// Finds the samples of one part. Returns an error if the caller chose a field of masks and it has none.
+/// Finds the samples of one part. Returns an error if the caller chose a mask field, but the part has no masks.
 fn read(
     part: &Shards,
     read: impl Fn(&Shards, &ListOptions) -> Result<Found, ConvertError>,
@@ -574,7 +574,7 @@ fn read(
         Some(key) if found.masks.is_none() => Err(ConvertError::unsupported(
             &part.root,
             key,
-            "expected masks as image files or arrays of two dimensions, found none",
+            "expected masks that are image files or two-dimensional arrays, found none",
             format!("choose another field with {MASK_KEY}, or omit {MASK_KEY}"),
         )),
         _ => Ok(found),

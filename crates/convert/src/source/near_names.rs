@@ -1,4 +1,4 @@
-//! Finds files with names on disk that differ from those in a table only in case or Unicode form. macOS, for example, stores an
+//! Finds files whose names on disk differ from those in a table only in case or Unicode form. macOS, for example, stores an
 //! accent as a separate character, and opens `IMG_1.JPG` as `img_1.jpg`.
 //!
 //! `root` uses this module if no file has the exact name.
@@ -10,7 +10,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::paths::{as_path, joined};
 
-/// The files or folders with paths that differ from the given one only in case or Unicode form.
+/// The files or folders whose paths differ from the given one only in case or Unicode form.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Near {
     None,
@@ -31,7 +31,7 @@ impl NearNames {
         Self { root: root.to_owned(), folders: HashMap::new() }
     }
 
-    /// The file with a path that differs from `path` only in case or Unicode form, relative to the root.
+    /// The file whose path, relative to the root, differs from `path` only in case or Unicode form.
     pub(super) fn find(&mut self, path: &[u8]) -> Near {
         let mut found = Vec::new();
         for part in path.split(|byte| *byte == b'/') {

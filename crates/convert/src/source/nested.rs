@@ -1,4 +1,4 @@
-//! Warns about folders that may not be classes: the only folder, clips and numbered parts, and folders with images only in subfolders.
+//! Warns about folders that may not be classes: the only folder, clips, numbered parts, and folders with images only in subfolders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
@@ -132,7 +132,7 @@ pub(super) fn refuse_masks(listing: &Listing) -> Result<(), ConvertError> {
     }
     let alone = listing.root().join(as_path(parent(&first.masks)));
     let hint =
-        format!("convert each folder of images and masks alone, such as '{}'; {}", alone.display(), as_classes());
+        format!("convert each folder of images and masks separately, such as '{}'; {}", alone.display(), as_classes());
     Err(ConvertError::contradictory(listing.root(), "", like_masks(first), hint))
 }
 
@@ -160,11 +160,11 @@ pub(super) fn refuse_splits(listing: &Listing) -> Result<(), ConvertError> {
         all.len(),
         lossy(&first)
     );
-    let hint = format!("convert each folder alone, such as '{}'; {}", alone.display(), as_classes());
+    let hint = format!("convert each folder separately, such as '{}'; {}", alone.display(), as_classes());
     Err(ConvertError::contradictory(listing.root(), "", reason, hint))
 }
 
-/// The mask folder that is or contains this folder, and the image folder next to it. A class itself is no mask folder.
+/// The mask folder that is or contains this folder, and the image folder next to it. A class itself is not a mask folder.
 fn pair_of(folders: &BTreeSet<&[u8]>, folder: &[u8]) -> Option<Pair> {
     let ends: Vec<usize> = (0..folder.len()).filter(|at| folder[*at] == b'/').chain([folder.len()]).collect();
     ends.windows(2).find_map(|ends| {

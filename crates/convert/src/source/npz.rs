@@ -35,7 +35,7 @@ fn key(entry: &ZipEntry) -> Option<&str> {
 
 /// Finds the samples.
 pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
-    // Passes the split, to unpack only its arrays.
+    // Passes the split, so that only its arrays are unpacked.
     let read = |file: &_| read_file(file, part.split.as_deref(), options, PerFile::Many);
     ArraySet::join_split(part, options, read, |file| read(file).map(|(set, _)| set))
 }

@@ -90,7 +90,7 @@ pub(super) fn text_of(bytes: &[u8], wide: bool) -> String {
     String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned()
 }
 
-/// The little-endian number at an offset of some bytes. `None` past their end.
+/// The little-endian number at offset `at`. `None` if it extends past the end.
 pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     let chunk = bytes.get(at..)?.first_chunk()?;
     Some(u16::from_le_bytes(*chunk))

@@ -1,5 +1,5 @@
-//! Tries the files next to the images that a warning offers as sources. A file is only offered if it lists images of the folder, or if
-//! the error about it says what to do.
+//! Tries the files that a warning offers as sources, which are next to the images. A file is offered only if it lists images of the
+//! folder, or if the error about it says what to do.
 //!
 //! `image_folder`, `lists` and `class_names` find the files by their names.
 
@@ -19,7 +19,7 @@ const MAX_FILES: usize = 32;
 /// Number of rows to try.
 const FIRST_ROWS: u64 = 100;
 
-/// Replaces the warnings of a folder's listings that offer files which cannot be sources.
+/// In the listings of a folder, replaces the warnings that offer files that cannot be sources.
 pub(super) fn check<'a>(folder: &Path, listings: impl Iterator<Item = &'a mut Listing>, options: &ListOptions) {
     let options = ListOptions { split: None, images: None, masks: None, from: None, ..options.clone() };
     let mut tries = Tries { options, known: HashMap::new() };

@@ -130,7 +130,7 @@ pub(super) fn list_each(
         let label = classes.binary_search(folder).ok().and_then(|class| i64::try_from(class).ok()).unwrap_or(-1);
         let (n_images, n_masks) = both.add((root, top.identity), folder, pair, (label, files))?;
         has_several |= n_images > 1;
-        // With one mask per object, the names of masks need not contain the name of the image.
+        // If there is one mask per object, mask names need not contain the name of the image.
         let own_masks = both.mask_keys.len() - n_masks..both.mask_keys.len();
         let is_named = both.image_keys.last().is_some_and(|key| both.mask_keys[own_masks.clone()].contains(key));
         if n_images == 1 && n_masks > 1 && !is_named {
@@ -186,7 +186,7 @@ struct Both {
     masks: Found,
     image_keys: Vec<Vec<u8>>,
     mask_keys: Vec<Vec<u8>>,
-    /// Images with a mask for each object, whatever the names of the masks.
+    /// Images with one mask per object, each with the range of its masks. The names of these masks do not matter.
     several: Vec<(usize, Range<usize>)>,
 }
 
@@ -356,7 +356,7 @@ impl Matched {
     }
 
     /// The masks in the images' order. An image without a mask is a bad sample, with the image's path as a filler. If no image of a
-    /// folder such as `good` has a mask, their masks are zeros, with a warning.
+    /// folder such as `good` has a mask, the masks of this folder are zeros, with a warning.
     fn masks(
         &self,
         (root, pair): (&Path, &Pair),
@@ -413,7 +413,7 @@ fn zeros((root, pair): (&Path, &Pair), images: &PathTable, image: usize) -> Opti
     ))
 }
 
-/// The names that the image of a mask with this name may have.
+/// The possible names of the image for a mask with this name.
 fn mask_bases(key: &[u8]) -> impl Iterator<Item = &[u8]> {
     MASK_SUFFIXES.iter().filter_map(|suffix| key.strip_suffix(*suffix))
 }

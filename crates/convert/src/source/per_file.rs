@@ -83,8 +83,8 @@ fn looks_like_one(found: &Found, n_files: usize) -> Option<String> {
     }
 }
 
-/// Refuses files that were read as one sample each, but look like many: files of many flattened images, and files of numbers or
-/// vectors next to image files, which are probably labels. Warns if each file may contain many images.
+/// Refuses files that were read as one sample each, but look like many: files of many flattened images, or images next to probable
+/// labels, which are files of numbers or vectors. Warns if each file may contain many images.
 pub(super) fn refuse_many(
     folder: &Path,
     paths: &PathTable,
@@ -183,14 +183,14 @@ fn other_length(
         format!("expected {first} values, one for each image in '{name}' of shape {:?}, found {n}", images.shape);
     let hint = match images.shape.iter().position(|length| length == n) {
         Some(along) => format!("put the dimension of the images first: numpy.moveaxis(images, {along}, 0)"),
-        None => format!("correct one of the files; {ONE_SAMPLE_PER_FILE} takes each file as one sample"),
+        None => format!("correct one of the files; {ONE_SAMPLE_PER_FILE} reads each file as one sample"),
     };
     Some(ConvertError::contradictory(&folder.join(as_path(&paths.path(place))), "", reason, hint))
 }
 
-/// The numbers of rows and columns of the first file, if all rows may be flattened images. Also whether that is nearly certain. It is in
-/// two cases: there are more than four times as many rows as columns, or the width is one of [`FLAT_WIDTHS`] and either there are more
-/// rows than columns or the number of rows varies.
+/// The numbers of rows and columns of the first file, if all rows may be flattened images. Also whether that is nearly certain, in
+/// two cases: there are more than four times as many rows as columns, or the width is one of [`FLAT_WIDTHS`] and either there are
+/// more rows than columns or the number of rows varies.
 fn flat_images(contents: &Contents) -> Option<((u32, u32), bool)> {
     let size = |content: &Content| match content {
         Content::Pixels(shape) if shape.channels == 1 => Some((shape.height, shape.width)),

@@ -43,7 +43,7 @@ impl Pixels {
         found.or_else(|| names.iter().position(is_cell).filter(|_| !has_paths).map(Self::Cell))
     }
 
-    /// The column with the name of image paths that holds pixels instead, as in Kaggle's facial keypoints. The first row decides.
+    /// The column that is named like image paths but holds pixels, as in Kaggle's facial keypoints. The first row decides.
     pub(super) fn in_first_row(
         file: &RowFile,
         form: RowForm,

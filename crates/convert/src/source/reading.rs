@@ -25,7 +25,7 @@ pub struct Reading {
     pub mask: Option<String>,
     /// Labels per sample: `none`, `one` or `list`.
     pub labels: &'static str,
-    /// The class names by id, if they are named.
+    /// The class names by id, if the classes have names.
     pub classes: Vec<String>,
     /// The names of the other fields.
     pub fields: Vec<String>,
@@ -35,7 +35,7 @@ pub struct Reading {
     pub decisions: Vec<Decision>,
 }
 
-/// A decision about how to read a source that an option can change.
+/// A decision, which an option can change, about how to read a source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Decision {

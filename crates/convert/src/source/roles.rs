@@ -52,7 +52,7 @@ pub const LABEL_NAMES: [&str; 14] = [
     "class_id",
     "arr_1",
 ];
-/// Other common names of a manifest's column of labels. Using one of them gives a warning.
+/// Other common names of a manifest's label column. Using one of them causes a warning.
 pub(super) const LABEL_COLUMN_NAMES: [&str; 11] = [
     "classid",
     "diagnosis",
@@ -69,9 +69,9 @@ pub(super) const LABEL_COLUMN_NAMES: [&str; 11] = [
 /// Common names of the mask field.
 pub(super) const MASK_NAMES: [&str; 8] =
     ["mask", "masks", "mask_path", "segmentation", "annotation", "seg", "gt", "segmentation_mask"];
-/// Common names of a manifest's column of mask files. Other names may mean labels.
+/// Common names of a manifest's mask column. Other names may mean labels.
 pub(super) const MASK_PATH_NAMES: [&str; 5] = ["mask", "masks", "mask_path", "segmentation", "annotation"];
-/// Common names of a manifest's column of image files.
+/// Common names of a manifest's column of image paths.
 pub(super) const IMAGE_PATH_NAMES: [&str; 25] = [
     "path",
     "image",
@@ -99,14 +99,14 @@ pub(super) const IMAGE_PATH_NAMES: [&str; 25] = [
     "isic_id",
     "id",
 ];
-/// Common names of a manifest's column of splits.
+/// Common names of a manifest's split column.
 pub(super) const SPLIT_COLUMN_NAMES: [&str; 10] =
     ["split", "subset", "partition", "set", "usage", "fold", "phase", "data set", "dataset", "data_set"];
-/// Common names of a column of captions.
+/// Common names of a caption column.
 const CAPTION_NAMES: [&str; 5] = ["caption", "captions", "comment", "text", "description"];
 /// Common names of other strings and measurements. Like captions, they are never read as labels, even if a manifest has no other column.
 const OTHER_NAMES: [&str; 10] = ["prompt", "title", "url", "age", "score", "count", "width", "height", "size", "year"];
-/// Common names of a manifest's column of several labels for each image, other than `labels`.
+/// Common names, other than `labels`, of a manifest's column with several labels for each image.
 pub(super) const TAG_NAMES: [&str; 6] = ["tags", "tag", "categories", "attributes", "attribute_ids", "classes"];
 /// The name of a list of labels.
 pub(super) const LABEL_LIST_NAME: &str = "labels";
@@ -120,13 +120,13 @@ pub(super) fn is_label_name(name: &str) -> bool {
     LABEL_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// Whether this is a common name for a manifest's column other than labels.
+/// Whether this is a common name for a manifest's column that does not hold labels.
 pub(super) fn is_column_name(name: &str) -> bool {
     let mut known = IMAGE_PATH_NAMES.iter().chain(&MASK_PATH_NAMES).chain(&SPLIT_COLUMN_NAMES);
     known.any(|known| known.eq_ignore_ascii_case(name)) || is_other_name(name)
 }
 
-/// Whether this is a common name for a column of captions.
+/// Whether this is a common name for a caption column.
 pub(super) fn is_caption_name(name: &str) -> bool {
     CAPTION_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
@@ -358,7 +358,7 @@ impl<'a> Roles<'a> {
             ),
             Some(Part::Mask) => (
                 items.may_be_masks,
-                "masks as image files or arrays of two dimensions",
+                "masks that are image files or two-dimensional arrays",
                 format!("choose another field with {MASK_KEY}"),
             ),
         };

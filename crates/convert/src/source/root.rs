@@ -43,7 +43,7 @@ const RUN_FILES: usize = 256;
 pub(super) struct Root {
     pub(super) path: PathBuf,
     folder: OwnedFd,
-    /// Other absolute paths of the folder, with which paths may start.
+    /// Other absolute paths of the folder. Paths in the manifest may start with them.
     absolute: Vec<PathBuf>,
     /// The folder that relative paths are relative to, if different.
     base: Option<PathBuf>,
@@ -134,7 +134,7 @@ impl Root {
         }
     }
 
-    /// The file that a path in a column refers to. If the files of the column were located, the located file.
+    /// The file that a path in a column refers to: the located file, if the files of the column were located.
     fn located_path(&self, rows: &Rows<'_>, column: usize, path: Vec<u8>) -> Result<Vec<u8>, ConvertError> {
         let Some(located) = self.located.get(&column) else {
             return Ok(path);
@@ -146,7 +146,7 @@ impl Root {
         })
     }
 
-    /// If the paths in the first rows lead to no files, searches for the files of these columns of images or masks.
+    /// If the paths in the first rows lead to no files, searches for the files of these columns, which hold images or masks.
     pub(super) fn locate(
         &mut self,
         rows: &mut Rows<'_>,
@@ -218,7 +218,7 @@ impl Root {
         Ok(None)
     }
 
-    /// The longest common prefix of all paths whose removal leaves paths of files below the root. Also the first path,
+    /// The shortest common prefix of all paths whose removal turns them into paths of files below the root. Also the first path,
     /// and the part of it that follows the prefix. `None` if there is no such prefix.
     fn other_machine(&self, texts: &[String]) -> Option<(Vec<String>, Vec<u8>, Vec<u8>)> {
         let first_text = texts.first()?;
@@ -335,11 +335,11 @@ pub(super) struct Files {
 pub(super) struct Missing {
     /// Whether something else exists there, such as a folder.
     pub(super) is_there: bool,
-    /// Two files with names that differ from the path only in case or Unicode form.
+    /// Two files whose names differ from the path only in case or Unicode form.
     pub(super) near: Option<[String; 2]>,
 }
 
-/// Counts files with names that differ from those in the table, and keeps the first name in the table and on disk.
+/// Counts files whose names differ from those in the table, and keeps the first name in the table and on disk.
 #[derive(Debug, Default)]
 pub(super) struct Renamed {
     count: u64,
@@ -378,7 +378,7 @@ impl Sizes {
     }
 }
 
-/// The folders of a folder with usual names for images, in name order.
+/// The subfolders with names commonly used for images, in name order.
 fn image_folders_in(folder: &Path) -> Vec<PathBuf> {
     let mut names = names_in(folder);
     names.retain(|name| is_image_folder(name.as_bytes()));

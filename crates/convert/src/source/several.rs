@@ -1,4 +1,4 @@
-//! Recognizes files of arrays without common names: one array per image, or one per class.
+//! Recognizes files whose arrays have no common names, but hold one image each, or the images of one class each.
 
 use std::path::Path;
 

@@ -21,8 +21,8 @@ const MAX_FILES: usize = 1 << 20;
 pub(crate) struct Shards {
     /// The source as given. Paths in errors start with it.
     pub(crate) root: PathBuf,
-    /// At least one path, in name order or in the pattern's order. If the source is one file, or its format is a folder, the only path is
-    /// the root.
+    /// At least one path, in name order or in the pattern's order. If the source is one file, or its format stores a dataset in a
+    /// folder, the only path is the root.
     pub(super) files: Vec<PathBuf>,
     /// The split of all files, if their names state one.
     pub(super) split: Option<String>,
@@ -34,8 +34,8 @@ impl Shards {
         Self { root: path.to_owned(), files: vec![path.to_owned()], split: None }
     }
 
-    /// The files of `format` by extension in the folder `path`. If there are none, those in its [`data_folder`] or its
-    /// [`split_folders`]. If `path` is a pattern, all files of the pattern.
+    /// Finds the files of `format` in the folder `path` by their extension. If there are none, searches its [`data_folder`], or its
+    /// [`split_folders`] if that does not exist. If `path` is a pattern, returns all its files.
     pub(crate) fn find(path: &Path, format: DataFormat) -> Result<Self, ConvertError> {
         let data = data_folder(path);
         let files = if path.is_dir() {

@@ -54,8 +54,8 @@ pub(super) fn is_split_folder(name: &[u8]) -> bool {
     is_one && others.iter().all(is_other)
 }
 
-/// An error if the subfolders are splits instead of classes: if all of them or at least two are named like splits, or if one is and
-/// that folder or a folder next to it contains class folders.
+/// Returns an error if the subfolders are splits instead of classes. This is so if all of them, or at least two, are named like
+/// splits. It is also so if one is named like a split, and it or a folder next to it contains class folders.
 pub(super) fn reject_splits(root: &Path, top: &Directory) -> Result<(), ConvertError> {
     let splits = split_names(top);
     let visible = top.subdirectories.iter().filter(|name| !name.starts_with(b".")).map(|name| lossy(name));
@@ -69,7 +69,7 @@ pub(super) fn reject_splits(root: &Path, top: &Directory) -> Result<(), ConvertE
     let are_splits = match (splits.as_slice(), others.as_slice()) {
         ([], _) => false,
         (_, []) | ([_, _, ..], _) => true,
-        // Class folders contain files, not folders: `val_256` next to `data_256`, which contains `a/airfield`.
+        // A folder that contains folders is not a class, such as `data_256` with `a/airfield` next to `val_256`.
         ([one], others) => {
             let beside = others.iter().map(has_classes).collect::<Result<Vec<_>, _>>()?;
             has_classes(one)? || (beside.contains(&true) && has_images(one)?)
@@ -79,7 +79,7 @@ pub(super) fn reject_splits(root: &Path, top: &Directory) -> Result<(), ConvertE
     if !are_splits || !have_images(root, &splits)? {
         return Ok(());
     }
-    // Splits with class folders have labels. If a split has only one folder, the folder may just repeat the split.
+    // Splits with class folders have labels. If a split has only one folder, it may just repeat the name of the split.
     let mut tables = manifests_in(top);
     if tables.is_empty() {
         tables = coco::files_in(root, top);
@@ -91,7 +91,7 @@ pub(super) fn reject_splits(root: &Path, top: &Directory) -> Result<(), ConvertE
     Err(ConvertError::OnlySplits { path: root.to_owned(), splits, others, tables })
 }
 
-/// Whether a split has an image or a folder. Splits inside image and mask folders do.
+/// Whether a split has an image or a folder. True for splits that are inside image and mask folders.
 fn have_images(root: &Path, splits: &[String]) -> Result<bool, ConvertError> {
     for split in splits {
         if !root.join(split).is_dir() {
@@ -299,7 +299,8 @@ pub(super) fn split_names(top: &Directory) -> Vec<String> {
     names
 }
 
-/// The folders that are splits together: their names differ only in the split, such as `cars_train` and `cars_test`, or all are folds.
+/// The folders that form splits together: their names differ only in the split, such as `cars_train` and `cars_test`, or all are
+/// folds.
 fn related_splits(top: &Directory) -> Vec<String> {
     let visible: Vec<String> =
         top.subdirectories.iter().filter(|name| !name.starts_with(b".")).map(|name| lossy(name)).collect();
@@ -332,7 +333,7 @@ pub(super) fn split_and_rest(name: &str) -> Option<(String, Vec<String>)> {
     let (splits, rest): (Vec<String>, Vec<String>) = words.partition(is_split);
     match splits.as_slice() {
         [split] => Some((split.clone(), rest)),
-        // The test split of challenges such as COCO and VisDrone.
+        // `test-dev` is the test split of challenges such as COCO and VisDrone.
         [split, dev] if split == "test" && dev == "dev" => Some((split.clone(), rest)),
         _ => None,
     }

@@ -1,4 +1,5 @@
-//! Reads the members of a tar file: names, sizes and offsets. Supports POSIX ustar and pax, and GNU long names; plain and compressed.
+//! Reads the members of a tar file: names, sizes and offsets. Supports POSIX ustar and pax and GNU long names, plain and
+//! compressed.
 //!
 //! Names are never used as paths here: only `unpacker` does that.
 
@@ -84,7 +85,7 @@ impl TarReader {
         Self::of(file.path.clone(), Input::Plain(file), wanted)
     }
 
-    /// Starts at an offset, for a tar file inside another one. It ends at the end of the file.
+    /// Starts at an offset, for a tar file inside another one. Reading stops at the end of the file.
     pub(super) fn starting_at(self, offset: u64) -> Self {
         Self { at: offset, ..self }
     }
@@ -277,14 +278,14 @@ impl TarReader {
         Ok(())
     }
 
-    /// The name in a header of GNU tar for the next member.
+    /// The name of the next member, from a GNU tar header.
     fn long_name(&mut self, start: u64, bytes: u64) -> Result<Vec<u8>, ConvertError> {
         let mut name = self.extended(start, bytes, MAX_EXTENDED)?;
         name.truncate(name.iter().position(|b| *b == 0).unwrap_or(name.len()));
         Ok(name)
     }
 
-    /// All data of a header that describes other members, of at most `most` bytes.
+    /// All data, at most `most` bytes, of a header that describes other members.
     fn extended(&mut self, start: u64, bytes: u64, most: u64) -> Result<Vec<u8>, ConvertError> {
         if bytes > most {
             let reason = format!("expected a header of at most {most} bytes, found {bytes}");

@@ -231,7 +231,7 @@ impl<'a> Records<'a> {
         Ok(())
     }
 
-    /// Decides how to read each feature from the first record.
+    /// Decides how to read each feature, based on the first record.
     fn make_plan(&mut self, example: &Example<'_>) {
         let image = self.image_of(example);
         let raw = image.as_deref().and_then(|image| example.raw_pixels(image));
@@ -422,8 +422,8 @@ impl<'a> Records<'a> {
         found.into_iter().chain([image]).flatten().collect()
     }
 
-    /// A string, or bytes that are not text, as in the exported pack if there is one, otherwise like the first non-empty value.
-    /// Strings become bytes if a later value is not text.
+    /// The value as a string or as bytes: as in the exported pack, if there is one, or else like the first non-empty value. Strings
+    /// become bytes if a later value is not text.
     fn text_or_bytes<'b>(&self, place: &Place<'_>, one: Part<'b>, planned: &Planned) -> Item<'b> {
         let text = str::from_utf8(one.bytes).ok();
         let is_known = self.was(&planned.field, &[FieldKind::String, FieldKind::Json]);

@@ -81,7 +81,7 @@ fn compare(listing: &Listing, keys: &[Keys], pair: [usize; 2]) -> Result<Option<
     let masks = (0..2).find(|of| may_be_masks(*of));
     let is_most = 10 * shared.len() >= 9 * most;
     if is_named || (is_most && masks.is_some()) {
-        // One channel alone does not prove that it is a mask: a gray photo has only one too.
+        // One channel alone does not prove that an image is a mask: a gray photo has only one too.
         let is_sure = |of: &usize| is_mask_folder(names[*of]) || has_few_levels(&listing.file_path(shared[0][*of]));
         return Err(refused(&listing.root, names, shared.len(), masks.filter(is_sure)));
     }
@@ -136,7 +136,7 @@ fn refuse_samples(listing: &Listing, keys: &[Keys]) -> Result<(), ConvertError> 
         let n = listing.classes.len();
         let reason = format!("each of its {n} folders has the same splits, so they are not read as classes");
         let alone = listing.root.join(as_path(&listing.classes[0]));
-        let hint = format!("convert each folder alone, such as '{}'; {}", alone.display(), as_classes());
+        let hint = format!("convert each folder separately, such as '{}'; {}", alone.display(), as_classes());
         return Err(ConvertError::contradictory(&listing.root, "", reason, hint));
     }
     let file = |key: &[u8]| first.get(key).map_or(String::new(), |idx| lossy(listing.paths.name(*idx)));
@@ -180,7 +180,7 @@ fn look(listing: &Listing, idx: usize) -> Option<Look> {
     look_at(&listing.file_path(idx))
 }
 
-/// Whether a file's name is a number, with letters before it as in `img_001`, or several numbers as in `00001_00002`.
+/// Whether a file name consists of numbers, possibly after letters, as in `img_001` or `00001_00002`.
 fn is_number(key: &[u8]) -> bool {
     let name = key.rsplit(|byte| *byte == b'/').next().unwrap_or(key);
     let letters = name.iter().take_while(|byte| !byte.is_ascii_digit()).count();

@@ -1,4 +1,4 @@
-//! Finds images without a row in a manifest: those in the folders of the images that have one.
+//! Finds images that have no row in a manifest, but are in the folders of images that have one.
 
 use std::collections::{HashMap, HashSet};
 

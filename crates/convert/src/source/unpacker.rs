@@ -188,7 +188,7 @@ impl<'a> Unpacker<'a> {
 
     fn full(&self, found: &str) -> ConvertError {
         let folder = self.spool.path.display();
-        let reason = format!("unpacking it needs {found}, and {folder} has {} bytes of free space", self.free);
+        let reason = format!("unpacking it needs {found}, but {folder} has {} bytes of free space", self.free);
         let hint = "free some space there, or write the pack to another disk: archives are unpacked next to the pack";
         ConvertError::unsupported(self.archive, "", reason, hint)
     }

@@ -14,18 +14,18 @@ use crate::metadata::Metadata;
 pub enum Warning {
     /// Classes without images. They keep their ids, so that ids match the folder names.
     EmptyClasses {
-        /// Number of cases.
+        /// Number of classes.
         count: u64,
-        /// The folder name of the first.
+        /// The folder name of the first class.
         first: Vec<u8>,
         /// Its id.
         id: i64,
     },
     /// Ignored images next to class folders. They do not belong to any class.
     FilesBesideClasses {
-        /// Number of cases.
+        /// Number of images.
         count: u64,
-        /// The first in name order.
+        /// The first image in name order.
         first: Vec<u8>,
     },
     /// Ignored folders next to the splits.
@@ -65,7 +65,7 @@ pub enum Warning {
     },
     /// Pairs of files whose names differ only in the extension; each file is packed as a separate image.
     SameStems {
-        /// Number of cases.
+        /// Number of pairs.
         count: u64,
         /// One extension, with its dot.
         one: String,
@@ -79,7 +79,7 @@ pub enum Warning {
         /// The masks' extension.
         masks: String,
     },
-    /// Many file names consist of another image's name and a suffix, like the names of masks or of versions of an image.
+    /// Many file names consist of another image's name and a prefix or suffix, like the names of masks or of versions of an image.
     MarkedNames {
         /// The first of these names.
         first: Vec<u8>,
@@ -158,7 +158,7 @@ pub enum Warning {
     },
     /// Ignored `.txt` files of boxes next to the images.
     BoxesUnread {
-        /// Number of cases.
+        /// Number of files.
         count: u64,
     },
     /// The only subfolder of the source was read instead of the source itself.
@@ -213,14 +213,14 @@ pub enum Warning {
     },
     /// Tar files that end after a whole member, without an end marker. They may be truncated.
     OpenEndedTars {
-        /// Number of cases.
+        /// Number of files.
         count: u64,
-        /// The name of the first.
+        /// The name of the first file.
         first: Vec<u8>,
     },
     /// Classes whose images are all in subfolders; the subfolders are not classes.
     NestedClasses {
-        /// Number of cases.
+        /// Number of classes.
         count: u64,
         /// The first such subfolder.
         first: Vec<u8>,
@@ -354,7 +354,7 @@ pub enum Warning {
     },
     /// Tar files that contain only images; read as classes.
     TarClasses {
-        /// Number of cases.
+        /// Number of files.
         count: u64,
         /// The first class.
         first: Vec<u8>,
@@ -368,7 +368,7 @@ pub enum Warning {
     IndexColumn,
     /// The first lines of a manifest are comments or the number of rows; skipped.
     LinesSkipped {
-        /// Number of cases.
+        /// Number of lines.
         count: u64,
     },
     /// The first line of a manifest contains a number, so it is a row, not a header.
@@ -495,7 +495,7 @@ pub enum Warning {
         /// The field.
         field: String,
     },
-    /// Masks in colour files with only gray colours.
+    /// Masks in colour files that contain only gray.
     GrayMasks,
     /// Arrays of one dimension that may be images.
     FlatPixels {
@@ -515,7 +515,7 @@ pub enum Warning {
     },
     /// Each dataset of the source is read as one image.
     DatasetEach {
-        /// Number of cases.
+        /// Number of datasets.
         n: usize,
     },
     /// The type of raw pixels is not stated, so it was inferred from their number of bytes.
@@ -576,7 +576,7 @@ pub enum Warning {
     },
     /// Ignored lists in folders next to the image folder. They may contain labels or splits.
     ListsUnread {
-        /// The likeliest.
+        /// The most likely file.
         file: Vec<u8>,
         /// The others.
         others: Vec<Vec<u8>>,
@@ -607,7 +607,7 @@ pub enum Warning {
         /// The name of the last column.
         last: String,
     },
-    /// Images in the folders of a manifest's images that have no row.
+    /// Images without a row in a manifest, in the folders of its images.
     Unlisted {
         /// Number of images.
         count: u64,
@@ -725,7 +725,7 @@ impl Warning {
         Self::NotLabels { field: field.to_owned(), found }
     }
 
-    /// Files that may be meant instead of the folder were not read. The likeliest is first.
+    /// Files that may be meant instead of the folder were not read. The most likely one comes first.
     pub(super) fn manifests_unread(files: Vec<Vec<u8>>) -> Option<Self> {
         let mut files = files.into_iter();
         let file = files.next()?;
@@ -738,7 +738,7 @@ impl Warning {
         Some(Self::NoLists { file: files.into_iter().next()?, others })
     }
 
-    /// The label field contains integers below 0.
+    /// The label field contains negative integers.
     pub(super) fn negative_ids(field: &str) -> Self {
         let found = "negative numbers (class ids count from 0)".to_owned();
         Self::NotLabels { field: field.to_owned(), found }

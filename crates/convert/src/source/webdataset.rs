@@ -226,7 +226,7 @@ fn unpack(shard: &mut Shard, spools: &[Mutex<Option<Spool>>], options: &ListOpti
         }
         if member.bytes > MAX_FILE_BYTES {
             let reason = format!(
-                "'{}' has {} bytes, more than the limit of {MAX_FILE_BYTES}",
+                "'{}' is {} bytes long, more than the limit of {MAX_FILE_BYTES}",
                 shown(&member.name),
                 member.bytes
             );
@@ -263,7 +263,7 @@ struct Samples<'a> {
     paths: Vec<Vec<u8>>,
     /// The number of samples up to the end of each shard.
     ends: Vec<usize>,
-    /// Whether each folder holds one sample; none before the first shard.
+    /// Whether each folder holds one sample. `None` before the first shard.
     by_folder: Option<bool>,
     faults: Faults,
     metadata: Option<Vec<u8>>,
@@ -356,7 +356,7 @@ impl<'a> Samples<'a> {
             let extension = String::from_utf8_lossy(extension).to_ascii_lowercase();
             if parts.iter().any(|part| part.extension == extension) {
                 let reason = format!("two members have the name '{}'", shown(&member.name));
-                let hint = "name each member of a sample differently: KEY.EXTENSION";
+                let hint = "give each member of a sample its own extension: KEY.EXTENSION";
                 return Err(ConvertError::contradictory(path, "", reason, hint));
             }
             parts.push(Part { extension, member });
@@ -506,7 +506,7 @@ impl<'a> Samples<'a> {
         }
     }
 
-    /// Marks the current sample as bad, because a member is not a number as in earlier samples. A filler later replaces the number.
+    /// Marks the current sample as bad, because a member is not a number, unlike in earlier samples. A filler later replaces the number.
     fn add_bad_number(&mut self, shard: &ShardFile<'_>, part: &Part<'_>, found: &str) {
         let found: String = found.chars().take(40).collect();
         let reason = format!(

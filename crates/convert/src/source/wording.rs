@@ -79,7 +79,7 @@ impl Warning {
                     "image",
                     rest,
                     first,
-                    ": they are in the folders of those with rows, and are not packed",
+                    ": they are in the folders of images with rows, and are not packed",
                 )
             }
             Self::NumberedParts { count, first } => {
@@ -87,7 +87,7 @@ impl Warning {
                 ("did not use", count, "folder", either(count, " as a class", " as classes"), first, why)
             }
             Self::ImageInEach { count, first } => {
-                let why = ": each has one image with its name, in a subfolder";
+                let why = ": each contains one image with the folder's name, in a subfolder";
                 ("did not use", count, "folder", either(count, " as a class", " as classes"), first, why)
             }
             Self::OpenEndedTars { count, first } => {
@@ -103,7 +103,7 @@ impl Warning {
             }
             Self::MergedMasks { count, first } => {
                 let why = ": each pixel has the largest value, so objects can no longer be told apart";
-                ("merged the masks of", count, "image", " with several", first, why)
+                ("merged the masks of", count, "image", " with several masks", first, why)
             }
             Self::BlankMasks { count, first } => {
                 let why = ": the folder has no masks, and its name says that there is nothing to mark";
@@ -337,7 +337,7 @@ impl Warning {
                     let others = counted(*count, "other image");
                     write!(
                         out,
-                        ", and ignored {others} of the folder{}: to pack them too, pass their folder as another source",
+                        ", and ignored {others} in the folder{}: to pack them too, pass their folder as another source",
                         first_of(*count, first)
                     )?;
                 }
@@ -393,7 +393,7 @@ impl Warning {
             }
             Self::LinesSkipped { count } => {
                 let lines = if *count == 1 { "the first line" } else { &format!("the first {count} lines") };
-                write!(out, "skipped {lines}: only comments or the number of rows")
+                write!(out, "skipped {lines}: comments or the number of rows")
             }
             Self::NoHeader { first } => {
                 write!(out, "the first line is read as a row, not as a header, because it contains a number: '{first}'")
@@ -409,14 +409,14 @@ impl Warning {
             Self::FilesLocated { column, named, path } => {
                 write!(
                     out,
-                    "the paths in '{column}' do not lead to files as written, so the files were searched for: '{}' is read from '{}'",
+                    "the paths in '{column}' do not lead to files as written, so packds searched for the files: '{}' is read from '{}'",
                     text(named),
                     text(path)
                 )
             }
             Self::NearNames { count, named, path } => write!(
                 out,
-                "found {} by names that differ from the table only in case or Unicode form: '{}' is read from '{}'",
+                "found {} under names that differ from the table only in case or Unicode form: '{}' is read from '{}'",
                 counted(*count, "file"),
                 text(named),
                 text(path)
@@ -580,7 +580,7 @@ impl Warning {
                 let has = if is_one { "has" } else { "each have" };
                 write!(
                     out,
-                    "{folders} {has} a text file for each image in '{}', and packds reads text files only next to their images; if they have boxes, packds cannot pack boxes yet",
+                    "{folders} {has} a text file for each image in '{}', but packds reads text files only next to their images, and cannot pack boxes yet",
                     text(images)
                 )
             }

@@ -22,7 +22,7 @@ const PIECE_BYTES: usize = 1 << 20;
 /// A 32-bit size or offset with this value means that a 64-bit field has the actual value.
 const LARGE: u64 = 0xffff_ffff;
 
-/// Characters of the bytes from 128 in names that are not UTF-8: IBM's code page 437.
+/// Characters for the bytes 128 to 255 in names that are not UTF-8: IBM's code page 437.
 const CODE_PAGE: &str = "ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u{a0}";
 
 /// How a member is stored.

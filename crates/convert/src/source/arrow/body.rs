@@ -15,7 +15,7 @@ const MAX_LEVELS: usize = 64;
 
 /// The checked buffer locations of a batch.
 pub(super) struct Buffers {
-    /// Offset in the body and length of each.
+    /// The offset of each buffer in the body, and its length.
     places: Vec<(u64, u64)>,
     compressed: bool,
 }
@@ -30,7 +30,7 @@ impl Buffers {
             let place = place.filter(|(offset, len)| offset.checked_add(*len).is_some_and(|end| end <= bytes));
             places.push(place.ok_or_else(|| {
                 let (offset, len) = (buffer.offset(), buffer.length());
-                format!("an array of {len} bytes at {offset} extends past the end at {bytes} bytes")
+                format!("an array of {len} bytes at {offset} extends past the end of the body ({bytes} bytes)")
             })?);
         }
         let compressed = batch.compression().is_some();
@@ -47,7 +47,7 @@ impl Buffers {
     ) -> Result<Buffer, String> {
         let gaps = if self.compressed { Vec::new() } else { self.gaps(schema, in_place) };
         let len = usize::try_from(frame.bytes).map_err(|_| "it is too large for this machine".to_owned())?;
-        // Untouched zero pages take no memory. The allocation is tested first, because a failing one would abort the program.
+        // Untouched zero pages take no memory. The allocation is tested first, because a failed allocation would abort the program.
         if !has_room(len) {
             return Err(format!("there is not enough memory for its {len} bytes"));
         }

@@ -13,13 +13,13 @@ use crate::error::ConvertError;
 use crate::source::numbers::u32_at;
 use crate::source::store::OpenFile;
 
-/// Magic bytes at the start and end of a file, and of a file in Feather version 1.
+/// Magic bytes at the start and end of a file. Files in Feather version 1 have their own.
 const MAGIC: &[u8] = b"ARROW1";
 const FEATHER_1: &[u8] = b"FEA1";
-/// Magic and padding at the start; footer length and magic at the end.
+/// Size of the start of a file (magic and padding) and of its end (footer length and magic).
 const HEAD_BYTES: u64 = 8;
 const TAIL_BYTES: u64 = 10;
-/// The prefix of a message, before its length.
+/// The marker before the length of a message, and the size of both.
 const CONTINUATION: [u8; 4] = [0xff; 4];
 const PREFIX_BYTES: u64 = 8;
 /// Maximum size of a message (without its arrays) or a footer, in bytes.
@@ -162,14 +162,14 @@ fn frame_at(file: &OpenFile, start: u64, listed: Option<u64>) -> Result<Option<F
     let (mark, len) = prefix.split_at(4);
     if mark != CONTINUATION {
         let found = mark.escape_ascii();
-        return malformed(format!("expected four bytes ff, found \"{found}\""));
+        return malformed(format!("expected four bytes 0xff, found \"{found}\""));
     }
     let len = u32_at(len, 0).map_or(0, u64::from);
     if len == 0 {
         return Ok(None);
     }
     if len > MAX_MESSAGE_BYTES {
-        return malformed(format!("it declares {len} bytes"));
+        return malformed(format!("expected a message of at most {MAX_MESSAGE_BYTES} bytes, found {len}"));
     }
     let at = start.saturating_add(PREFIX_BYTES);
     let message = file.part(&place, at, len)?;
@@ -188,12 +188,12 @@ fn frame_at(file: &OpenFile, start: u64, listed: Option<u64>) -> Result<Option<F
     let bytes = u64::try_from(bytes).ok().filter(|bytes| *bytes <= left);
     match (bytes, listed) {
         (Some(bytes), _) if bytes > MAX_BODY_BYTES => {
-            let reason = format!("its arrays have {bytes} bytes");
+            let reason = format!("its arrays take {bytes} bytes, more than the limit of {MAX_BODY_BYTES}");
             let hint = "write it with smaller record batches";
             Err(ConvertError::unsupported(&file.path, &place, reason, hint))
         }
         (Some(bytes), Some(listed)) if bytes != listed => {
-            malformed(format!("its arrays have {bytes} bytes, but the footer says {listed}"))
+            malformed(format!("its arrays take {bytes} bytes, but the footer says {listed}"))
         }
         (Some(bytes), _) => Ok(Some(Frame { message, offset, bytes })),
         (None, _) => malformed(format!("its arrays extend past the end of the file: {left} bytes are left")),

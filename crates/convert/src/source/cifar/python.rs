@@ -134,7 +134,7 @@ fn latin1(text: &[u8], half: &mut Option<u8>, file: &OpenFile) -> Result<Vec<u8>
             (None, 0xc2 | 0xc3) => *half = Some(byte),
             (Some(first), 0x80..=0xbf) => out.push(((first & 3) << 6) | (byte & 0x3f)),
             _ => {
-                let reason = "expected bytes stored as text to have only characters below 256";
+                let reason = "expected only characters below 256 in bytes stored as text";
                 return Err(ConvertError::malformed(&file.path, "data", reason));
             }
         }

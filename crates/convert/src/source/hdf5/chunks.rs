@@ -49,7 +49,7 @@ pub(super) fn check_band(file: &H5File, dataset: &H5Dataset, rows: usize) -> Res
     let rows = to_u64(rows).min(all);
     let bytes = row_bytes(file, dataset)?.checked_mul(rows);
     bytes.filter(|bytes| *bytes <= MAX_BAND_BYTES).ok_or_else(|| {
-        let reason = format!("chunks may be at most 1 GiB, found larger chunks of {rows} rows");
+        let reason = format!("expected chunks of at most 1 GiB, found larger chunks of {rows} rows");
         let hint = "rewrite the dataset with chunks of fewer samples (h5repack -l CHUNK=..., or h5py)";
         ConvertError::unsupported(&file.open.path, &dataset.path, reason, hint)
     })
@@ -257,14 +257,14 @@ fn unlzf(bytes: &[u8], most: usize) -> Result<Vec<u8>, String> {
             let low = usize::from(rest.next().ok_or_else(short)?);
             let back = ((control & 31) << 8 | low) + 1;
             let start = out.len().checked_sub(back);
-            let start = start.ok_or("the lzf data refers to bytes before their start")?;
+            let start = start.ok_or("the lzf data refers to bytes before its start")?;
             for idx in start..start + len + 2 {
                 let byte = out.get(idx).copied().ok_or_else(short)?;
                 out.push(byte);
             }
         }
         if out.len() > most {
-            return Err(format!("the lzf data has more than {most} bytes"));
+            return Err(format!("the lzf data unpacks to more than {most} bytes"));
         }
     }
     Ok(out)

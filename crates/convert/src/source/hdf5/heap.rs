@@ -43,7 +43,7 @@ pub(super) fn texts(file: &H5File, references: &[u8], most: usize) -> Result<Vec
         let span = item(file, reference, &mut heaps, 0)?;
         let left = usize::try_from(span.bytes).ok();
         let left = left.and_then(|bytes| room.checked_sub(bytes));
-        room = left.ok_or_else(|| format!("the strings have more than {most} bytes"))?;
+        room = left.ok_or_else(|| format!("the strings take more than {most} bytes"))?;
         texts.push(read(&file.open, span.offset, span.bytes)?);
     }
     Ok(texts)
@@ -87,8 +87,7 @@ impl Heap {
         }
         let size = u64_at(&head, 8).unwrap_or_default();
         let end = at.checked_add(size).filter(|end| *end <= file.open.bytes);
-        let end =
-            end.ok_or_else(|| format!("the heap at {at} has {size} bytes and extends past the end of the file"))?;
+        let end = end.ok_or_else(|| format!("the heap of {size} bytes at {at} extends past the end of the file"))?;
         let mut objects = HashMap::new();
         let mut next = at + HEAD_BYTES;
         while end.saturating_sub(next) >= OBJECT_BYTES {
@@ -102,7 +101,7 @@ impl Heap {
             let start = next + OBJECT_BYTES;
             let after = start.checked_add(len).filter(|after| *after <= end);
             let after = after.ok_or_else(|| {
-                format!("object {index} of the heap at {at} has {len} bytes and extends past the end of the heap")
+                format!("object {index} ({len} bytes) of the heap at {at} extends past the end of the heap")
             })?;
             objects.insert(index, (start, len));
             // Objects are padded relative to the start of the heap, which may be at any offset.

@@ -183,10 +183,12 @@ impl<'a> Files<'a> {
         Ok(Self { files, labels: Vec::new(), nodes, options })
     }
 
-    /// Takes the labels from a file next to the image file, unless the image file has labels.
+    /// Takes the labels from the file next to the image file. Does nothing if only the image file was passed and no labels can be
+    /// taken.
     ///
     /// # Errors
-    /// If the file has no labels, or they differ from the labels of earlier files.
+    /// If both files were passed, but the label file has no labels or the image file has labels too. Also if the labels do not match
+    /// those of earlier files.
     fn take_labels(&mut self, mut beside: H5File, part: &Shards) -> Result<(), ConvertError> {
         let key = self.options.label_key.as_deref();
         let is_label = |path: &str| match key {
@@ -305,7 +307,7 @@ impl Tree for Files<'_> {
                 }
                 bytes = bytes.saturating_add(text.len());
                 if bytes > MAX_TEXT_BYTES {
-                    return Err(malformed("the strings have more than 4 GiB".to_owned()));
+                    return Err(malformed("the strings take more than 4 GiB".to_owned()));
                 }
                 texts.push(text);
             }

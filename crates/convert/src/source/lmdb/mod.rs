@@ -1,6 +1,6 @@
 //! LMDB databases with one or several keys per sample.
 //!
-//! Values are read in place. Supported are image files, `.npy` arrays and Caffe's `Datum`. Labels come from the datum, from
+//! Values are read in place. They may be image files, `.npy` arrays or Caffe's `Datum`. Labels come from the datum, from
 //! `label-NUMBER` next to `image-NUMBER`, or from folders in the keys. In exports of packds, `KEY/FIELD.EXTENSION` belongs to the
 //! sample `KEY`. Pickles are never run.
 
@@ -46,7 +46,7 @@ pub(crate) fn parts(source: &Path) -> Vec<Shards> {
     splits.into_iter().map(|(split, path)| Shards { split: Some(split), ..Shards::one(&path) }).collect()
 }
 
-/// Whether a folder has a database in each of its subfolders, which are splits, such as `train_lmdb` and `val_lmdb`.
+/// Whether each subfolder of a folder is a split with a database, as in `train_lmdb` and `val_lmdb`.
 pub(crate) fn is_in_splits(folder: &Path) -> bool {
     !splits_of(folder).is_empty()
 }

@@ -68,7 +68,7 @@ impl<'a> Tree<'a> {
     pub(super) fn open(file: &'a OpenFile, path: &'a Path) -> Result<Self, ConvertError> {
         let wrong = |reason: String| ConvertError::malformed(path, "", reason);
         let first = Meta::read(file, 0).map_err(&wrong)?;
-        // The second meta page is the newer one or equally old, but may be incomplete after a crash.
+        // Either meta page may be the newer one. The second is ignored if a crash left it incomplete.
         let second = Meta::read(file, first.page_bytes);
         let second = second.ok().filter(|m| m.page_bytes == first.page_bytes);
         let meta = match second {
@@ -250,7 +250,7 @@ impl Page {
         // With the largest page size, the stored upper end of an empty page wraps to 0.
         let upper = if upper == 0 { bytes.len() } else { upper };
         if lower < PAGE_HEADER || lower > upper || upper > bytes.len() || lower % 2 != 0 {
-            return Err(format!("expected nodes in a page, found {lower} to {upper}"));
+            return Err(format!("the free space of the page has invalid bounds: {lower} to {upper}"));
         }
         let n = (lower - PAGE_HEADER) / 2;
         Ok(Self { kind, bytes, n })

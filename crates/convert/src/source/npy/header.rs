@@ -11,7 +11,7 @@ use crate::source::store::ArrayType;
 
 /// Magic bytes of a file.
 pub(in crate::source) const MAGIC: &[u8] = b"\x93NUMPY";
-/// Maximum size of a header, in bytes. The header of an array of numbers has about a hundred.
+/// Maximum size of a header, in bytes. The header of an array of numbers takes about a hundred.
 pub(in crate::source) const MAX_HEADER: usize = 1 << 16;
 /// Maximum number of dimensions: NumPy's own limit.
 const MAX_DIMENSIONS: usize = 64;
@@ -87,7 +87,8 @@ impl NpyHeader {
         let words = Literal { rest: text }.header()?;
         let elements = elements(words.descr)?;
         let bytes = words.shape.iter().try_fold(elements.bytes(), |n, d| n.checked_mul(*d));
-        let bytes = bytes.ok_or_else(|| HeaderError::Malformed(format!("dimensions too large: {:?}", words.shape)))?;
+        let bytes =
+            bytes.ok_or_else(|| HeaderError::Malformed(format!("the dimensions {:?} are too large", words.shape)))?;
         // Fortran order and C order are the same if at most one dimension is longer than 1.
         if words.fortran && words.shape.iter().filter(|n| **n != 1).count() > 1 {
             return Err(HeaderError::Unsupported(
@@ -231,7 +232,9 @@ impl<'a> Literal<'a> {
             self.rest = rest.strip_prefix(b"L").unwrap_or(rest);
             shape.push(number);
             if shape.len() > MAX_DIMENSIONS {
-                return Err(HeaderError::Malformed(format!("more than {MAX_DIMENSIONS} dimensions")));
+                return Err(HeaderError::Malformed(format!(
+                    "expected at most {MAX_DIMENSIONS} dimensions, found more"
+                )));
             }
             if !self.take(b',') {
                 self.expect(b')')?;
@@ -268,7 +271,7 @@ pub(in crate::source) fn elements(descr: &[u8]) -> Result<Elements, HeaderError>
             Ok(Elements::Text { bytes, wide: true, swapped: order == b'>' })
         }
         (b'O', _) => unsupported(
-            ", because reading Python objects could run any program",
+            ", because reading Python objects could run arbitrary code",
             "save an array of numbers, or of fixed-width strings",
         ),
         (b'c' | b'V' | b'M' | b'm' | b'f' | b'i' | b'u', _) => {

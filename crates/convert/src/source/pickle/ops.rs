@@ -451,7 +451,7 @@ impl Machine<'_> {
 
     fn refuse(&self, name: &str) -> Result<(), ConvertError> {
         let name = name.escape_default();
-        let reason = format!("the pickle calls {name}, which could run any program");
+        let reason = format!("the pickle calls {name}, which could run arbitrary code");
         let hint = "nothing was called; save only tensors or arrays, in a dictionary, tuple or list";
         Err(self.input.refused(self.op_at, reason, hint))
     }

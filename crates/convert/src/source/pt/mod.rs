@@ -1,5 +1,5 @@
 //! PyTorch's `.pt`: tensors written by `torch.save`, alone or in a dictionary, tuple or dataset, or a list with one item per
-//! sample. Read in place.
+//! sample. The tensors are read in place.
 //!
 //! The pickle in the file is only parsed as data; no code in it is ever run.
 

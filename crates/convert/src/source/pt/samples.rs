@@ -262,7 +262,7 @@ impl<'a> Reader<'a> {
         Some(serde_json::Value::from(items?).to_string())
     }
 
-    /// A tensor with one number as that number. Any other tensor as its bytes in the file.
+    /// Returns a tensor with one number as that number, and any other tensor as its bytes in the file.
     fn tensor(&self, place: &str, tensor: &Tensor) -> Result<Value<'a>, ConvertError> {
         let bytes = tensor.checked_bytes((&self.file.path, place))?;
         if !tensor.array.is_one_number() {
@@ -279,7 +279,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Refuses lists of batches, as a data loader gives them: the first batch would be mistaken for a sample.
+/// Refuses lists of batches, as returned by a data loader: the first batch would be mistaken for a sample.
 fn refuse_batches(reader: &Reader<'_>, values: &[(String, Id)]) -> Result<(), ConvertError> {
     let shape_of = |is_role: fn(&str) -> bool| -> Result<Option<Vec<u64>>, ConvertError> {
         let Some((name, id)) = values.iter().find(|(name, _)| is_role(name)) else {

@@ -1,4 +1,4 @@
-//! Locates the bytes of tensors: in members of a zip file or, in the old format, one after the other behind the pickles.
+//! Locates the bytes of tensors: in members of a zip file or, in the old format, one after the other after the pickles.
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ fn open_zip(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
         let text = file.part(&order.name, offset, bytes.min(16))?;
         if text != b"little" {
             let reason = format!("the tensors have {}-endian byte order", text.escape_ascii());
-            let hint = "save it on a little-endian machine";
+            let hint = "save the tensors again on a little-endian machine";
             return Err(ConvertError::unsupported(&file.path, "", reason, hint));
         }
     }
@@ -87,7 +87,7 @@ fn open_old(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
     let machine = next(version.end)?;
     let little = machine.value(machine.root, "little_endian");
     if little.and_then(|id| machine.int(id)) != Some(1) {
-        let hint = "save it on a little-endian machine";
+        let hint = "save the tensors again on a little-endian machine";
         let reason = "the tensors have big-endian byte order";
         return Err(ConvertError::unsupported(&file.path, "", reason, hint));
     }
@@ -106,7 +106,7 @@ fn open_old(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
         let start = at.saturating_add(8);
         let room = file.bytes.saturating_sub(start);
         let Some(bytes) = bytes.filter(|bytes| *bytes <= room) else {
-            return Err(malformed(format!("expected {n} elements, found {room} bytes")));
+            return Err(malformed(format!("expected {n} elements of {size} bytes each, found {room} bytes")));
         };
         places.insert(key.to_owned(), (start, bytes));
         at = start.saturating_add(bytes);

@@ -295,8 +295,10 @@ impl Tensor {
     pub(super) fn checked_bytes(&self, (path, place): (&Path, &str)) -> Result<u64, ConvertError> {
         let bytes = self.array.bytes().filter(|bytes| *bytes <= self.room);
         let bytes = bytes.ok_or_else(|| {
-            let reason =
-                format!("expected the bytes of {} {:?}, found {}", self.array.dtype, self.array.shape, self.room);
+            let reason = format!(
+                "expected the bytes of {} with shape {:?}, found {} bytes",
+                self.array.dtype, self.array.shape, self.room
+            );
             ConvertError::malformed(path, place, reason)
         })?;
         let rows = self.array.shape.first().copied().unwrap_or(1).max(1);

@@ -70,7 +70,7 @@ fn add_class_names(path: &str, feature: &Value, found: &mut Vec<(String, Vec<Str
         found.push((path.to_owned(), names.filter_map(|name| name.as_str().map(str::to_owned)).collect()));
         return;
     }
-    // A list has its items' type in `feature`, or is itself a list of one type.
+    // A list states the type of its items in `feature`, or is a JSON list with that type as its only item.
     match feature {
         Value::Object(features) => features.iter().for_each(|(name, inner)| match name.as_str() {
             "feature" => add_class_names(path, inner, found),

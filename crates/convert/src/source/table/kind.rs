@@ -144,7 +144,7 @@ impl Known<'_> {
                 let declared = array(leaf, shape);
                 if !same_bytes(&declared, &plain) {
                     let (declared, stored) = (declared.shape, plain.shape);
-                    let reason = format!("its declared shape is {declared:?}, but it has {stored:?} values");
+                    let reason = format!("its declared shape is {declared:?}, but its values have shape {stored:?}");
                     return Err(refused(reason));
                 }
                 declared

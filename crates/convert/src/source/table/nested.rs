@@ -142,7 +142,7 @@ impl Levels {
                 let found = to.checked_sub(from).ok_or_else(damaged)?;
                 if found != expected {
                     return Err(format!(
-                        "expected arrays of shape {shape:?} as in the first row, found a list of {found}"
+                        "expected arrays of shape {shape:?} as in the first row, found a list of length {found}"
                     ));
                 }
             }

@@ -200,7 +200,7 @@ fn texts(planned: &Planned, array: &ArrayRef, spot: &Spot<'_>) -> Result<ColumnP
         let pushed = for_each_text(array, |text| {
             let text = text.unwrap_or(missing);
             if planned.part != Use::Other && text.len() > MAX_NAME {
-                return Err(format!("names have at most {MAX_NAME} bytes, found {}", text.len()));
+                return Err(format!("expected names of at most {MAX_NAME} bytes, found {}", text.len()));
             }
             texts.push(text);
             room.check(texts.n_bytes())
@@ -284,7 +284,7 @@ const MAX_SHARED: usize = 1 << 28;
 /// Why a row with a path but without bytes is bad.
 const ONLY_PATH: &str = "the file's path is stored, but not its bytes";
 
-/// The error for a column with paths but without bytes in all rows.
+/// The error for a column in which all rows have paths but no bytes.
 pub(super) fn no_bytes(source: &Path, planned: &Planned) -> ConvertError {
     let hint = "save the dataset with its files embedded, as `push_to_hub` does, or convert the files themselves with a manifest";
     ConvertError::unsupported(source, &format!("column `{}`", planned.name), ONLY_PATH, hint)

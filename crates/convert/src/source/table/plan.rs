@@ -167,7 +167,7 @@ impl TablePlan {
         places.collect()
     }
 
-    /// Refuses a file of the same set with different columns.
+    /// Refuses a file whose columns differ from those of the first file.
     pub(in crate::source) fn check(&self, path: &Path, schema: &Schema) -> Result<(), ConvertError> {
         let label = self.columns.iter().find(|column| column.part == Use::Part(Part::Label));
         if let Some(label) = label {

@@ -70,7 +70,7 @@ pub(super) fn for_each_text(
     }
 }
 
-/// Changes the zone of times to UTC, in which they are stored. Arrow cannot look up named zones.
+/// Changes the time zone to UTC, in which times are stored. Arrow cannot look up named zones.
 fn in_utc(array: &ArrayRef) -> Result<ArrayRef, String> {
     match array.data_type() {
         DataType::Timestamp(unit, Some(_)) => {

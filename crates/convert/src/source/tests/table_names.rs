@@ -93,7 +93,7 @@ fn coco_files_of_classes_are_splits_with_the_same_ids() {
     assert_eq!(found, [("train", train, vec![1, 0]), ("val", vec!["all/Aves/9/2.jpg".to_owned()], vec![1])]);
     assert!(all.iter().all(|(_, listing)| classes(listing) == ["yew", "owl"]));
     let told: Vec<String> = all[0].1.warnings().iter().map(ToString::to_string).collect();
-    assert!(told[0].contains("ignored 1 other image of the folder ('all/Plantae/4/4.jpg')"), "{told:?}");
+    assert!(told[0].contains("ignored 1 other image in the folder ('all/Plantae/4/4.jpg')"), "{told:?}");
     let categories = "the labels are the file's categories, in the order of their ids";
     assert!(told.iter().any(|line| line == categories), "{told:?}");
     // The file alone has the same class ids.
@@ -148,7 +148,7 @@ fn a_text_file_for_each_image_is_told_with_the_folder() {
     tree.write("label_2/000000.txt", b"Car 0.0 0 -1.58 171.0 99.0 283.0 166.0\n");
     tree.write("label_2/000001.txt", b"");
     let told = told(&list(tree.root(), &ListOptions::default()).unwrap());
-    let words = "'calib', 'label_2' each have a text file for each image in 'image_2', and packds reads text files only next to their images; if they have boxes, packds cannot pack boxes yet";
+    let words = "'calib', 'label_2' each have a text file for each image in 'image_2', but packds reads text files only next to their images, and cannot pack boxes yet";
     assert!(told.iter().any(|line| line == words), "{told:?}");
     assert!(!told.iter().any(|line| line.contains("as the source")), "{told:?}");
 }
@@ -184,7 +184,7 @@ fn images_beside_those_of_a_table_are_counted() {
     let tree = Tree::new(&["t/a.jpg", "t/a_mask.png", "t/b.jpg", "t/c.jpg", "u/d.jpg"]);
     tree.write("m.csv", b"path,mask,label\nt/a.jpg,t/a_mask.png,1\n");
     let told = told(&list(&tree.path("m.csv"), &ListOptions::default()).unwrap());
-    let words = "found 2 images without rows in the table (first: 't/b.jpg'): they are in the folders of those with rows, and are not packed";
+    let words = "found 2 images without rows in the table (first: 't/b.jpg'): they are in the folders of images with rows, and are not packed";
     assert_eq!(told, [words]);
 }
 

@@ -50,7 +50,7 @@ fn names_without_folder_or_extension_are_looked_for_once() {
     assert_eq!(
         told,
         [
-            "the paths in 'id_code' do not lead to files as written, so the files were searched for: '2b' is read from 'train_images/2b.png'"
+            "the paths in 'id_code' do not lead to files as written, so packds searched for the files: '2b' is read from 'train_images/2b.png'"
         ]
     );
     // It is unclear which of the two folders is meant.
@@ -188,7 +188,7 @@ fn a_table_beside_images_without_labels_is_read_if_it_has_them() {
     assert_eq!((&listing.warnings()[0], listing.ignored()), (&read, 1));
     assert_eq!(
         read.to_string(),
-        "read the images in 'train.csv', and ignored 2 other images of the folder (first: 'extra/3.png'): to pack them too, pass their folder as another source; to read a folder without the table, pass that folder as the source"
+        "read the images in 'train.csv', and ignored 2 other images in the folder (first: 'extra/3.png'): to pack them too, pass their folder as another source; to read a folder without the table, pass that folder as the source"
     );
     // A table without labels or for other files is not read.
     for (file, table) in [("sizes.csv", "id,width\n1,5\n2,6\n"), ("train.csv", "id,label\n8,cat\n9,dog\n")] {
@@ -251,7 +251,7 @@ fn tables_named_like_splits_are_read_as_splits() {
         (vec!["ant", "cat", "dog"], vec![("test", vec![1]), ("train", vec![2, 0])])
     );
     let told: Vec<String> = all[0].1.warnings().iter().map(ToString::to_string).collect();
-    assert!(told[0].contains("ignored 1 other image of the folder ('Meta/0.png')"), "{told:?}");
+    assert!(told[0].contains("ignored 1 other image in the folder ('Meta/0.png')"), "{told:?}");
     assert!(told.iter().any(|line| line.contains("'Meta.csv'")), "{told:?}");
     let error = list(tree.root(), &ListOptions::default()).unwrap_err();
     assert!(matches!(error, ConvertError::SeveralSplits { .. }));
@@ -381,7 +381,9 @@ fn json_is_a_list_of_objects_or_a_label_for_each_path() {
     let (line, reason) = malformed(b"[\n{\"image\": \"a.jpg\"},\n3]");
     assert_eq!(line, 3, "{reason}");
     let error = listed(&THREE, "m.json", b"{\"images\":\n [], \"annotations\": []}").unwrap_err();
-    assert!(error.to_string().ends_with("line 2: this form of JSON is not read: found 'images' with an array in it"));
+    assert!(
+        error.to_string().ends_with("line 2: this form of JSON is not supported: found 'images' with an array in it")
+    );
     assert_eq!(malformed(b"[{\"image\": \"a.jpg\"},").0, 1);
 }
 
@@ -412,7 +414,7 @@ fn comments_and_counts_before_the_rows_are_skipped_and_told() {
     assert_eq!(paths(&listing), ["a.jpg", "b.jpg"]);
     assert_eq!(listing.columns()[0].values, crate::source::ColumnValues::I64(vec![-1, 1]));
     let told = listing.warnings().iter().map(ToString::to_string).collect::<Vec<_>>();
-    assert_eq!(told[0], "skipped the first line: only comments or the number of rows");
+    assert_eq!(told[0], "skipped the first line: comments or the number of rows");
     assert_eq!(told[1], "the first column is read as 'path': the header has one name too few (first path: 'a.jpg')");
     // Skipped lines count in line numbers.
     let error = listed(&THREE, "m.txt", b"# x\n\n2\na.jpg 1\nb.jpg\n").unwrap_err();
@@ -651,7 +653,7 @@ fn names_in_another_case_or_unicode_form_are_found() {
     let said = listing.warnings()[0].to_string();
     assert_eq!(
         said,
-        "found 2 files by names that differ from the table only in case or Unicode form: 'images/IMG_1.JPG' is read from 'images/img_1.jpg'"
+        "found 2 files under names that differ from the table only in case or Unicode form: 'images/IMG_1.JPG' is read from 'images/img_1.jpg'"
     );
     // The name is ambiguous if two files match.
     tree.write("images/IMG_1.jpg", b"x");

@@ -142,7 +142,7 @@ impl<'a> Example<'a> {
             let found = to_u64(value.bytes.len());
             return match array.bytes() {
                 Some(bytes) if bytes == found => Ok((value, Content::of_array(array))),
-                _ => Err(format!("expected the bytes of {} {:?}, found {found}", array.dtype, array.shape)),
+                _ => Err(format!("expected the bytes of {} with shape {:?}, found {found}", array.dtype, array.shape)),
             };
         }
         if ImageFormat::sniff(value.bytes).is_some() {
@@ -158,7 +158,7 @@ impl<'a> Example<'a> {
             true => ", or raw pixels with the features height, width and depth",
             false => "",
         };
-        Err(format!("expected an image file, a tensor of tf.io.serialize_tensor{or_pixels}"))
+        Err(format!("expected an image file or a tensor of tf.io.serialize_tensor{or_pixels}"))
     }
 }
 

@@ -42,7 +42,7 @@ impl Frames {
         let reader = BufReader::with_capacity(1 << 18, file);
         // If the file is too short, this is reported when it is read as a record file.
         let magic = opened.bytes_at(0, 2).unwrap_or_default();
-        // A record length may start with the same two bytes as gzip, so the length's checksum decides.
+        // A record length may start with the same two bytes as a gzip file, so the length's checksum decides.
         let input = match magic == [0x1f, 0x8b] && !is_frame(&opened) {
             true => Input::Gzip(Box::new(MultiGzDecoder::new(reader)), Spool::create(&options.spool_folder())?),
             false => Input::Plain(reader, opened),

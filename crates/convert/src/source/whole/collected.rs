@@ -159,8 +159,8 @@ impl<'a> Collected<'a> {
         Ok(Item::Stored(span, Content::of_array(array.clone())))
     }
 
-    /// Checks that the names to exclude exist. Excludes the labels from class folders if they are named, unless a value in the
-    /// files has that name.
+    /// Checks that the names to exclude exist. Also excludes the labels from class folders if their name is among these names,
+    /// unless a value in the files has that name.
     fn check_left_out(
         &self,
         labels: Option<FoundLabels>,

@@ -181,7 +181,7 @@ impl Array {
         let bytes = unit.iter().try_fold(bytes, |n, dim| n.checked_mul(dim.get()));
         match bytes {
             Some(bytes) if bytes <= MAX_BAND_BYTES => Ok(()),
-            _ => Err(format!("chunks may be at most 1 GiB, found chunks of {unit:?} elements")),
+            _ => Err(format!("expected chunks of at most 1 GiB, found chunks of {unit:?} elements")),
         }
     }
 

@@ -60,7 +60,7 @@ impl Array {
         let step = self.unit().first().map_or(1, |step| step.get());
         let band = self.row_bytes()?.checked_mul(step.min(rows));
         let band = band.filter(|bytes| *bytes <= MAX_BAND_BYTES).ok_or_else(|| {
-            let reason = format!("chunks may be at most 1 GiB, found larger chunks of {step} rows");
+            let reason = format!("expected chunks of at most 1 GiB, found larger chunks of {step} rows");
             let hint = "write the array again with chunks of fewer samples";
             ConvertError::unsupported(&self.folder, &self.path, reason, hint)
         })?;

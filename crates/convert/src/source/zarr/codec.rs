@@ -1,6 +1,6 @@
 //! The codecs of a Zarr chunk, based on the zarrs crate. No codec may return more bytes than a chunk has.
 //!
-//! zarrs unpacks gzip, zlib, zstd and bz2 without a size limit, so these are unpacked here. Its fletcher32 differs from
+//! zarrs unpacks gzip, zlib, zstd and bz2 without a size limit, so these are unpacked here. The crate's fletcher32 differs from
 //! numcodecs' if the number of bytes is odd, so fletcher32 is not supported.
 
 use std::borrow::Cow;
