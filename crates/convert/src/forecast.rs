@@ -13,7 +13,7 @@ use crate::opt::ON_ERROR;
 use crate::options::{Compression, ConvertOptions, Mode, OnError};
 use crate::plan::{ImageForm, Plan, plan};
 use crate::restored::Restored;
-use crate::sample::SampleReader;
+use crate::sample::{SampleError, SampleReader};
 use crate::source::store::Content;
 use crate::source::{Listing, Reading};
 use crate::survey::{evenly, mean_item_bytes, mean_other_bytes};
@@ -82,7 +82,12 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
     let raw_plan = if options.mode == Mode::Raw { chosen.clone() } else { plan(listing, &raw_options, &())? };
     let raw_bytes = raw_item_bytes(listing, &raw_options, &raw_plan)?;
     let copied = copy_rate(raw_bytes);
-    let decoded = decode_rate(listing, &raw_options, &raw_plan);
+    let decoded = match decode_rate(listing, &raw_options, &raw_plan) {
+        Err((id, source)) if options.mode == Mode::Raw && options.on_error == OnError::Stop => {
+            return Err(ConvertError::BadSample { path: listing.file_path(id), source });
+        }
+        rate => rate.unwrap_or(0.0),
+    };
     let (raw_stored, raw_rate) = match options.compression {
         Compression::None => (raw_bytes + mean_other_bytes(listing, &raw_plan), copied),
         Compression::Zstd(_) => compressed(listing, &raw_options, &raw_plan)?,
@@ -201,10 +206,13 @@ fn copy_rate(item_bytes: u64) -> f64 {
 }
 
 /// How many images one thread decodes, resizes and crops per second.
-fn decode_rate(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> f64 {
+///
+/// # Errors
+/// The first bad sample if all samples that were tried are bad. The conversion reports single bad samples.
+fn decode_rate(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> Result<f64, (usize, SampleError)> {
     let mut reader = SampleReader::new(listing, options, plan);
     let mut histogram = Histogram::new(options.color().channels());
-    let (mut file, mut n, mut seconds) = (Vec::new(), 0.0, 0.0);
+    let (mut file, mut n, mut seconds, mut bad) = (Vec::new(), 0.0, 0.0, None);
     for id in evenly(listing, TRIED) {
         // Read the file into memory first, to exclude the speed of the disk from the measurement.
         file.clear();
@@ -213,10 +221,16 @@ fn decode_rate(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> f64 
         }
         let mut block = BlockBuilder::new(&plan.pack.schema);
         let started = Instant::now();
-        if reader.add(id, &mut block, &mut histogram).is_ok() {
-            seconds += started.elapsed().as_secs_f64();
-            n += 1.0;
+        match reader.add(id, &mut block, &mut histogram) {
+            Ok(_) => {
+                seconds += started.elapsed().as_secs_f64();
+                n += 1.0;
+            }
+            Err(error) => bad = bad.or(Some((id, error))),
         }
     }
-    if seconds > 0.0 { n / seconds } else { 0.0 }
+    match bad {
+        Some(bad) if n == 0.0 => Err(bad),
+        _ => Ok(if seconds > 0.0 { n / seconds } else { 0.0 }),
+    }
 }

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use packds_format::{BlockBuilder, Coding, DType};
 use packds_pixels::{
-    Color, Decoder, Filter, Geometry, ImageFormat, ImageInfo, Layout, PixelError, Pixels, build_seek_index,
-    check_structure, encode_jpeg, encode_png, probe,
+    Color, Decoder, Filter, Geometry, ImageInfo, Layout, PixelError, Pixels, build_seek_index, check_structure,
+    encode_jpeg, encode_png, probe,
 };
 
 use super::columns::{Item, describe};
@@ -40,10 +40,7 @@ pub(super) struct SourceSize {
 
 impl From<ImageInfo> for SourceSize {
     fn from(info: ImageInfo) -> Self {
-        let ImageInfo { width, height, orientation, has_more, .. } = info;
-        // A TIFF with four channels may be CMYK.
-        let may_have_alpha = !matches!(info.format, ImageFormat::Jpeg | ImageFormat::Tiff);
-        let has_alpha = matches!(info.channels, 2 | 4) && may_have_alpha;
+        let ImageInfo { width, height, orientation, has_alpha, has_more, .. } = info;
         Self { width, height, orientation, is_deep: info.bit_depth > 8, has_alpha, has_more }
     }
 }

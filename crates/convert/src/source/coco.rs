@@ -1,7 +1,7 @@
-//! Reads COCO files whose annotations are the classes of whole images, as in iNaturalist and iWildCam: separate lists of images,
-//! annotations and categories.
+//! Reads COCO files whose annotations are captions, or the classes of whole images, as in iNaturalist and iWildCam: separate lists of
+//! images, annotations and categories.
 //!
-//! Files with boxes, outlines or captions are refused.
+//! Files with boxes or outlines are refused.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -20,6 +20,8 @@ const ANNOTATIONS: &str = "annotations";
 const CATEGORIES: &str = "categories";
 /// Names of the label field: for one category per image, and for several.
 pub(super) const LABELS: [&str; 2] = ["label", "labels"];
+/// The name of the column with the list of captions of each image.
+const CAPTIONS: &str = "captions";
 /// Keys that occur in annotations of a part of an image.
 const PARTS: [&str; 4] = ["bbox", "segmentation", "keypoints", "segments_info"];
 /// Maximum number of JSON files in a folder to inspect. If there are more, none is inspected.
@@ -65,11 +67,17 @@ fn is_part((key, value): &Member<'_>) -> bool {
 
 /// The rows of a COCO file: the members of each image, and the positions of its categories.
 pub(super) fn rows<'a>(file: &File<'a>, members: &[Member<'a>]) -> Result<JsonRows, ConvertError> {
+    let annotations = file.list(members, ANNOTATIONS)?;
+    if let Some(first) = annotations.first()
+        && file.members(first)?.iter().any(|(key, _)| key == "caption")
+    {
+        return captions(file, &file.list(members, IMAGES)?, &annotations);
+    }
     let mut left_out = BTreeSet::new();
     let categories = Categories::of(file, file.list(members, CATEGORIES)?, &mut left_out)?;
     let images = file.list(members, IMAGES)?;
     let mut of_image: HashMap<&str, Vec<i64>> = HashMap::new();
-    for annotation in file.list(members, ANNOTATIONS)? {
+    for annotation in annotations {
         let keys = file.members(annotation)?;
         if keys.iter().any(is_part) {
             return Err(boxes(file));
@@ -110,15 +118,44 @@ pub(super) fn rows<'a>(file: &File<'a>, members: &[Member<'a>]) -> Result<JsonRo
         };
         rows.push((file.line(image), row));
     }
-    if let Some(image) = of_image.keys().min() {
-        let reason = format!("an annotation refers to the image {image}, which is not in 'images'");
-        return Err(ConvertError::contradictory(file.path, "", reason, "correct the file"));
-    }
+    check_images(file, of_image.keys())?;
     let known = ["id", "image_id", "category_id", "name"];
     let left_out = left_out.into_iter().filter(|key| !known.contains(&key.as_str())).collect();
     let warnings = has_labels.then_some(Warning::CategoryLabels { left_out, has_lists }).into_iter().collect();
     let classes = if has_labels { categories.names } else { Vec::new() };
     Ok(JsonRows { rows, classes, warnings })
+}
+
+/// The rows of a COCO file of captions: the members of each image, and its captions.
+fn captions<'a>(
+    file: &File<'a>,
+    images: &[&'a RawValue],
+    annotations: &[&'a RawValue],
+) -> Result<JsonRows, ConvertError> {
+    let mut of_image: HashMap<&str, Vec<&str>> = HashMap::new();
+    for annotation in annotations {
+        let keys = file.members(annotation)?;
+        let find = |wanted: &str| keys.iter().find(|(key, _)| key == wanted).map(|(_, value)| *value);
+        match (find("image_id"), find("caption").filter(|caption| is_text(caption))) {
+            (Some(image), Some(caption)) => of_image.entry(image.get()).or_default().push(caption.get()),
+            _ => return Err(file.unread(annotation, "an annotation that lacks 'image_id' or the text 'caption'")),
+        }
+    }
+    let mut rows = Vec::with_capacity(images.len());
+    for image in images {
+        let id = file.members(image)?.into_iter().find(|(key, _)| key == "id").map_or("", |(_, id)| id.get());
+        let own = of_image.remove(id).unwrap_or_default();
+        rows.push((file.line(image), with_json_member(CAPTIONS, &format!("[{}]", own.join(", ")), image.get())));
+    }
+    check_images(file, of_image.keys())?;
+    Ok(JsonRows { rows, classes: Vec::new(), warnings: Vec::new() })
+}
+
+/// Refuses annotations of images that are not in the list of images.
+fn check_images<'a>(file: &File<'_>, others: impl Iterator<Item = &'a &'a str>) -> Result<(), ConvertError> {
+    let Some(image) = others.min() else { return Ok(()) };
+    let reason = format!("an annotation refers to the image {image}, which is not in 'images'");
+    Err(ConvertError::contradictory(file.path, "", reason, "correct the file"))
 }
 
 /// The categories in the order of their ids. Class ids are positions in this order.
@@ -206,10 +243,27 @@ mod tests {
     }
 
     #[test]
+    fn captions_of_an_image_are_a_list() {
+        let read =
+            read(r#"{"image_id": "a", "caption": "an owl"}, {"image_id": "a", "caption": "a \"bird\""}"#).unwrap();
+        let rows: Vec<&str> = read.rows.iter().map(|(_, row)| row.as_str()).collect();
+        assert_eq!(
+            rows,
+            [
+                r#"{"captions": ["an owl", "a \"bird\""],"id": "a", "file_name": "1.jpg"}"#,
+                r#"{"captions": [],"id": "b", "file_name": "2.jpg"}"#
+            ]
+        );
+        assert!(read.classes.is_empty());
+    }
+
+    #[test]
     fn annotations_that_are_no_classes_are_refused() {
         for (annotation, words) in [
             (r#"{"image_id": "a", "category_id": 7, "bbox": [1, 2, 3, 4]}"#, "with boxes or outlines"),
-            (r#"{"image_id": "a", "caption": "an owl"}"#, "found an annotation that lacks 'image_id' or 'category_id'"),
+            (r#"{"image_id": "a", "count": 2}"#, "found an annotation that lacks 'image_id' or 'category_id'"),
+            (r#"{"image_id": "a", "caption": 2}"#, "found an annotation that lacks 'image_id' or the text 'caption'"),
+            (r#"{"image_id": "c", "caption": "an owl"}"#, "refers to the image \"c\", which is not in 'images'"),
             (
                 r#"{"image_id": "a", "category_id": 1}"#,
                 "the annotation refers to the category 1, which is not in 'categories'",

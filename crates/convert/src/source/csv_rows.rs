@@ -11,7 +11,7 @@ use csv::{ByteRecord, Position, ReaderBuilder};
 use packds_system::to_u64;
 
 use super::candidate::is_image_name;
-use super::roles::{is_column_name, is_label_name};
+use super::roles::{is_caption_name, is_column_name, is_label_name};
 use super::rows::{RowFile, malformed, not_utf8};
 use super::values::CellKind;
 use super::warning::Warning;
@@ -25,6 +25,12 @@ pub(super) struct CsvRows {
     start: Start,
     /// Whether `record` already holds the first row, read while looking for a header.
     is_read: bool,
+    /// Whether the file names its columns.
+    pub(super) has_header: bool,
+    /// Whether the last column holds captions, which may contain unquoted delimiters.
+    has_captions: bool,
+    /// Number of rows whose captions contain unquoted delimiters, and the first such caption.
+    pub(super) unquoted: (u64, String),
     /// Warnings about the first lines.
     pub(super) warnings: Vec<Warning>,
 }
@@ -91,8 +97,17 @@ impl CsvRows {
             .quoting(!start.has_spaced_quotes)
             .buffer_capacity(1 << 16)
             .from_reader(RowLimit { file: opened, left: 0 });
-        let mut rows =
-            Self { reader, record: ByteRecord::new(), n_columns: 0, start, is_read: false, warnings: Vec::new() };
+        let mut rows = Self {
+            reader,
+            record: ByteRecord::new(),
+            n_columns: 0,
+            start,
+            is_read: false,
+            has_header: false,
+            has_captions: false,
+            unquoted: (0, String::new()),
+            warnings: Vec::new(),
+        };
         rows.skip_notes(file)?;
         let mut cells: Vec<String> = rows.record.iter().map(trimmed).collect();
         let is_image = |cell: &String| is_image_name(cell.as_bytes());
@@ -128,10 +143,13 @@ impl CsvRows {
             return Ok((rows, names));
         }
         check_header(&file.path, rows.line(), &cells)?;
+        rows.has_header = true;
+        rows.has_captions = matches!(cells.as_slice(), [_, .., last] if is_caption_name(last));
         rows.is_read = rows.read(file)?;
         // A header may lack a name for the first column if that column contains the files.
         let first = rows.record.get(0).unwrap_or_default();
-        if rows.record.len() == cells.len() + 1 && is_image_name(first) && !cells.iter().any(|cell| cell == PATH) {
+        let lacks_path = !rows.has_captions && !cells.iter().any(|cell| cell == PATH);
+        if rows.record.len() == cells.len() + 1 && is_image_name(first) && lacks_path {
             rows.warnings.push(Warning::NoPathName { first: first.to_vec() });
             cells.insert(0, PATH.to_owned());
         }
@@ -169,12 +187,30 @@ impl CsvRows {
     /// Advances to the next row. Returns false at the end.
     pub(super) fn advance(&mut self, file: &RowFile) -> Result<bool, ConvertError> {
         let read = std::mem::take(&mut self.is_read) || self.read(file)?;
+        if read && self.has_captions && self.record.len() > self.n_columns {
+            self.join_caption();
+        }
         let (expected, found) = (self.n_columns, self.record.len());
         if read && found != expected {
             let reason = format!("expected {expected} fields, found {found}");
             return Err(malformed(&file.path, self.line(), reason));
         }
         Ok(read)
+    }
+
+    /// Makes one cell of the last column's cell and those after it.
+    fn join_caption(&mut self) {
+        let mut cells: Vec<Vec<u8>> = self.record.iter().take(self.n_columns - 1).map(<[u8]>::to_vec).collect();
+        let caption: Vec<&[u8]> = self.record.iter().skip(self.n_columns - 1).collect();
+        cells.push(caption.join(&self.start.delimiter));
+        let position = self.record.position().cloned();
+        self.record = cells.into();
+        self.record.set_position(position);
+        let (count, first) = &mut self.unquoted;
+        if *count == 0 {
+            *first = self.record.iter().next_back().map(trimmed).unwrap_or_default();
+        }
+        *count += 1;
     }
 
     fn read(&mut self, file: &RowFile) -> Result<bool, ConvertError> {
@@ -356,14 +392,21 @@ impl Start {
             is_inside |= is_open(cell);
             if let Some(last) = cells.last_mut().filter(|last| is_inside && last.len() > 1)
                 && last.trim_ascii_end().ends_with(b"\"")
+                && !last.trim_ascii_end().ends_with(b"\\\"")
             {
                 let end = last.trim_ascii_end().len() - 1;
-                *last = last[1..end].to_vec();
+                *last = unescaped(&last[1..end]);
                 is_inside = false;
             }
         }
         (!is_inside).then(|| cells.into())
     }
+}
+
+/// A quoted text without the backslashes before its inner quotes.
+fn unescaped(text: &[u8]) -> Vec<u8> {
+    let is_escape = |at: usize| text[at..].starts_with(b"\\\"");
+    (0..text.len()).filter(|at| !is_escape(*at)).map(|at| text[at]).collect()
 }
 
 /// Whether quotes follow a delimiter and a space. The first part of the file in which cells start with quotes decides.

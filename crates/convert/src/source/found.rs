@@ -1,11 +1,12 @@
 //! Converts what a format's module found into a [`Listing`]: sample names, labels as class ids, and the metadata of the pack that
 //! the dataset was exported from, if any.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use packds_format::{DType, Field, Role, Scalar};
-use packds_system::counted;
+use packds_system::{counted, to_u64};
 
 use super::ListOptions;
 use super::column::{ColumnValues, SourceColumn, TextArena};
@@ -14,7 +15,7 @@ use super::masks::Numbers;
 use super::overlooked::{flat_pixels, images_last, note_overlooked_labels};
 use super::paths::{FileTable, PathTable};
 use super::repeats::boxes_in;
-use super::roles::{is_label_name, no_samples};
+use super::roles::{TEXT_NAME, are_texts, is_label_name, no_samples};
 use super::store::{Content, Store};
 use super::values::CellKind;
 use super::warning::Warning;
@@ -171,6 +172,20 @@ impl Found {
         rename_taken(&mut listing);
         check_names(&listing, source)?;
         Ok(listing)
+    }
+
+    /// Packs class names as texts if most of them are different, and warns about it.
+    pub(super) fn take_texts(&mut self) {
+        let Some(FoundLabels { name, values: LabelValues::Names(names), .. }) = &mut self.labels else { return };
+        let different = to_u64(names.iter().collect::<HashSet<_>>().len());
+        let count = to_u64(names.len());
+        if self.metadata.is_some() || !are_texts(different, count) {
+            return;
+        }
+        let field = std::mem::take(name);
+        self.warnings.push(Warning::TextLabels { field, different, count, are_texts: true });
+        self.texts.push(SourceColumn { name: TEXT_NAME.to_owned(), values: ColumnValues::Text(std::mem::take(names)) });
+        self.labels = None;
     }
 
     /// Removes excluded fields.

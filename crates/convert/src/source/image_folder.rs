@@ -15,10 +15,12 @@ use super::{
     lists, mask_colors, mistaken, name_words, nested, pairs,
     paths::{as_path, joined, lossy},
     rows::RowForm,
-    split, twins,
+    split,
+    tally::Tally,
+    twins,
     unread::join_other_files,
     walk::{Found, count},
-    warning::{Tally, Warning},
+    warning::Warning,
 };
 use crate::error::{ConvertError, quoted};
 use crate::metadata::Metadata;
@@ -328,6 +330,7 @@ pub(super) fn list_opened(
     if !has_only_classes && listing.masks.is_none() {
         nested::refuse_masks(&listing)?;
         nested::refuse_splits(&listing)?;
+        nested::refuse_images(&listing)?;
     }
     if !has_only_classes && (listing.masks.is_none() || is_each) {
         let twins = twins::find(&listing)?;

@@ -19,9 +19,10 @@ use super::roles::is_caption_name;
 use super::root::without_dots;
 use super::rows::RowForm;
 use super::split::{split_and_rest, unite_classes};
+use super::tally::Tally;
 use super::unread::{Unread, UnreadFiles};
 use super::walk::Found;
-use super::warning::{Tally, Warning};
+use super::warning::Warning;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::formats::Input;
@@ -153,10 +154,14 @@ fn splits(
         return None;
     }
     let options = ListOptions { split: None, ..options.clone() };
-    let (mut listings, mut are_meant) = (Vec::new(), false);
+    let without_label_key = ListOptions { label_key: None, ..options.clone() };
+    let (mut listings, mut are_meant, mut has_label_key) = (Vec::new(), false, false);
     for ((split, _), table) in &named {
         let path = folder.join(as_path(table));
-        let listing = manifest::list(&path, RowForm::of_source(&path)?, &options).ok()?;
+        let form = RowForm::of_source(&path)?;
+        // The table of the test split may lack the chosen label column.
+        let listing = manifest::list(&path, form, &options).inspect(|_| has_label_key = true);
+        let listing = listing.or_else(|_| manifest::list(&path, form, &without_label_key)).ok()?;
         // The table of the test split may have nothing but the names of its images.
         are_meant |= has_only_files || listing.has_labels() || listing.has_label_lists() || has_columns(&listing);
         if !listing.faults.is_empty() {
@@ -170,7 +175,7 @@ fn splits(
     };
     let mut are_named = listings.iter().filter_map(are_named);
     let is_first = are_named.next();
-    if !are_meant || are_named.any(|is_named| Some(is_named) != is_first) {
+    if !are_meant || !has_label_key || are_named.any(|is_named| Some(is_named) != is_first) {
         return None;
     }
     unite_classes(&mut listings);

@@ -141,7 +141,9 @@ impl Layout {
         if let Some(pairs) = split_pairs((root, files), &folders)? {
             return Ok(Self::SplitPairs(pairs));
         }
-        if let Some(layout) = Self::in_each((root, files), &folders)? {
+        if let Some(layout) =
+            Self::decathlon(&folders).map_or_else(|| Self::in_each((root, files), &folders), |found| Ok(Some(found)))?
+        {
             return Ok(layout);
         }
         if folders.len() <= FEW_FOLDERS && top.sample_names().next().is_none() {
@@ -201,6 +203,19 @@ impl Layout {
 }
 
 impl Layout {
+    /// The layout of the Medical Segmentation Decathlon and nnU-Net: `imagesTr` with `labelsTr`, and `imagesTs`, which may have `labelsTs`.
+    fn decathlon(folders: &[&[u8]]) -> Option<Self> {
+        let pair = |split: &str| {
+            let pair = Pair { images: format!("images{split}").into(), masks: format!("labels{split}").into() };
+            let is_there = |folder: &[u8]| folders.contains(&folder);
+            (is_there(&pair.images) && is_there(&pair.masks)).then_some(pair)
+        };
+        match (pair("Tr"), pair("Ts")) {
+            (Some(train), Some(test)) => Some(Self::SplitPairs(vec![train, test])),
+            (train, test) => train.or(test).map(Self::Pairs),
+        }
+    }
+
     /// The layout if each folder is a sample, or has image and mask folders.
     fn in_each(root: (&Path, SampleFiles), folders: &[&[u8]]) -> Result<Option<Self>, ConvertError> {
         if let Some(pair) = pair_in_each(root, folders)? {
@@ -506,15 +521,8 @@ fn refuse_captions(
     let own = folders.iter().find(|folder| stem(first).ends_with(folder));
     let images = inside(root, own.unwrap_or(&images));
     let list = inside(root, &joined(annotations, first));
-    let reason = format!(
-        "this is a COCO dataset with captions in {}, which packds reads only from a table next to the images",
-        lossy(annotations)
-    );
-    let hint = format!(
-        "to write the table, run in Python: import json; c = json.load(open({list:?})); t = {{}}; [t.setdefault(a[\"image_id\"], []).append(a[\"caption\"]) for a in c[\"annotations\"]]; open({:?}, \"w\").writelines(json.dumps({{\"file_name\": i[\"file_name\"], \"captions\": t.get(i[\"id\"], [])}}) + \"\\n\" for i in c[\"images\"]); then pass {} as the source; to pack only the images, pass that folder without the table",
-        images.join("metadata.jsonl"),
-        images.display()
-    );
+    let reason = format!("this is a COCO dataset with captions in '{}'", lossy(annotations));
+    let hint = format!("pass {} as the source; to pack only the images, pass {}", list.display(), images.display());
     Err(ConvertError::unsupported(root, "", reason, hint))
 }
 

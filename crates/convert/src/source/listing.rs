@@ -18,7 +18,8 @@ use super::{
     mask_files::MaskFiles,
     paths::{PathTable, as_path, join_into, lossy},
     store::{Content, Store},
-    warning::{Tally, Warning},
+    tally::Tally,
+    warning::Warning,
 };
 use crate::{
     data_format::DataFormat,

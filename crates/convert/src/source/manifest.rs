@@ -7,6 +7,8 @@
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
+use packds_system::to_u64;
+
 use super::{
     ListOptions, class_names, coco,
     column::SourceColumn,
@@ -27,7 +29,10 @@ use super::{
     paths::FileTable,
     pixel_rows::{PixelSpool, Pixels},
     repeats,
-    roles::{LABEL_COLUMN_NAMES, LABEL_LIST_NAME, SPLIT_COLUMN_NAMES, TAG_NAMES, is_label_name, is_other_name},
+    roles::{
+        LABEL_LIST_NAME, SPLIT_COLUMN_NAMES, TAG_NAMES, TEXT_NAME, are_texts, is_label_column_name, is_label_name,
+        is_other_name,
+    },
     root::{Missing, Renamed, Root},
     rows::{Cell, RowFile, RowForm, Rows, malformed},
     split::is_split_folder,
@@ -92,6 +97,8 @@ struct Manifest<'a> {
     indicators: Option<Vec<usize>>,
     /// Whether commas separate the cells.
     has_commas: bool,
+    /// Whether the file names its columns.
+    has_header: bool,
     /// Where the pixels are, if the rows contain pixels instead of paths.
     pixels: Option<Pixels>,
     /// The class names of the labels, if the manifest has them in a separate list.
@@ -115,11 +122,13 @@ impl<'a> Manifest<'a> {
             pixels.check(&rows)?;
         }
         let (scans, n_rows) = scan(&mut rows, options, pixels.as_ref())?;
-        let has_commas = rows.has_commas();
+        let (has_commas, has_header) = (rows.has_commas(), rows.has_header());
         for (name, scan) in rows.columns.iter().zip(&scans).filter(|(name, _)| !options.is_left_out(name)) {
             scan.form.refuse(file, name)?;
         }
-        let (names, classes, warnings) = (rows.columns, rows.classes, rows.warnings);
+        let unquoted = rows.unquoted();
+        let (names, classes, mut warnings) = (rows.columns, rows.classes, rows.warnings);
+        warnings.extend(unquoted);
         check_last_name(file, &names, &scans)?;
         let has_label = options.label_key.is_some() || names.iter().any(|name| is_label_name(name));
         let indicators = if pixels.is_none() && metadata.is_none() && !has_label {
@@ -139,6 +148,7 @@ impl<'a> Manifest<'a> {
             n_rows,
             indicators,
             has_commas,
+            has_header,
             pixels,
             classes,
             warnings,
@@ -429,17 +439,18 @@ impl Plan {
         let choices = Choices { source: &file.path, names: &kept_names, are_files, options };
         let Roles { path, mask, label } = choices.roles(pixels.as_ref(), &mut warnings)?;
         let [path, mask, label] = [path, mask, label].map(|column| column.map(|column| kept[column]));
-        let has_header = names.first().is_none_or(|name| name != "column_1");
         let indicators = manifest.indicators(&kept).filter(|_| label.is_none());
         let label = match label {
             Some(label) => Some(label),
             None if indicators.is_some() => None,
             // A table of pixels without a header has its label first.
-            None if pixels.is_some() && !has_header => Some(0),
+            None if pixels.is_some() && !manifest.has_header => Some(0),
             None => manifest.unnamed_label(&kept, [path, mask], &mut warnings),
         };
-        let label = match (label, indicators) {
+        let text = label.filter(|column| has_texts(manifest, *column, &mut warnings));
+        let label = match (label.filter(|_| text.is_none()), indicators) {
             (Some(column), _) => plan_label(manifest, column, &mut warnings)?,
+            (None, None) if text.is_some() => None,
             (None, Some(columns)) => {
                 warnings.push(Warning::Indicators {
                     fields: columns.iter().map(|column| names[*column].clone()).collect(),
@@ -464,7 +475,7 @@ impl Plan {
             .into_iter()
             .filter(|column| ![path, mask].contains(&Some(*column)) && !label_columns.contains(column))
             .map(|column| {
-                let name = names[column].clone();
+                let name = if Some(column) == text { TEXT_NAME } else { &names[column] }.to_owned();
                 let known = known.and_then(|metadata| metadata.field(&name));
                 let values = scans[column].kinds.column_as(known);
                 let is_renamed = label.is_none() && scans[column].are_negative();
@@ -514,8 +525,7 @@ impl Manifest<'_> {
         let split = self.split_column();
         let is_free = |column: &usize| !paths.contains(&Some(*column)) && Some(*column) != split;
         let others: Vec<usize> = kept.iter().copied().filter(is_free).collect();
-        let has_name =
-            |column: &usize| LABEL_COLUMN_NAMES.iter().any(|known| known.eq_ignore_ascii_case(&self.names[*column]));
+        let has_name = |column: &usize| is_label_column_name(&self.names[*column]);
         let is_like = |column: &usize| self.scans[*column].is_like_labels(self.n_rows);
         let is_tags = |column: &usize| TAG_NAMES.iter().any(|known| known.eq_ignore_ascii_case(&self.names[*column]));
         let may_be = |column: &usize| {
@@ -543,6 +553,26 @@ impl Manifest<'_> {
         }
         None
     }
+}
+
+/// Whether a label column that the file does not name contains texts. Also warns about a named column of labels that may be texts.
+fn has_texts(manifest: &Manifest<'_>, column: usize, warnings: &mut Vec<Warning>) -> bool {
+    let Manifest { names, scans, n_rows: count, options, metadata, has_header, .. } = manifest;
+    let scan = &scans[column];
+    let different = scan.distinct.as_ref().map_or(*count, |distinct| to_u64(distinct.len()));
+    let are_names = matches!(scan.labels.form(), Ok(LabelForm::Classes { names: true, lists: false }));
+    let are_chosen = metadata.is_some() || options.label_key.is_some() || scan.joined.lists().is_some();
+    if !are_names || are_chosen || !are_texts(different, *count) {
+        return false;
+    }
+    warnings.retain(|warning| !matches!(warning, Warning::SecondColumn { .. }));
+    warnings.push(Warning::TextLabels {
+        field: names[column].clone(),
+        different,
+        count: *count,
+        are_texts: !has_header,
+    });
+    !has_header
 }
 
 /// How to store the label column. `None` if it holds numbers other than ids, which makes it an ordinary column.

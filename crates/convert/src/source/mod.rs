@@ -53,6 +53,7 @@ mod label_fields;
 mod labelled_table;
 mod labels;
 mod layout;
+mod listed_folders;
 mod listing;
 mod lists;
 pub(crate) mod lmdb;
@@ -102,6 +103,7 @@ mod subset;
 mod swapped;
 #[cfg(feature = "arrow")]
 mod table;
+mod tally;
 mod tar;
 pub(crate) mod tfrecord;
 mod there;
@@ -193,6 +195,12 @@ impl ListOptions {
     /// Whether the field of this name is excluded.
     fn is_left_out(&self, name: &str) -> bool {
         self.leave_out.iter().any(|left_out| left_out == name)
+    }
+
+    /// Whether any option chooses or excludes fields.
+    fn choose_fields(&self) -> bool {
+        let keys = [&self.image_key, &self.label_key, &self.mask_key];
+        keys.iter().any(|key| key.is_some()) || !self.leave_out.is_empty()
     }
 
     /// Whether a pack needs the field of this name: it has a name commonly used for images or labels, or was chosen by the caller.
@@ -296,12 +304,14 @@ fn list_input(
         (Input::Folder, None) => {
             let found = image_folder::list_source(source, options, SampleFiles::Images);
             let mut listing = labelled_table::instead(source, &found, options).map_or(found, Ok)?;
-            offers::check(source, std::iter::once(&mut listing), options);
+            check_keys(&listing, options)?;
+            offers::check(source, std::iter::once(&mut listing), options)?;
             Ok(listing)
         }
         (Input::Folder, Some(split)) => {
             let mut listing = split::list_one(source, split, options, SampleFiles::Images)?;
-            offers::check(source, std::iter::once(&mut listing), options);
+            check_keys(&listing, options)?;
+            offers::check(source, std::iter::once(&mut listing), options)?;
             Ok(listing)
         }
         (Input::Manifest, split) => {
@@ -450,7 +460,8 @@ fn list_each(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listin
     match input {
         Input::Folder => {
             let mut splits = split::list_all(source, options, SampleFiles::Images)?;
-            offers::check(source, splits.iter_mut().map(|(_, listing)| listing), options);
+            splits.iter().try_for_each(|(_, listing)| check_keys(listing, options))?;
+            offers::check(source, splits.iter_mut().map(|(_, listing)| listing), options)?;
             Ok(splits)
         }
         Input::Manifest => manifest::list_splits(source, manifest_form(source)?, options),
@@ -487,7 +498,6 @@ pub fn source_format(source: &Path, options: &ListOptions) -> Result<DataFormat,
         None => detect::detect(source)?,
     };
     let keys = [&options.image_key, &options.label_key, &options.mask_key];
-    let keyed = keys.iter().any(|key| key.is_some()) || !options.leave_out.is_empty();
     let is_twice = |a: &Option<String>, b: &Option<String>| a.is_some() && a == b;
     let [image, label, mask] = keys;
     let has_folders = format == DataFormat::ImageFolder || format.may_hold_one_sample();
@@ -496,12 +506,7 @@ pub fn source_format(source: &Path, options: &ListOptions) -> Result<DataFormat,
             format!("{IMAGE_KEY}, {LABEL_KEY} and {MASK_KEY} must name different fields"),
             "choose another field, or omit one of these options",
         ),
-        DataFormat::ImageFolder if keyed => (
-            format!(
-                "{IMAGE_KEY}, {LABEL_KEY}, {MASK_KEY} and {LEAVE_OUT} need a source with fields, and a folder has none"
-            ),
-            "omit them, or pass a manifest or another file as the source",
-        ),
+        DataFormat::ImageFolder if options.from.is_some() && options.choose_fields() => return Err(no_fields()),
         _ if options.one_sample_per_file.is_some() && !format.may_hold_one_sample() => (
             format!(
                 "{ONE_SAMPLE_PER_FILE} and {MANY_SAMPLES_PER_FILE} apply only to files of arrays, and this is {format}"
@@ -518,6 +523,23 @@ pub fn source_format(source: &Path, options: &ListOptions) -> Result<DataFormat,
         _ => return Ok(format),
     };
     Err(ConvertError::Options { reason, hint: hint.to_owned() })
+}
+
+/// Refuses options that choose fields if a folder is not read from a table.
+fn check_keys(listing: &Listing, options: &ListOptions) -> Result<(), ConvertError> {
+    match listing.kind {
+        SourceKind::Manifest => Ok(()),
+        _ if options.choose_fields() => Err(no_fields()),
+        _ => Ok(()),
+    }
+}
+
+fn no_fields() -> ConvertError {
+    let reason = format!(
+        "{IMAGE_KEY}, {LABEL_KEY}, {MASK_KEY} and {LEAVE_OUT} need a source with fields, and a folder has none"
+    );
+    let hint = "omit them, or pass a manifest or another file as the source".to_owned();
+    ConvertError::Options { reason, hint }
 }
 
 /// The requested part, or the only one.

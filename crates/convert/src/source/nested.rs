@@ -9,14 +9,15 @@ use packds_system::to_u64;
 use super::candidate::SampleFiles;
 use super::directory::Directory;
 use super::folder_labels::are_class_folders;
-use super::layout::{Pair, is_mask_folder};
+use super::layout::{Pair, is_like_images, is_mask_folder};
 use super::listing::Listing;
 use super::mistaken::{as_classes, like_masks};
 use super::pairs::matches;
 use super::paths::{PathTable, as_path, lossy, stem};
 use super::split::is_split_folder;
+use super::tally::Tally;
 use super::walk::Found;
-use super::warning::{Tally, Warning};
+use super::warning::Warning;
 use crate::error::ConvertError;
 
 /// Minimum number of digits in the name of a numbered part, such as `00000`. Shorter numbers, such as `0` to `100`, may be classes.
@@ -54,7 +55,7 @@ pub(super) fn find_parts(listing: &Listing) -> Option<Warning> {
         return Some(Warning::ClipFolders { one: one.to_vec(), other: other.to_vec() });
     }
     let is_number = |name: &Vec<u8>| name.len() >= MIN_DIGITS && name.iter().all(u8::is_ascii_digit);
-    if classes.len() > 1 && classes.iter().all(|name| is_number(name) && name.len() == first.len()) {
+    if classes.len() > 1 && classes.iter().all(is_number) {
         return Some(Warning::NumberedFolders { first });
     }
     let ends = |class: &[u8]| -> Option<BTreeSet<Vec<u8>>> {
@@ -161,6 +162,29 @@ pub(super) fn refuse_splits(listing: &Listing) -> Result<(), ConvertError> {
         lossy(&first)
     );
     let hint = format!("convert each folder separately, such as '{}'; {}", alone.display(), as_classes());
+    Err(ConvertError::contradictory(listing.root(), "", reason, hint))
+}
+
+/// Refuses classes that are all named like image folders and have images only in subfolders: `images_background` next to `images_evaluation`.
+pub(super) fn refuse_images(listing: &Listing) -> Result<(), ConvertError> {
+    let list = listing.warnings.iter().find_map(|warning| match warning {
+        Warning::NestedClasses { list, .. } => Some(list),
+        _ => None,
+    });
+    let [first, second, ..] = listing.classes.as_slice() else { return Ok(()) };
+    let (Some(list), true) = (list, listing.classes.iter().all(|class| is_like_images(class))) else { return Ok(()) };
+    let reason = format!(
+        "'{}' and '{}' look like image folders, not like classes: they have images only in subfolders",
+        lossy(first),
+        lossy(second)
+    );
+    let hint = match list {
+        Some(list) => format!(
+            "to read the innermost folders as classes, convert a list of the images, as written by: {list}; {}",
+            as_classes()
+        ),
+        None => as_classes(),
+    };
     Err(ConvertError::contradictory(listing.root(), "", reason, hint))
 }
 

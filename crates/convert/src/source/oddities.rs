@@ -1,7 +1,8 @@
 //! Collects problems that are found while a folder is walked, and turns them into warnings.
 
+use super::tally::Tally;
 use super::unread::UnreadFiles;
-use super::warning::{Tally, Warning};
+use super::warning::Warning;
 
 /// Problems found while walking a folder.
 #[derive(Debug, Clone, Default)]

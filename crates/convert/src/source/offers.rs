@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::ListOptions;
+use super::listed_folders;
 use super::listing::Listing;
 use super::manifest;
 use super::paths::as_path;
@@ -20,7 +21,14 @@ const MAX_FILES: usize = 32;
 const FIRST_ROWS: u64 = 100;
 
 /// In the listings of a folder, replaces the warnings that offer files that cannot be sources.
-pub(super) fn check<'a>(folder: &Path, listings: impl Iterator<Item = &'a mut Listing>, options: &ListOptions) {
+///
+/// # Errors
+/// If one of the files has a row for each folder that was read as a class.
+pub(super) fn check<'a>(
+    folder: &Path,
+    listings: impl Iterator<Item = &'a mut Listing>,
+    options: &ListOptions,
+) -> Result<(), ConvertError> {
     let options = ListOptions { split: None, images: None, masks: None, from: None, ..options.clone() };
     let mut tries = Tries { options, known: HashMap::new() };
     for listing in listings {
@@ -30,7 +38,9 @@ pub(super) fn check<'a>(folder: &Path, listings: impl Iterator<Item = &'a mut Li
                 *warning = checked;
             }
         }
+        listed_folders::refuse(folder, listing, &tries.options)?;
     }
+    Ok(())
 }
 
 struct Tries {

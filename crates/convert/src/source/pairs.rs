@@ -17,8 +17,9 @@ use super::look::{MAX_LOOKED, look_at};
 use super::mask_files::MaskFiles;
 use super::mistaken::way_out;
 use super::paths::{FileTable, PathTable, joined, lossy, stem};
+use super::tally::Tally;
 use super::walk::{Found, count};
-use super::warning::{Tally, Warning};
+use super::warning::Warning;
 use crate::error::ConvertError;
 use crate::opt::{FROM, IMAGES, MASKS};
 
@@ -45,7 +46,10 @@ const MASK_SUFFIXES: [&[u8]; 17] = [
 /// Prefixes of a mask's name that replace the image's prefix.
 const MASK_PREFIXES: [&[u8]; 5] = [b"mask_", b"mask", b"seg_", b"label_", b"gt_"];
 /// Parts of an image's name that its mask's name lacks.
-const IMAGE_SUFFIXES: [&[u8]; 7] = [b"_leftImg8bit", b"_image", b"_img", b"_rgb", b"_sat", b"_training", b"_test"];
+const IMAGE_SUFFIXES: [&[u8]; 8] =
+    [b"_leftImg8bit", b"_image", b"_img", b"_rgb", b"_sat", b"_training", b"_test", FIRST_CHANNEL];
+/// What nnU-Net adds to the names of images with one channel.
+const FIRST_CHANNEL: &[u8] = b"_0000";
 const IMAGE_PREFIXES: [&[u8]; 5] = [b"image_", b"image", b"img_", b"img", b"im_"];
 
 /// How well the images of one folder match the masks of another.

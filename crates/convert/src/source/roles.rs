@@ -53,7 +53,7 @@ pub const LABEL_NAMES: [&str; 14] = [
     "arr_1",
 ];
 /// Other common names of a manifest's label column. Using one of them causes a warning.
-pub(super) const LABEL_COLUMN_NAMES: [&str; 11] = [
+const LABEL_COLUMN_NAMES: [&str; 11] = [
     "classid",
     "diagnosis",
     "dx",
@@ -66,6 +66,8 @@ pub(super) const LABEL_COLUMN_NAMES: [&str; 11] = [
     "label_name",
     "category_name",
 ];
+/// Last words in the names of a manifest's label column.
+const LABEL_WORDS: [&str; 4] = ["label", "labels", "class", "category"];
 /// Common names of the mask field.
 pub(super) const MASK_NAMES: [&str; 8] =
     ["mask", "masks", "mask_path", "segmentation", "annotation", "seg", "gt", "segmentation_mask"];
@@ -108,6 +110,8 @@ const CAPTION_NAMES: [&str; 5] = ["caption", "captions", "comment", "text", "des
 const OTHER_NAMES: [&str; 10] = ["prompt", "title", "url", "age", "score", "count", "width", "height", "size", "year"];
 /// Common names, other than `labels`, of a manifest's column with several labels for each image.
 pub(super) const TAG_NAMES: [&str; 6] = ["tags", "tag", "categories", "attributes", "attribute_ids", "classes"];
+/// The name given to strings that are not labels.
+pub(super) const TEXT_NAME: &str = "text";
 /// The name of a list of labels.
 pub(super) const LABEL_LIST_NAME: &str = "labels";
 /// Common names of the field with the samples' paths.
@@ -118,6 +122,13 @@ pub(super) const CLASS_LIST_NAMES: [&str; 4] = ["classes", "class_names", "label
 /// Whether this is a common name for a label field.
 pub(super) fn is_label_name(name: &str) -> bool {
     LABEL_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// Whether a manifest's column with this name may hold labels, as `diagnosis` and `image_label` do.
+pub(super) fn is_label_column_name(name: &str) -> bool {
+    let last = name.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    let is_one = |known: &&str, name: &str| known.eq_ignore_ascii_case(name);
+    LABEL_COLUMN_NAMES.iter().any(|known| is_one(known, name)) || LABEL_WORDS.iter().any(|known| is_one(known, last))
 }
 
 /// Whether this is a common name for a manifest's column that does not hold labels.
@@ -156,6 +167,14 @@ pub(super) fn are_paths<'a>(texts: impl Iterator<Item = &'a str>) -> bool {
     let is_part = |part: &str| !matches!(part, "" | "." | "..");
     let mut seen = BTreeSet::new();
     texts.into_iter().all(|path| path.split('/').all(is_part) && seen.insert(path))
+}
+
+/// Fewer samples say nothing about the strings of a larger dataset.
+const MIN_TEXTS: u64 = 10;
+
+/// Whether strings called labels are texts, such as the words in the images: more than half of them are different.
+pub(super) fn are_texts(n_different: u64, n_samples: u64) -> bool {
+    n_samples >= MIN_TEXTS && 2 * n_different > n_samples
 }
 
 /// The role of a source field.

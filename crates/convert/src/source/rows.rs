@@ -182,6 +182,17 @@ impl<'a> Rows<'a> {
         Ok(Self { file, form, columns, line: 1, n_read: 0, classes, warnings, reader })
     }
 
+    /// The warning about unquoted captions in the rows that were read.
+    pub(super) fn unquoted(&self) -> Option<Warning> {
+        let Reader::Csv(CsvRows { unquoted: (count @ 1.., first), .. }) = &self.reader else { return None };
+        Some(Warning::UnquotedCaptions { count: *count, first: first.clone() })
+    }
+
+    /// Whether the file names its columns.
+    pub(super) fn has_header(&self) -> bool {
+        !matches!(&self.reader, Reader::Csv(CsvRows { has_header: false, .. }))
+    }
+
     /// Whether commas separate the cells.
     pub(super) fn has_commas(&self) -> bool {
         matches!(&self.reader, Reader::Csv(rows) if rows.has_commas())

@@ -17,8 +17,9 @@ use super::layout::Layout;
 use super::listing::{Labels, Listing, SourceKind};
 use super::lists;
 use super::paths::lossy;
+use super::tally::Tally;
 use super::unread::join_other_files;
-use super::warning::{Tally, Warning};
+use super::warning::Warning;
 use crate::error::ConvertError;
 
 const SPLIT_NAMES: [&str; 12] = [

@@ -7,7 +7,8 @@ use super::directory::Directory;
 use super::listing::{Images, Listing, Masks};
 use super::mask_files::MaskFiles;
 use super::paths::joined;
-use super::warning::{Tally, Warning};
+use super::tally::Tally;
+use super::warning::Warning;
 
 /// Maximum number of folders to list.
 const MAX_FOLDERS: usize = 4096;

@@ -13,8 +13,9 @@ use tempfile::TempDir;
 
 use super::paths::{as_path, lossy};
 use super::spool::{SpoolFolder, spool_error};
+use super::tally::Tally;
 use super::tar::Link;
-use super::warning::{Tally, Warning};
+use super::warning::Warning;
 use crate::error::ConvertError;
 
 /// The block size of a file system. Every file counts as at least one block, to detect archive bombs of many empty files.

@@ -9,7 +9,8 @@ use packds_system::counted;
 
 use super::detect::names_in;
 use super::paths::lossy;
-use super::warning::{Tally, Warning};
+use super::tally::Tally;
+use super::warning::Warning;
 use crate::error::ConvertError;
 use crate::metadata::METADATA_FILE;
 
@@ -173,7 +174,7 @@ impl UnreadFiles {
     }
 
     pub(super) fn add(&mut self, file: &[u8]) {
-        match Unread::of_name(file) {
+        match Unread::of_name(file).filter(|_| !is_note(file)) {
             Some(row) => self.types.entry(row.name).or_default().add(file),
             None => self.add_other(file),
         }

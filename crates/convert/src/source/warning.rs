@@ -1,7 +1,6 @@
 //! Problems in a source that do not stop its listing.
 
 use packds_format::DType;
-use packds_system::to_u64;
 
 use crate::metadata::Metadata;
 
@@ -585,8 +584,8 @@ pub enum Warning {
     NoLists {
         /// The first of these files.
         file: Vec<u8>,
-        /// Number of others.
-        others: u64,
+        /// The others.
+        others: Vec<Vec<u8>>,
     },
     /// Ignored folders with a text file for each image.
     TextsUnread {
@@ -606,6 +605,24 @@ pub enum Warning {
         label: String,
         /// The name of the last column.
         last: String,
+    },
+    /// Captions at the end of a row that contain the delimiter, although they are not in quotes.
+    UnquotedCaptions {
+        /// Number of rows.
+        count: u64,
+        /// The first such caption.
+        first: String,
+    },
+    /// Most labels are different, as texts are.
+    TextLabels {
+        /// The name of the labels.
+        field: String,
+        /// Number of different labels.
+        different: u64,
+        /// Number of labels.
+        count: u64,
+        /// Whether they are packed as texts instead of class names.
+        are_texts: bool,
     },
     /// Images without a row in a manifest, in the folders of its images.
     Unlisted {
@@ -734,8 +751,8 @@ impl Warning {
 
     /// Files that name no image of the folder were not read.
     pub(super) fn no_lists(files: Vec<Vec<u8>>) -> Option<Self> {
-        let others = to_u64(files.len()).saturating_sub(1);
-        Some(Self::NoLists { file: files.into_iter().next()?, others })
+        let mut files = files.into_iter();
+        Some(Self::NoLists { file: files.next()?, others: files.collect() })
     }
 
     /// The label field contains negative integers.
@@ -748,34 +765,4 @@ impl Warning {
 /// The exported pack's metadata, if there is any and it can be read. Adds a warning if it cannot.
 pub(super) fn readable(metadata: Option<Result<Metadata, String>>, warnings: &mut Vec<Warning>) -> Option<Metadata> {
     metadata?.map_err(|reason| warnings.push(Warning::BadMetadata { reason })).ok()
-}
-
-/// A number of cases and the first case.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Tally {
-    pub(super) count: u64,
-    pub(super) first: Vec<u8>,
-}
-
-impl Tally {
-    pub(super) fn add(&mut self, path: &[u8]) {
-        if self.count == 0 {
-            self.first = path.to_vec();
-        }
-        self.count += 1;
-    }
-
-    /// The warning made by `of`, if there is any case.
-    pub(super) fn warning(self, of: impl FnOnce(u64, Vec<u8>) -> Warning) -> Option<Warning> {
-        (self.count > 0).then(|| of(self.count, self.first))
-    }
-
-    /// Adds a later tally.
-    pub(super) fn append(&mut self, other: Self) {
-        if self.count == 0 {
-            *self = other;
-        } else {
-            self.count += other.count;
-        }
-    }
 }

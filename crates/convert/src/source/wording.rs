@@ -7,6 +7,7 @@ use packds_system::{counted, to_u64};
 use super::layout::{WRITE_LABELS, is_mask_folder};
 use super::mistaken::as_classes;
 use super::paths::lossy;
+use super::roles::TEXT_NAME;
 use super::unread::Unread;
 use super::warning::Warning;
 use crate::error::quoted;
@@ -495,6 +496,21 @@ impl Warning {
                 shown(label),
                 LABEL_KEY.with(last)
             ),
+            Self::TextLabels { field, different, count, are_texts: true } => write!(
+                out,
+                "{different} of {count} labels are different, so they are packed as the column '{TEXT_NAME}'; to read them as class names, add {}",
+                LABEL_KEY.with(field)
+            ),
+            Self::TextLabels { field, different, count, are_texts: false } => write!(
+                out,
+                "{different} of {count} labels in '{field}' are different class names: if they are texts, rename the column to '{TEXT_NAME}'"
+            ),
+            Self::UnquotedCaptions { count, first } => write!(
+                out,
+                "{} have more cells than columns, because the captions are not in quotes: the rest of each row was read as the caption (first: {})",
+                counted(*count, "row"),
+                shown(first)
+            ),
             Self::JoinedLabels { field, cell } => {
                 write!(out, "the cells of '{field}' are read as lists of labels (first: {})", shown(cell))
             }
@@ -565,14 +581,14 @@ impl Warning {
     fn fmt_of_unread(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match self {
-            Self::NoLists { file, others: 0 } => {
+            Self::NoLists { file, others } if others.is_empty() => {
                 write!(out, "'{}' was not read: packds finds no images of this folder in it", text(file))
             }
             Self::NoLists { file, others } => write!(
                 out,
                 "'{}' and {} were not read: packds finds no images of this folder in them",
                 text(file),
-                counted(*others, "other file")
+                counted(to_u64(others.len()), "other file")
             ),
             Self::TextsUnread { folders, images } => {
                 let is_one = folders.len() == 1;

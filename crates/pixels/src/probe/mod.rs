@@ -35,6 +35,8 @@ pub struct ImageInfo {
     /// Channels of the source: 1 gray, 2 gray with alpha, 3 colour (a palette counts as colour), 4 colour with alpha,
     /// or CMYK.
     pub channels: u8,
+    /// Whether one of the channels is alpha.
+    pub has_alpha: bool,
     /// Bits of one channel, or of one palette index.
     pub bit_depth: u8,
     /// EXIF orientation, 1 to 8, or 1 if there is none. Always 1 for TIFF, because Pillow rotates a TIFF when it
@@ -58,6 +60,8 @@ impl ImageInfo {
             width,
             height,
             channels,
+            // Four channels of a JPEG are CMYK.
+            has_alpha: matches!(channels, 2 | 4) && !matches!(format, ImageFormat::Jpeg),
             bit_depth: 8,
             orientation: 1,
             progressive: false,

@@ -203,6 +203,9 @@ impl<'a> Entries<'a> {
     }
 }
 
+/// The photometric interpretation of CMYK.
+const CMYK: u64 = 5;
+
 /// Size of a TIFF type in bytes.
 fn width_of(kind: u16) -> Option<u64> {
     match kind {
@@ -232,7 +235,9 @@ pub(super) fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
     let (width, height) = if turned { (height, width) } else { (width, height) };
     let bit_depth = u8::try_from(bits.clamp(1, 64)).unwrap_or(1);
     let has_more = entries.has_more();
-    Ok(ImageInfo { bit_depth, palette, has_more, ..ImageInfo::plain(ImageFormat::Tiff, width, height, channels) })
+    let plain = ImageInfo::plain(ImageFormat::Tiff, width, height, channels);
+    let has_alpha = plain.has_alpha && photometric != CMYK;
+    Ok(ImageInfo { bit_depth, palette, has_alpha, has_more, ..plain })
 }
 
 /// How to interpret the samples of a TIFF.

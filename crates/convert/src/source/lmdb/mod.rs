@@ -85,7 +85,10 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     options.image_key = databases.image_key.or_else(|| reader.has("image").then(|| "image".to_owned()));
     let (gathering, faults) = reader.into_gathering();
     let gathering = Gathering { files: SpanFiles::open(vec![file]), ..gathering };
-    let found = gathering.into_found(&part.root, &options)?;
+    let mut found = gathering.into_found(&part.root, &options)?;
+    if options.label_key.is_none() {
+        found.take_texts();
+    }
     Ok(Found { faults, ..found })
 }
 

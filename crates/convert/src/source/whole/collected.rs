@@ -22,7 +22,8 @@ use crate::source::roles::{Keys, find_image_field, is_label_name};
 use crate::source::spool::Spool;
 use crate::source::store::{ArrayType, Content, Contents, ItemFiles, OpenFile, Rows, Span, SpanFiles, Store};
 use crate::source::swapped::swap;
-use crate::source::warning::{Tally, Warning};
+use crate::source::tally::Tally;
+use crate::source::warning::Warning;
 
 /// The values of all files so far.
 pub(super) struct Collected<'a> {
