@@ -208,7 +208,7 @@ fn lists_in_folders_beside_the_images_are_told() {
     for (source, words) in [
         ("pets", "'annotations/list.txt' was not read: if it has labels or splits, pass it as the source"),
         ("food", "'meta/train.json' and 1 other file were not read: if they have labels or splits, pass one"),
-        ("dtd", "'imdb/imdb.mat' was not read: if it has labels, write its labels to a CSV file"),
+        ("dtd", "'imdb/imdb.mat' was not read: if it has labels, write the labels to a CSV file"),
     ] {
         let (_, told) = read(&folder, &[source]);
         assert!(told.contains(words), "{told}");

@@ -126,7 +126,7 @@ fn folders_of_papers_tell_of_labels_elsewhere() {
     let (folder, _) = sources();
     assert_eq!(names(&convert(&folder, "papers/dtd", &[])), ["banded", "blotchy"]);
     assert_refused(&folder, "papers/yolo", 2, &["a YOLO dataset with boxes in labels"]);
-    let words = ["the labels are in MATLAB files in 'devkit'", "scipy.io.loadmat", "--images cars_train"];
+    let words = ["the labels in 'devkit' are in MATLAB files", "scipy.io.loadmat", "--images cars_train"];
     assert_refused(&folder, "papers/cars", 2, &words);
     assert_told(&folder, "papers/flowers", &["'imagelabels.mat' was not read: if it has labels, write"]);
     assert_told(&folder, "papers/flat", &["'labels.mat' was not read: if it has labels, write"]);

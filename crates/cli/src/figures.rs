@@ -36,8 +36,8 @@ impl Figures {
         self.rows.push(Row { cells, mark: mark.to_owned() });
     }
 
-    /// The lines of the table. A table that is wider than the terminal is split into parts, each of which repeats the
-    /// columns that identify the rows.
+    /// The lines of the table. If it is wider than the terminal, it is split into parts below each other, and each part
+    /// repeats the columns that identify the rows.
     pub(crate) fn lines(&self, columns: usize) -> Vec<String> {
         let all: Vec<usize> = (0..self.columns.len()).collect();
         let whole = self.part(&all, |column| self.natural(column).max(self.columns.get(column).map_or(0, |one| one.1)));

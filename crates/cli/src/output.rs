@@ -11,7 +11,7 @@ use packds_report::{Figure, PlotFile};
 
 use crate::failure::Failure;
 
-/// Fails early if the file already exists.
+/// Fails early if the file exists and `force` is not set, or if it cannot be replaced.
 pub(crate) fn check_new(path: &Path, force: bool) -> Result<(), Failure> {
     if force {
         return Ok(check_output(path, true)?);

@@ -1,4 +1,4 @@
-//! A resident dataset: the images of all samples of a pack are on the GPU, as bytes. The kernel reads windows of them.
+//! A resident dataset: the images of all samples of a pack are on the GPU, as bytes. The kernel cuts crops out of them.
 
 use packds_system::to_u64;
 use std::io::{self, ErrorKind};
@@ -24,9 +24,9 @@ const SLOTS: usize = 4;
 /// Where the images of a loader's pack are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tier {
-    /// All images are on the GPU. A batch consists of windows of them.
+    /// All images are on the GPU. A batch consists of crops of them.
     Resident,
-    /// The chunks of current batches are on the GPU. A batch consists of windows of them.
+    /// The chunks of current batches are on the GPU. A batch consists of crops of their images.
     GpuWindow,
     /// The images are on the host, in the chunks that the order `window` mixes. Each batch is copied to the GPU.
     HostWindow,

@@ -302,7 +302,7 @@ impl Bench<'_> {
             facts.window_read = read.map(|time| time.ms);
         }
         if order != OrderKind::Sequential && chunk_bytes(loader) < SHORT_CHUNK {
-            (self.announce)("reading one chunk after the other");
+            (self.announce)("reading chunks sequentially");
             let read = self.reading(alone, loader, Some(Order::Sequential))?;
             facts.long_read = read.map(|time| time.ms);
         }

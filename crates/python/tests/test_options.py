@@ -89,7 +89,7 @@ REFUSED = [
     ({"normalize": "stats"}, "hint: .*normalize='dataset'"),
     ({"normalize": (1, 2, 3)}, "normalize: .*found .1, 2, 3."),
     ({"normalize": ([127] * 3, [60] * 3)}, "apply to values in 0..1, found a mean of 127\nhint: divide both by 255"),
-    ({"rank": 3}, r"rank: expected env, None or \(rank, world\), found 3"),
+    ({"rank": 3}, r"rank: expected 'env', None or \(rank, world\), found 3"),
     ({"rank": (2, 2)}, "rank 2"),
     ({"augment": ["rrc", 24]}, "augment: expected names, found 24"),
     ({"threads": -2}, "threads: .*found -2"),

@@ -423,7 +423,7 @@ def test_parts_and_readers_of_arrow_tables_are_tables(tmp_path):
 @pytest.mark.parametrize(
     ("name", "values", "text"),
     [
-        ("label", ["a", float("nan")], "sample 1: field 'label': expected the id of a class, found nan"),
+        ("label", ["a", float("nan")], "sample 1: field 'label': expected a class id, found nan"),
         ("caption", ["a", float("nan")], "sample 1: field 'caption': expected a string, found nan"),
         ("number", [1.5, "a"], "sample 1: field 'number': expected a number, found 'a'"),
         ("day", [datetime.date(2020, 1, 2)], "sample 0: field 'day': expected a JSON value, found datetime.date"),

@@ -28,7 +28,7 @@ pub struct Pack {
 
 impl Pack {
     /// # Errors
-    /// [`ReadError::Format`] if it is not a valid pack, [`ReadError::Changed`] if the storage changed during opening,
+    /// [`ReadError::Format`] if the bytes are not a valid pack, [`ReadError::Changed`] if the storage changed meanwhile,
     /// [`ReadError::Open`] and [`ReadError::Read`] if a system call failed.
     pub(crate) fn new(storage: impl Storage + 'static, path: &Path, limits: Limits) -> Result<Self, ReadError> {
         let storage: Arc<dyn Storage> = Arc::new(storage);
@@ -36,7 +36,7 @@ impl Pack {
         let len = to_u64(bytes.as_ref().len());
         let opened = check_len(&*storage, path, len)?;
         let pack = packds_format::Pack::open_with(bytes, limits).map_err(|source| {
-            // A truncated file looks damaged. Report the truncation instead.
+            // A file that was truncated meanwhile looks damaged. Report the truncation instead.
             let changed = check_len(&*storage, path, len).err();
             changed.unwrap_or_else(|| ReadError::Format { path: path.to_owned(), source })
         })?;
@@ -50,7 +50,7 @@ impl Pack {
         &self.path
     }
 
-    /// The open file. It stays the same file if another one is renamed to the path.
+    /// The open file. It stays the same even if another file is renamed to the path.
     ///
     /// # Errors
     /// An error if the pack is in memory.

@@ -96,7 +96,7 @@ impl Export {
 /// The note for formats with all labels in one array.
 const LABELS: &str = "labels are read once, before the clock starts";
 const LISTED: &str = "files are listed before the clock starts";
-const LOCK: &str = "the library runs one thread at a time";
+const LOCK: &str = "the library admits only one thread at a time";
 const TENSOR: &str = "mapped at the offset of its tensor";
 const TAR: &str = "tar files of four batches";
 const LOADER: &str = "the loader's defaults";

@@ -64,7 +64,7 @@ pub struct FormatsBenchOptions {
     pub step_ms: f64,
     /// Whether runs are short and rough.
     pub quick: bool,
-    /// Number of runs; the median is reported.
+    /// Number of runs of each case. Medians over them are reported.
     pub rounds: usize,
     /// Maximum time per run.
     pub seconds: f64,

@@ -28,7 +28,7 @@ impl PeerRows {
         let odd = |reason: String| odd(&self.path, reason);
         let peers = &self.peers;
         if let Some(found) = peers.n_images.filter(|found| *found != n_images) {
-            return Err(odd(format!("its runs used {found} images, this run uses {n_images}: pass --images {found}")));
+            return Err(odd(format!("its runs used {found} images, but this run uses {n_images}: pass --images {found}")));
         }
         if let Some(known) = peers.formats.iter().find(|format| formats.contains(&format.format.as_str())) {
             return Err(odd(format!("format `{}` is already in the report", known.format)));
@@ -174,7 +174,7 @@ mod tests {
         let batch = changed("/runs/0/batch", json!(2));
         assert!(batch.contains("has batch size 2, not 1: pass --batch 2"), "{batch}");
         let images = changed("/n_images", json!(128));
-        assert!(images.contains("used 128 images, this run uses 2: pass --images 128"), "{images}");
+        assert!(images.contains("used 128 images, but this run uses 2: pass --images 128"), "{images}");
         let own = changed("/formats/0/format", json!("npy"));
         assert!(own.contains("format `npy` is already in the report"), "{own}");
         let mut unknown = peers();

@@ -157,8 +157,8 @@ impl Written {
         let files = self.files.as_ref().ok();
         FormatRow {
             format: self.entry.name.to_owned(),
-            // The title says that these are the original files, because decoding them can be more work than in other
-            // formats.
+            // If the pack has the original files, the title says so, because they can take longer to decode than the
+            // files of other formats.
             title: match (&self.entry.make, &reference.images) {
                 (Make::EncodedPack, Some(_)) => format!("{}: original files", self.entry.title),
                 _ => self.entry.title.to_owned(),

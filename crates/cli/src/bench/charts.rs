@@ -378,7 +378,7 @@ impl<'a> View<'a> {
             notes.push(format!("Not measured: {missing}; see the report for the reasons"));
         }
         if self.report.options.quick {
-            notes.push("Quick run: rough, do not cite.".to_owned());
+            notes.push("Quick run: the results are rough. Do not cite them.".to_owned());
         }
         notes
     }

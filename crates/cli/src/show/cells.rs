@@ -49,7 +49,7 @@ pub(super) fn panels<'a>(pack: &'a Pack, names: &[String]) -> Result<Vec<Panel<'
     let one = |name: &String| {
         body().find(|(_, field)| field.name == *name).map(panel).ok_or_else(|| {
             let known: Vec<String> = body().map(|(_, f)| escape(&f.name)).collect();
-            let message = format!("no field `{}` in the chunks; the fields are {}", escape(name), known.join(", "));
+            let message = format!("no field `{}` in the chunks; they have {}", escape(name), known.join(", "));
             Failure::not_run(message).at(pack.file_path())
         })
     };

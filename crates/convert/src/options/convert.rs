@@ -288,7 +288,7 @@ impl Declared for ConvertOptions {
             opt::RESIZE,
             "SIZE",
             |o, text| put(&mut o.resize, parse(text).map(Some)),
-            "short:N, long:N, max:N, WIDTHxHEIGHT or none [default: depends on the image sizes]",
+            "How to resize images: short:N, long:N, max:N, WIDTHxHEIGHT or none [default: depends on the image sizes]",
         )
         .offers(&["short:256", "none"])
         .under(IMAGES)
@@ -297,7 +297,7 @@ impl Declared for ConvertOptions {
             opt::CROP,
             "CROP",
             |o, text| put(&mut o.crop, parse(text).map(Some)),
-            "center:N, center:WIDTHxHEIGHT or none [default: depends on the image sizes]",
+            "How to crop images: center:N, center:WIDTHxHEIGHT or none [default: depends on the image sizes]",
         )
         .offers(&["center:224", "none"])
         .under(IMAGES)
@@ -306,7 +306,7 @@ impl Declared for ConvertOptions {
             opt::FILTER,
             "FILTER",
             |o, text| put(&mut o.filter, parse(text)),
-            "nearest, box, bilinear, bicubic or lanczos, as in Pillow",
+            "Filter for resizing: nearest, box, bilinear, bicubic or lanczos, as in Pillow",
         )
         .offers(Filter::NAMES)
         .under(IMAGES)
@@ -342,7 +342,7 @@ impl Declared for ConvertOptions {
             opt::DTYPE,
             "DTYPE",
             |o, text| put(&mut o.dtype, image_dtype(text)),
-            "u8, f16, bf16 or f32; floats are scaled to 0..1 and normalized",
+            "Type of the pixels: u8, f16, bf16 or f32; floats are scaled to 0..1 and normalized",
         )
         .offers(&PIXEL_TYPES)
         .under(IMAGES)
@@ -352,7 +352,7 @@ impl Declared for ConvertOptions {
             opt::NORMALIZE,
             "HOW",
             |o, text| put(&mut o.normalize, parse(text)),
-            "none, imagenet, dataset (measured in an extra pass) or MEAN/STD such as 0.5,0.5,0.5/0.25,0.25,0.25; applied to float pixels, stored as metadata for u8",
+            "Mean and std: none, imagenet, dataset (measured in an extra pass) or MEAN/STD such as 0.5,0.5,0.5/0.25,0.25,0.25; applied to float pixels, stored as metadata for u8",
         )
         .offers(&["none", "imagenet", "dataset"])
         .under(IMAGES)
@@ -384,7 +384,7 @@ impl Declared for ConvertOptions {
             opt::LAYOUT,
             "LAYOUT",
             |o, text| put(&mut o.layout, parse(text).map(Some)),
-            "hwc or chw [default: as in the source for arrays and exported packs, else hwc]",
+            "Order of an image's dimensions: hwc or chw [default: as in the source for arrays and exported packs, else hwc]",
         )
         .offers(Layout::NAMES)
         .under(LAYOUT)
@@ -393,7 +393,7 @@ impl Declared for ConvertOptions {
             opt::CODEC,
             "CODEC",
             |o, text| put(&mut o.compression, parse(text)),
-            "none, or zstd[:LEVEL] with a pixel filter",
+            "Compression: none, or zstd[:LEVEL] with a pixel filter",
         )
         .offers(&["none", "zstd"])
         .under(LAYOUT)

@@ -48,7 +48,7 @@ impl Declared for ExportOptions {
             opt::IMAGES,
             "HOW",
             |o, text| put(&mut o.images, parse(text).map(Some)),
-            "pixels (arrays) or files (as stored; raw pixels become lossless PNG) [default: depends on the format]",
+            "How to store images: as pixels (arrays) or files (as stored; raw pixels become lossless PNG) [default: depends on the format]",
         )
         .offers(ImagesAs::NAMES),
         Spec::value(
@@ -67,7 +67,7 @@ impl Declared for ExportOptions {
             opt::CODEC,
             "CODEC",
             |o, text| put(&mut o.codec, parse(text).map(Some)),
-            "none, gzip[:1-9], zstd[:1-19], blosc, lz4 or snappy, if the format supports it [default: depends on the format]",
+            "Compression: none, gzip[:1-9], zstd[:1-19], blosc, lz4 or snappy, if the format supports it [default: depends on the format]",
         )
         .offers(&["none", "gzip", "zstd", "blosc", "lz4", "snappy"]),
         Spec::switch(opt::PER_SAMPLE, |o| o.per_sample = true, "Write one .npy per sample, in class folders (npy)"),

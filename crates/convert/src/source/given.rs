@@ -67,7 +67,7 @@ pub enum GivenValue<'a> {
 /// it crashes. Labels, strings and sizes are kept in memory.
 #[derive(Debug)]
 pub struct Given {
-    /// The path of the pack to be written, for errors.
+    /// The path of the pack to be written, for error messages.
     target: PathBuf,
     fields: Vec<GivenField>,
     classes: Vec<String>,

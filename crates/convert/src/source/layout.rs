@@ -452,7 +452,7 @@ impl Contents {
 }
 
 /// Advice for labels in a file that cannot be read.
-pub(super) const WRITE_LABELS: &str = "write its labels to a CSV file with the columns 'path' and 'label' (scipy.io.loadmat reads .mat files), and convert that file";
+pub(super) const WRITE_LABELS: &str = "write the labels to a CSV file with the columns 'path' and 'label' (scipy.io.loadmat reads .mat files), and convert that file";
 
 /// Refuses datasets with boxes or polygons, because only their images can be packed.
 fn refuse_annotated(
@@ -568,7 +568,7 @@ fn refuse_devkit((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Resu
         Some(images) => format!("{WRITE_LABELS}; to pack only the images, add {}", IMAGES.with(lossy(images))),
         None => WRITE_LABELS.to_owned(),
     };
-    let reason = format!("the labels are in MATLAB files in '{}', which packds does not read", lossy(labels));
+    let reason = format!("the labels in '{}' are in MATLAB files, which packds does not read", lossy(labels));
     Err(ConvertError::unsupported(root, "", reason, hint))
 }
 

@@ -14,7 +14,7 @@ const MAX_BYTES: u64 = 32 << 20;
 const MAX_PIXELS: u64 = 64 << 20;
 /// Minimum number of files with equal names. With fewer, equal names may be chance.
 pub(super) const MIN_FILES: usize = 3;
-/// Maximum number of pairs of files with equal names to inspect.
+/// Maximum number of pairs of files with equal names that are inspected.
 pub(super) const MAX_LOOKED: usize = 4;
 /// Rows and columns of a thumbnail.
 const SIDE: usize = 8;

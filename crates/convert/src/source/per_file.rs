@@ -188,9 +188,9 @@ fn other_length(
     Some(ConvertError::contradictory(&folder.join(as_path(&paths.path(place))), "", reason, hint))
 }
 
-/// The numbers of rows and columns of the first file, if all rows may be flattened images. Also whether that is nearly certain, in
-/// two cases: there are more than four times as many rows as columns, or the width is one of [`FLAT_WIDTHS`] and either there are
-/// more rows than columns or the number of rows varies.
+/// If all rows of the files may be flattened images: the numbers of rows and columns of the first file, and whether this is nearly
+/// certain. It is nearly certain if a file has more than four times as many rows as columns. It is also nearly certain if the width
+/// is one of [`FLAT_WIDTHS`] and either a file has more rows than columns or the number of rows varies.
 fn flat_images(contents: &Contents) -> Option<((u32, u32), bool)> {
     let size = |content: &Content| match content {
         Content::Pixels(shape) if shape.channels == 1 => Some((shape.height, shape.width)),

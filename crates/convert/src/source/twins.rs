@@ -1,5 +1,5 @@
-//! Detects folders with the same file names that may not be classes: versions of the same images, images and masks, or one sample
-//! each.
+//! Detects folders that contain the same file names and therefore may not be classes: versions of the same images, images and their
+//! masks, or folders that each hold one sample.
 //!
 //! `layout` decides what a folder is. This module refuses folders that are certainly not classes, and warns in case of doubt.
 
@@ -153,7 +153,7 @@ fn refuse_samples(listing: &Listing, keys: &[Keys]) -> Result<(), ConvertError> 
     };
     let root = listing.root.display();
     let hint = format!(
-        "list the samples in a table, and convert the table; to write the table in Python: import pandas, pathlib; r = pathlib.Path(\"{root}\"); pandas.DataFrame([{{{fields}}} for p in sorted(r.glob(\"*/{image}\"))]).to_csv(r / \"samples.csv\", index=False); {}",
+        "{}; otherwise, list the samples in a table and convert the table; to write the table, run in Python: import pandas, pathlib; r = pathlib.Path(\"{root}\"); pandas.DataFrame([{{{fields}}} for p in sorted(r.glob(\"*/{image}\"))]).to_csv(r / \"samples.csv\", index=False)",
         as_classes()
     );
     Err(ConvertError::contradictory(&listing.root, "", reason, hint))

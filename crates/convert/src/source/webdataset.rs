@@ -101,7 +101,7 @@ impl TarFile {
         let whole = Self { path: file.to_owned(), file: file.to_owned(), range: None };
         let mut tar = TarReader::open(file, METADATA_RECORD)?;
         let mut inner = Vec::new();
-        // An error ends the loop: the reader of samples reports it.
+        // An error only ends this loop. It is reported later, when the samples are read.
         while let (true, Ok(Some(member))) = (tar.is_plain(), tar.next()) {
             if member.is_file && folders::is_tar_name(&member.name) {
                 let path = file.join(as_path(&without_root(member.name)));

@@ -38,7 +38,7 @@ impl Warning {
             },
             Self::HiddenFolders { count, first } => ignored(count, "hidden folder", "", first),
             Self::UnreadableFiles { count, first } => ignored(count, "unreadable file", "", first),
-            Self::OtherArrays { count, first } => ignored(count, "array", " without an item for each image", first),
+            Self::OtherArrays { count, first } => ignored(count, "array", " without one item per image", first),
             Self::TablesOfTars { count, first } => Counted {
                 why: ": the samples are in the tar files with the same names",
                 ..ignored(count, "Parquet file", "", first)
@@ -103,8 +103,8 @@ impl Warning {
                 ("found", count, "mask", " in JPEG format", first, why)
             }
             Self::MergedMasks { count, first } => {
-                let why = ": each pixel has the largest value, so objects can no longer be told apart";
-                ("merged the masks of", count, "image", " with several masks", first, why)
+                let why = ": each pixel has the largest of its values, so objects can no longer be told apart";
+                ("merged the masks of", count, "image", " with several masks each", first, why)
             }
             Self::BlankMasks { count, first } => {
                 let why = ": the folder has no masks, and its name says that there is nothing to mark";
@@ -393,8 +393,10 @@ impl Warning {
                 out.write_str("left out the first column: it has no name, like the index column that pandas writes")
             }
             Self::LinesSkipped { count } => {
-                let lines = if *count == 1 { "the first line" } else { &format!("the first {count} lines") };
-                write!(out, "skipped {lines}: comments or the number of rows")
+                match count {
+                    1 => out.write_str("skipped the first line: it contains only a comment or the number of rows"),
+                    _ => write!(out, "skipped the first {count} lines: they contain only comments or the number of rows"),
+                }
             }
             Self::NoHeader { first } => {
                 write!(out, "the first line is read as a row, not as a header, because it contains a number: '{first}'")
@@ -582,11 +584,11 @@ impl Warning {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match self {
             Self::NoLists { file, others } if others.is_empty() => {
-                write!(out, "'{}' was not read: packds finds no images of this folder in it", text(file))
+                write!(out, "'{}' was not read: it lists no images of this folder", text(file))
             }
             Self::NoLists { file, others } => write!(
                 out,
-                "'{}' and {} were not read: packds finds no images of this folder in them",
+                "'{}' and {} were not read: they list no images of this folder",
                 text(file),
                 counted(to_u64(others.len()), "other file")
             ),
@@ -596,7 +598,7 @@ impl Warning {
                 let has = if is_one { "has" } else { "each have" };
                 write!(
                     out,
-                    "{folders} {has} a text file for each image in '{}', but packds reads text files only next to their images, and cannot pack boxes yet",
+                    "{folders} {has} a text file for each image in '{}', but packds reads text files only next to their images; if these text files contain boxes, packds cannot pack them yet",
                     text(images)
                 )
             }

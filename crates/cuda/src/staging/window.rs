@@ -261,7 +261,8 @@ impl RingWith<Window> {
         let start = window.start_of(place);
         let emitted = readers.iter().map(|reader| Ok(staging.events_of(*reader)?.emitted));
         let emitted = emitted.collect::<Result<Vec<_>, CudaError>>()?;
-        // SAFETY: only work that these events mark, and later slots, read the place.
+        // SAFETY: the place is used only by work that these events mark, and by work for later slots, which is queued
+        // after this call.
         unsafe { staging.bring_chunk(window, source, &emitted, window.memory.plus(start))? };
         state.fill(place, chunk, slot);
         Ok(Some(start))

@@ -163,7 +163,7 @@ fn run_lengths(
     }
     if samples.len() < n_pixels {
         let found = samples.len();
-        return Err(cut(&format!("the run lengths give {found} of {n_pixels} pixels")));
+        return Err(cut(&format!("the run lengths give only {found} of {n_pixels} pixels")));
     }
     samples.truncate(n_pixels);
     Ok(samples)

@@ -135,7 +135,7 @@ OF_CONVERSIONS = {
     "batch_size": "pass batch=",
     "format": "pass from_format=",
     "from": "pass from_format=",
-    "transform": "leave it out: the loader transforms images (augment=); resize=, crop= and dtype= change what the pack stores",
+    "transform": "leave it out: the loader transforms images (augment=); resize=, crop= and dtype= change the stored pixels",
     "exclude": "pass leave_out=",
     "image_column": "pass image_key=",
     "label_column": "pass label_key=",

@@ -18,9 +18,9 @@ def ranks(rank: RankLike) -> tuple[int, int]:
         return 0, 1
     if isinstance(rank, str):
         if rank != "env":
-            raise OptionError(f"rank: expected env, None or (rank, world), found {rank!r}")
+            raise OptionError(f"rank: expected 'env', None or (rank, world), found {rank!r}")
         return _of_torch() or _of_environment() or (0, 1)
-    number, world = two("rank", "env, None or (rank, world)", rank)
+    number, world = two("rank", "'env', None or (rank, world)", rank)
     return whole("rank", number, 32), whole("world", world, 32)
 
 

@@ -27,7 +27,7 @@ Schema = Union[Mapping[str, Kind], Sequence[str], None]
 _KINDS = ("image", "mask", "label", "labels", "bytes", "text", "json")
 _IMAGE_NAMES = ("image", "images", "img", "pixels", "x", "input", "data")
 _MASK_NAMES = ("mask", "segmentation")
-#: The names in packs of fields of these kinds, whatever the source calls them.
+#: The name that the field of each of these kinds has in a pack, whatever the source calls it.
 _OWN_NAMES = {"image": "image", "mask": "mask", "label": "label", "labels": "labels"}
 
 
@@ -97,7 +97,7 @@ def _class_id(value: Any) -> int:
         # For example, a missing value in a table.
         is_id = False
     if not is_id:
-        raise ValueError(f"expected the id of a class, found {value!r}")
+        raise ValueError(f"expected a class id, found {value!r}")
     return number
 
 

@@ -84,7 +84,7 @@ pub struct Share {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ColorOp(pub Option<Adjustment>);
 
-/// Images that are windows of stored images held by a device. The slot has a [`Frame`] for each image.
+/// How a device cuts crops out of stored images. The slot has a [`Frame`] for each crop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Windows {
     /// Width of each stored image.
@@ -95,7 +95,7 @@ pub struct Windows {
     pub row_bytes: u32,
     /// The value of pixels outside the stored image.
     pub padding: Padding,
-    /// How an area of each stored image is resized before the windows are taken. `None` if it is not resized.
+    /// How an area of each stored image is resized before it is cropped. `None` if it is not resized.
     pub resampling: Option<Arc<Resampling>>,
     /// Offset of the frames in each slot, grouped by view.
     pub(crate) offset: usize,
@@ -103,7 +103,7 @@ pub struct Windows {
     pub(crate) rows: usize,
 }
 
-/// The part of a stored image that a result shows. Each stored image may have its own size.
+/// The part of a stored image that becomes one result. Each stored image may have its own size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Frame {
     /// Offset of the area from the first byte of the first stored image. An area that is not resized is the whole

@@ -63,8 +63,8 @@ pub enum Placement {
     /// the slots.
     #[doc(hidden)]
     Stored(Attach<dyn StoredReceiver>),
-    /// Slots with windows of images. The device holds all stored images of the pack, in file order. The loader writes a
-    /// [`Frame`] for each image instead of its pixels, if the augmentation allows it.
+    /// Slots with crops of images. The device holds all stored images of the pack, in file order. If the augmentation
+    /// allows it, the loader writes a [`Frame`] for each image instead of its pixels.
     #[doc(hidden)]
     Held(Attach<dyn Receiver>),
     /// The same as `Held`, but the device only holds the stored images of the chunks in current batches.
@@ -162,11 +162,11 @@ pub enum OnDevice {
     Nothing,
     /// It finishes pixels.
     Pixels,
-    /// It shows windows of stored images, and holds all stored images.
+    /// It cuts crops out of stored images, and holds all of these images.
     Held,
-    /// It shows windows of stored images, and takes them chunk by chunk.
+    /// It cuts crops out of stored images, and takes these images chunk by chunk.
     Chunks,
-    /// It shows windows of stored images, and reads them from the file chunk by chunk.
+    /// It cuts crops out of stored images, and reads these images from the file chunk by chunk.
     ChunksOfFile,
     /// It decodes JPEG files within these limits.
     Files(FileLimits),
@@ -208,7 +208,7 @@ impl Placement {
 }
 
 impl OnDevice {
-    /// Whether the device shows windows of stored images.
+    /// Whether the device cuts crops out of stored images.
     pub(crate) const fn holds(self) -> bool {
         matches!(self, Self::Held | Self::Chunks | Self::ChunksOfFile)
     }

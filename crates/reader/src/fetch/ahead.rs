@@ -2,8 +2,8 @@
 //!
 //! Threads load pieces of 2 MiB in the order of the plan. `MADV_POPULATE_READ` reads each piece and adds it to the page
 //! table. With `MADV_HUGEPAGE`, a file system with large folios reads and maps each piece as a unit, so the threads
-//! that copy do not take page faults. With the usual `MADV_WILLNEED`, the system would read single pages, and every
-//! process would fault on each of them. With `MADV_RANDOM`, it would read them one by one.
+//! that copy do not take page faults. With the usual `MADV_WILLNEED`, the page cache would consist of single pages, and
+//! every process would fault on each of them. With `MADV_RANDOM`, the system would also read these pages one at a time.
 //!
 //! If a pack is already in memory, only its page table needs to be filled, once. After that, no thread is started.
 
@@ -90,7 +90,7 @@ pub(super) struct Ahead {
 struct Shared {
     fetch: Arc<MappedFetch>,
     plan: Arc<dyn Route>,
-    /// Whether all steps of the epoch have been scanned.
+    /// Whether the steps from the first one on cover at least one whole epoch.
     whole: bool,
     /// Whether steps wait for their bytes. If the pack is in memory, touching the pages is faster than waiting.
     cold: bool,

@@ -1,6 +1,5 @@
 //! Errors of building a loader and of loading batches.
 
-use packds_system::counted;
 use std::path::PathBuf;
 
 use super::remedy::Remedy;
@@ -106,7 +105,7 @@ pub enum LoadError {
     Thread(std::io::Error),
     /// The consumer holds every slot, so loading cannot continue.
     #[error(
-        "all {slots} slots of the staging ring are held by batches that were not dropped: drop some batches, copy the data that you need, or give the loader more `slots`"
+        "all {slots} slots of the staging ring are held by batches that have not been dropped: drop some batches, copy the data that you need, or give the loader more `slots`"
     )]
     SlotsHeld {
         /// Number of slots in the ring.
@@ -126,7 +125,7 @@ pub enum LoadError {
         found: u32,
     },
     /// Every sample of a batch is bad, so no sample can replace the others.
-    #[error("step {step}: all samples in the batch of {} are bad; the first error is: {first}", counted(*samples, "sample"))]
+    #[error("step {step}: every sample of the batch is bad (batch size {samples}); the first error is: {first}")]
     NothingLeft {
         /// The step.
         step: u64,

@@ -1,7 +1,7 @@
 //! The augmentation of images: which fields they are in, and where they are made.
 //!
-//! `host` makes images or pixels. `held` writes windows of images that a device holds. `files` writes JPEG files that a
-//! device decodes.
+//! `host` makes images or pixels. `held` writes which crops a device cuts out of the images that it holds. `files` writes
+//! JPEG files that a device decodes.
 
 mod files;
 mod held;

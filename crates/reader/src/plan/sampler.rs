@@ -64,8 +64,8 @@ impl Dataset {
 pub struct Recipe {
     /// The order.
     pub order: OrderKind,
-    /// Maximum number of chunks that are shuffled together, over all lanes. 1 if samples are not shuffled across
-    /// chunks.
+    /// For the order `Window`: the maximum number of chunks that are shuffled together, over all lanes. 1 for every
+    /// other order.
     pub window: u32,
     /// Number of parts of the epoch that are read in parallel. It divides the batch.
     pub lanes: u32,

@@ -99,7 +99,7 @@ impl GivenField {
                     true => Ok(()),
                     false => Err(format!("`{name}` is not one of the classes")),
                 },
-                Kept::Ids(ids) if !ids.is_empty() => Err("expected the id of a class, found a name".to_owned()),
+                Kept::Ids(ids) if !ids.is_empty() => Err("expected a class id, found a name".to_owned()),
                 _ => Ok(()),
             },
             (GivenKind::Labels, GivenValue::Ids(ids)) => {

@@ -58,7 +58,7 @@ fn values_in_json_files_beside_the_images_are_fields() {
     let names: Vec<&str> = listing.columns().iter().map(|column| column.name.as_str()).collect();
     assert_eq!(names, ["caption", "label"]);
     let said: Vec<String> = listing.warnings().iter().map(ToString::to_string).collect();
-    assert!(said[1].contains("if 'label' has the labels, write its labels to a CSV file"), "{said:?}");
+    assert!(said[1].contains("if 'label' has the labels, write the labels to a CSV file"), "{said:?}");
     assert!(said[2].contains("left out the field 'caption'"), "{said:?}");
 }
 

@@ -127,7 +127,7 @@ fn told(listing: &Listing) -> Vec<String> {
 fn files_that_name_no_images_of_a_folder_are_not_offered_as_sources() {
     let tree = Tree::new(&["cat/c1.jpg", "cat/c2.jpg", "dog/d1.jpg", "dog/d2.jpg"]);
     let offered = "if it has labels or other fields, pass it as the source";
-    let unread = "was not read: packds finds no images of this folder in it";
+    let unread = "was not read: it lists no images of this folder";
     for (file, text, end) in [
         ("labels.csv", "path,label\ncat/c1.jpg,4\ndog/d1.jpg,5\n", offered),
         ("labels.csv", "label,name\n0,house cat\n1,dingo\n", unread),
@@ -148,7 +148,7 @@ fn a_text_file_for_each_image_is_told_with_the_folder() {
     tree.write("label_2/000000.txt", b"Car 0.0 0 -1.58 171.0 99.0 283.0 166.0\n");
     tree.write("label_2/000001.txt", b"");
     let told = told(&list(tree.root(), &ListOptions::default()).unwrap());
-    let words = "'calib', 'label_2' each have a text file for each image in 'image_2', but packds reads text files only next to their images, and cannot pack boxes yet";
+    let words = "'calib', 'label_2' each have a text file for each image in 'image_2', but packds reads text files only next to their images; if these text files contain boxes, packds cannot pack them yet";
     assert!(told.iter().any(|line| line == words), "{told:?}");
     assert!(!told.iter().any(|line| line.contains("as the source")), "{told:?}");
 }

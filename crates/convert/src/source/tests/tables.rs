@@ -414,7 +414,7 @@ fn comments_and_counts_before_the_rows_are_skipped_and_told() {
     assert_eq!(paths(&listing), ["a.jpg", "b.jpg"]);
     assert_eq!(listing.columns()[0].values, crate::source::ColumnValues::I64(vec![-1, 1]));
     let told = listing.warnings().iter().map(ToString::to_string).collect::<Vec<_>>();
-    assert_eq!(told[0], "skipped the first line: comments or the number of rows");
+    assert_eq!(told[0], "skipped the first line: it contains only a comment or the number of rows");
     assert_eq!(told[1], "the first column is read as 'path': the header has one name too few (first path: 'a.jpg')");
     // Skipped lines count in line numbers.
     let error = listed(&THREE, "m.txt", b"# x\n\n2\na.jpg 1\nb.jpg\n").unwrap_err();

@@ -1,9 +1,9 @@
 //! The final pass with vector instructions, eight values at a time.
 //!
 //! Division is slow, and multiplying by the reciprocal does not round correctly. One correction step with fused
-//! products fixes almost every quotient. If a single fused `value * scale + bias` already gives the right bits (mostly
-//! for 16-bit types), it is used instead. Neither is proven to be correct: `Emit` tests all 256 bytes and falls back if
-//! any result differs.
+//! multiply-adds fixes almost every quotient. If a single fused `value * scale + bias` already gives the right bits
+//! (mostly for 16-bit types), it is used instead. Neither is proven to be correct: `Emit` tests all 256 byte values and
+//! falls back if any result differs.
 
 use std::arch::x86_64::{
     __m128i, __m256, __m256i, _mm_loadl_epi64, _mm_loadu_si128, _mm_or_si128, _mm_shuffle_epi8, _mm_storeu_si128,

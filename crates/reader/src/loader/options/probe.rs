@@ -67,10 +67,9 @@ impl<'a> Probe<'a> {
         Ok(self.0.plan(memory)?.0.recipe().order)
     }
 
-    /// The images that a device could [hold](crate::device::Placement::Held), so that batches only need windows of
-    /// them. This requires a single pack with raw images of one size and without a mask. The augmentation may resize
-    /// the images, show windows of them, flip them and change their colours, but nothing else. Otherwise the result is
-    /// `None`.
+    /// The images that a device could [hold](crate::device::Placement::Held), so that batches only need crops of
+    /// them. This requires a single pack with raw images of one size and without a mask. The augmentation may resize,
+    /// crop and flip the images and change their colours, but nothing else. Otherwise the result is `None`.
     ///
     /// # Errors
     /// [`LoadError`], as for [`LoaderBuilder::build`], if the augmentation does not match the pack.

@@ -40,7 +40,7 @@ impl Files {
 }
 
 impl Pictures {
-    /// Writes the windows of `rows` for the device. Returns how many of them the host decoded.
+    /// Writes the [`Frame`]s of `rows` for the device. Returns how many of their images the host decoded.
     pub(super) fn write_file_windows(
         &self,
         (finish, windows): (&Finish, &Windows),

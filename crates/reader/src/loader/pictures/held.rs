@@ -1,5 +1,4 @@
-//! Images that a device holds. A batch consists of windows of these images. Some devices take the images chunk by
-//! chunk.
+//! Images that a device holds. A batch consists of crops of these images. Some devices take the images chunk by chunk.
 
 use packds_system::to_usize;
 use std::borrow::Cow;
@@ -71,7 +70,7 @@ impl Pictures {
         first.ok_or_else(|| images.failed.map_or_else(no_chunk, LoadError::Read))
     }
 
-    /// Writes the windows of all views of `rows` for the device.
+    /// Writes the [`Frame`]s of all views of `rows` for the device.
     pub(super) fn write_held_windows(
         &self,
         windows: &Windows,

@@ -29,7 +29,7 @@ const PIXEL_STEP: u64 = 256;
 pub struct Decodable {
     /// Number of images per batch.
     pub rows: u32,
-    /// How the windows of these images are resized.
+    /// How the crops of these images are resized.
     pub resampling: Arc<Resampling>,
 }
 
