@@ -18,7 +18,7 @@ const MOST_CHANNELS: usize = 3;
 pub struct Inputs<'a> {
     /// Interleaved pixels.
     pub source: &'a [u8],
-    /// The part of a picture that each image shows. `None` if images show whole pictures, in order.
+    /// For each image, the part of a picture that it is made from. `None` if images are whole pictures, in order.
     pub frames: Option<&'a [Frame]>,
     /// The result for each byte and channel, followed by the values of patches.
     pub table: &'a [u32],
@@ -131,7 +131,7 @@ fn show(emission: &Emission, inputs: Inputs<'_>, out: &mut [u8]) -> Result<(), C
     Ok(())
 }
 
-/// Writes the pixels that an image shows.
+/// Writes the pixels of an image.
 fn show_window(emission: &Emission, inputs: Inputs<'_>, number: usize, window: &mut [u8]) -> Result<(), CudaError> {
     let frame = match inputs.frames {
         Some(frames) => *frames.get(number).ok_or_else(|| wrong("frames"))?,

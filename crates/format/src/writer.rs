@@ -189,7 +189,7 @@ impl<W: Write> PackWriter<W> {
         if short || n > self.next_block_samples() || !block.is_of(&self.options.schema) {
             let room = if short { 0 } else { self.next_block_samples() };
             return Err(FormatError::WrongUse(format!(
-                "expected a block of {} of this schema, found {n}",
+                "expected a block with this schema and at most {}, found {n}",
                 counted(room, "sample")
             )));
         }

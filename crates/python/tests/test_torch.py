@@ -586,7 +586,7 @@ def test_a_stateful_dataloader_with_another_global_batch_is_refused(numbered, to
     labels_of(itertools.islice(begun, 3))
     going_on = stateful(IterableDataset(numbered, 20), batch_size=None, num_workers=2)
     going_on.load_state_dict(begun.state_dict())
-    with pytest.raises(packds.OptionError, match="10 samples in a batch over all ranks, found 20"):
+    with pytest.raises(packds.OptionError, match="global batch of 10 samples, found 20"):
         next(iter(going_on))
 
 

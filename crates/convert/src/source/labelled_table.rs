@@ -255,7 +255,7 @@ fn has_columns(listing: &Listing) -> bool {
 }
 
 /// The tables in a folder, sorted, and whether the folder has only files, none of which may contain images. `None` if options
-/// choose how it is read.
+/// determine how the folder is read.
 fn tables_in(folder: &Path, options: &ListOptions) -> Option<(Vec<Vec<u8>>, bool)> {
     if options.from.is_some() || options.images.is_some() || options.masks.is_some() {
         return None;

@@ -23,7 +23,7 @@ pub(super) struct Located {
     in_folder: Option<HashMap<Vec<u8>, File>>,
     /// All files by name, with and without extension.
     by_name: HashMap<Vec<u8>, File>,
-    /// Whether the folder that contains most of the first files is named like masks.
+    /// Whether the folder that contains most of the first files has a name for masks.
     is_in_masks: bool,
 }
 

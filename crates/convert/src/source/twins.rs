@@ -134,7 +134,7 @@ fn refuse_samples(listing: &Listing, keys: &[Keys]) -> Result<(), ConvertError> 
     let splits: BTreeSet<String> = first.keys().filter_map(|key| Some(split_and_rest(&lossy(key))?.0)).collect();
     if splits.len() > 1 {
         let n = listing.classes.len();
-        let reason = format!("each of its {n} folders has the same splits, so they are not read as classes");
+        let reason = format!("its {n} folders all contain the same splits, so they are not read as classes");
         let alone = listing.root.join(as_path(&listing.classes[0]));
         let hint = format!("convert each folder separately, such as '{}'; {}", alone.display(), as_classes());
         return Err(ConvertError::contradictory(&listing.root, "", reason, hint));

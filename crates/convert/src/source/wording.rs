@@ -559,8 +559,8 @@ impl Warning {
                 }
             }
             Self::CategoryLabels { left_out, has_lists } => {
-                let lists = if *has_lists { "lists of " } else { "" };
-                write!(out, "the labels are {lists}the file's categories, in the order of their ids")?;
+                let labels = if *has_lists { "labels are lists; " } else { "" };
+                write!(out, "{labels}the classes are the file's categories, in the order of their ids")?;
                 if left_out.is_empty() {
                     return Ok(());
                 }

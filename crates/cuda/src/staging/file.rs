@@ -160,7 +160,7 @@ fn keeps_clean(driver: &dyn Driver, map: &[u8], dirtied: &mut dyn FnMut() -> Opt
             return Ok(());
         }
     }
-    let text = "releasing a registered file with this driver marks all of it as dirty, or other processes write too much to be sure";
+    let text = "many pages became dirty when the file was registered and released: the driver may mark the whole file as dirty, or other processes wrote to their files";
     Err(text.to_owned())
 }
 

@@ -123,7 +123,7 @@ fn frame_info(marker: u8, progressive: bool, body: &[u8]) -> Result<ImageInfo, P
     let height = be16(body, 1).ok_or_else(short)?;
     let width = be16(body, 3).ok_or_else(short)?;
     let channels = body.get(5).copied().ok_or_else(short)?;
-    // The names of the components decide, unless another segment does.
+    // The names of the components determine the colour space, unless another segment does.
     let stores_rgb = channels == 3 && ids(body) == *b"RGB";
     let plain = ImageInfo::plain(ImageFormat::Jpeg, width.into(), height.into(), channels);
     Ok(ImageInfo { bit_depth, progressive, stores_rgb, ..plain })

@@ -417,7 +417,7 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
             text = f"state: saved with num_workers={state['workers']}, found {workers}"
             raise OptionError(text, "resume with the same number of workers; any number of workers can begin an epoch")
         if workers > 1 and state["batch"] != batch:
-            text = f"state: saved with {counted(state['batch'], 'sample')} in a batch over all ranks, found {batch}"
+            text = f"state: saved with a global batch of {counted(state['batch'], 'sample')}, found {batch}"
             raise OptionError(text, "with several workers, resume with the same global batch; any global batch can begin an epoch")
 
     def __getstate__(self) -> dict[str, Any]:

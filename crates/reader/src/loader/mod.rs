@@ -152,9 +152,8 @@ impl Loader {
         LoaderBuilder::new(pack.into())
     }
 
-    /// The batches of an epoch, starting at its first step. A mixture has no natural epoch. It counts
-    /// [`Mixture::steps_per_epoch`] steps as an epoch, because these steps use as many samples as all packs have
-    /// together.
+    /// The batches of an epoch, starting at its first step. An epoch of a mixture has [`Mixture::steps_per_epoch`]
+    /// steps, which use about as many samples as all packs have together.
     ///
     /// # Errors
     /// [`LoadError::EpochOpen`] if another epoch of this loader is open, [`LoadError::Forked`] in a child process,

@@ -648,6 +648,6 @@ fn folders_with_the_same_splits_each_are_refused() {
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
     let tree = Tree::new(&files);
     let error = tree.list().unwrap_err();
-    assert!(error.to_string().contains("each of its 2 folders has the same splits"), "{error}");
+    assert!(error.to_string().contains("its 2 folders all contain the same splits"), "{error}");
     assert!(error.hint().unwrap().contains(&tree.path("fog").display().to_string()), "{error}");
 }

@@ -94,7 +94,7 @@ fn coco_files_of_classes_are_splits_with_the_same_ids() {
     assert!(all.iter().all(|(_, listing)| classes(listing) == ["yew", "owl"]));
     let told: Vec<String> = all[0].1.warnings().iter().map(ToString::to_string).collect();
     assert!(told[0].contains("ignored 1 other image in the folder ('all/Plantae/4/4.jpg')"), "{told:?}");
-    let categories = "the labels are the file's categories, in the order of their ids";
+    let categories = "the classes are the file's categories, in the order of their ids";
     assert!(told.iter().any(|line| line == categories), "{told:?}");
     // The file alone has the same class ids.
     let val = list(&tree.path("val2018.json"), &ListOptions::default()).unwrap();
