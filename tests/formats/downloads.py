@@ -1,4 +1,4 @@
-"""Datasets as img2dataset and COCO write them: downloads.py DIR."""
+"""Writes datasets as img2dataset and COCO do: downloads.py DIR."""
 
 import io
 import json

@@ -36,7 +36,7 @@ fn folders_of_img2dataset_are_one_dataset_with_the_values_of_each_image() {
     for words in [
         "did not use 2 folders as classes (first: '00000')",
         "are packed as fields: 'url', 'key', 'width', 'height'",
-        "left out the field 'caption': the .txt files next to the images have this field",
+        "left out the field 'caption': the .txt files next to the images already give this field",
     ] {
         assert!(said.contains(words), "{said}");
     }

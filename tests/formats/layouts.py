@@ -1,4 +1,4 @@
-"""Unusual sources that occur in practice: layouts.py write DIR | torch DIR."""
+"""Writes unusual sources that occur in practice: layouts.py write DIR | torch DIR."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Tables and lists like those of competitions and papers: lists.py DIR. Prints the labels and the class names."""
+"""Writes tables and lists like those of competitions and papers: lists.py DIR. Prints the labels and the class names."""
 
 import csv
 import json

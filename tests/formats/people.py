@@ -1,4 +1,4 @@
-"""Sources like those of tutorials and competitions: people.py DIR. Prints the labels of each, in the source's order."""
+"""Writes sources like those of tutorials and competitions: people.py DIR. Prints the labels of each, in the source's order."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""Images of unusual types, and files of types that are not read: pictures.py DIR. Prints the pixels and labels of each."""
+"""Writes images of unusual types, and files of types that are not read: pictures.py DIR. Prints the pixels and labels of each."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Datasets with the files and names of their publishers: published.py DIR. Prints the labels and masks."""
+"""Writes datasets with the files and names that their publishers use: published.py DIR. Prints the labels and masks."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Files of torch.save like those that people publish: tensors.py DIR. Prints the pixels and labels."""
+"""Writes files like those that people publish, with torch.save: tensors.py DIR. Prints the pixels and labels."""
 
 import json
 import sys

@@ -64,7 +64,7 @@ impl Metadata {
     pub(crate) fn drop_totals(&mut self) -> bool {
         let had_stats = std::mem::take(&mut self.stats) != Stats::default();
         let counts = self.classes.iter_mut().map(|classes| std::mem::take(&mut classes.counts));
-        // Every class loses its counts, so this must visit all.
+        // Every field loses its counts, so the fold must visit all of them.
         counts.fold(had_stats, |had, counts| had || !counts.is_empty())
     }
 

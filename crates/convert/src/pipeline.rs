@@ -308,7 +308,7 @@ struct Dispatch {
     block_samples: usize,
     /// Number of samples dispatched for the current chunk.
     in_chunk: usize,
-    /// Where the last task whose result was taken starts, as a position within the chunk.
+    /// The position in the chunk at which the last finished task started.
     last_start: usize,
     spare: Vec<Block>,
 }

@@ -57,7 +57,7 @@ pub(super) fn add(listing: &mut Listing) -> Result<(), ConvertError> {
     listing.columns.extend(columns);
     listing.ignored = listing.ignored.saturating_sub(n_files);
     listing.warnings.push(Warning::JsonFields { fields, label, missing });
-    let reason = "the .txt files next to the images have this field".to_owned();
+    let reason = "the .txt files next to the images already give this field".to_owned();
     let left_out = taken.into_iter().map(|key| Warning::LeftOut { field: key.name, reason: reason.clone() });
     listing.warnings.extend(left_out);
     rename_taken(listing);

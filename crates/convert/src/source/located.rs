@@ -186,7 +186,7 @@ fn folder_of<'a>(paths: &'a PathTable, idx: usize, path: &[u8]) -> Option<&'a [u
     }
 }
 
-/// Keeps only the folders with this property, or all if none has it.
+/// Keeps only the folders for which `holds` is true, or all if it is true for none.
 fn narrow(folders: &mut Vec<Vec<u8>>, holds: impl Fn(&[u8]) -> bool) {
     if folders.iter().any(|folder| holds(folder)) {
         folders.retain(|folder| holds(folder));

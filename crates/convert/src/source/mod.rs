@@ -162,30 +162,30 @@ use crate::opt::{
 /// Options for listing a source.
 #[derive(Debug, Clone, Default)]
 pub struct ListOptions {
-    /// The source's format; if none, detected from its content and name.
+    /// The source's format. `None` to detect it from content and name.
     pub from: Option<DataFormat>,
     /// List only this split: a subfolder of the source, the files whose names start with it, or a part of the file. Class ids are
     /// the same for all splits.
     pub split: Option<String>,
-    /// The folder that a manifest's paths are relative to; if none, the manifest's own folder.
+    /// The folder that a manifest's paths are relative to. `None` for the manifest's own folder.
     pub root: Option<PathBuf>,
-    /// The field of images, or of their paths in a manifest; if none, found by name.
+    /// The field of images, or of their paths in a manifest. `None` to find it by name.
     pub image_key: Option<String>,
-    /// The field of labels; if none, found by name.
+    /// The field of labels. `None` to find it by name.
     pub label_key: Option<String>,
-    /// The field of masks, or of their paths in a manifest; if none, found by name.
+    /// The field of masks, or of their paths in a manifest. `None` to find it by name.
     pub mask_key: Option<String>,
-    /// The image folder inside the source; if none, found by name.
+    /// The image folder inside the source. `None` to find it by name.
     pub images: Option<PathBuf>,
-    /// The mask folder inside the source, with names like those of the images; if none, found by name.
+    /// The mask folder inside the source, with names like those of the images. `None` to find it by name.
     pub masks: Option<PathBuf>,
-    /// Whether each file of arrays holds one sample rather than one per row; if none, true for files in class folders.
+    /// Whether each file of arrays holds one sample rather than one per row. `None` if this is true only for files in class folders.
     pub one_sample_per_file: Option<bool>,
     /// Fields to exclude.
     pub leave_out: Vec<String>,
     /// Number of listing threads; 0 counts as 1. The listing does not depend on it.
     pub jobs: usize,
-    /// The folder for temporary files, used for sources that must be unpacked; if none, the system's.
+    /// The folder for temporary files, used for sources that must be unpacked. `None` for the system's folder.
     pub spool: Option<PathBuf>,
     /// Receives the progress of unpacking.
     pub unpacking: Unpacking,

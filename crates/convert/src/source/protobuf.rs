@@ -57,7 +57,7 @@ impl<'a> Message<'a> {
                 let bytes = end.and_then(|end| self.bytes.get(at..end));
                 let bytes = bytes.ok_or_else(|| {
                     let left = self.bytes.len() - at;
-                    format!("expected {len} bytes of a field, found {left}")
+                    format!("expected a field of {len} bytes, found {left} bytes")
                 })?;
                 self.at += bytes.len();
                 let at = self.base + at;

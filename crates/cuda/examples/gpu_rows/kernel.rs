@@ -100,7 +100,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Windows of pictures on the device, in irregular order. Every second one is flipped.
+    /// Crops of pictures on the device, in irregular order. Every second one is flipped.
     fn frames(&self, n: usize, side: u32, room: u32, stream: Stream) -> Result<DevicePtr, Box<dyn std::error::Error>> {
         let mut all = Vec::with_capacity(n * Frame::BYTES);
         let picture = usize::try_from(side * side * 3)?;

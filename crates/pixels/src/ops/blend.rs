@@ -7,7 +7,7 @@ use super::gray::{luma, mean_luma};
 use super::planes::{BLOCK, join, mapped, split};
 use super::{fastest, whole};
 
-/// Multiplies every value by `factor`: 0 is black, 1 is unchanged. Pillow's `ImageEnhance.Brightness`.
+/// Multiplies every value by `factor`: 0 is black, 1 is unchanged. This is Pillow's `ImageEnhance.Brightness`.
 pub fn adjust_brightness(pixels: &mut [u8], factor: f32) {
     fastest!(blend(pixels, 0, factor));
 }

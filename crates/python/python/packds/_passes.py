@@ -11,7 +11,7 @@ from collections.abc import Callable
 # A record: the process, who began the pass (two numbers of 64 bits), and the epoch, or `_NOT_SET`.
 _RECORD = struct.Struct("<qqqq")
 _NOT_SET = -1
-# Stored instead of who began the pass. Such a record does not begin a pass, but sets the epoch of the next one.
+# In place of who began the pass, this marks a record that does not begin a pass, but sets the epoch of the next one.
 _NEXT = (0, -(1 << 63))
 _NAME = "packds-passes"
 

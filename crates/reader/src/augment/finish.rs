@@ -105,7 +105,7 @@ impl AugmentPlan {
         self.finish_windows(side)
     }
 
-    /// The window of an image that a view of a sample shows. `None` if `resampling` has no taps for its area.
+    /// The crop of an image that becomes a view of a sample. `None` if `resampling` has no taps for its area.
     pub(crate) fn window(
         &self,
         key: SampleKey,

@@ -192,7 +192,7 @@ impl Pictures {
         }
     }
 
-    /// The window of an image that a view of a row shows. If there is none, `lost` is the error message.
+    /// The crop of an image that becomes a view of a row. If there is none, `lost` is the error message.
     fn frame(
         &self,
         key: SampleKey,

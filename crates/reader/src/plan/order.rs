@@ -77,7 +77,7 @@ packds_system::named!(OrderKind { Sequential = "sequential", Random = "random", 
 /// Which samples an order shuffles together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shuffled {
-    /// Samples are not shuffled together. Those of a chunk stay in file order.
+    /// None: the samples of a chunk stay in file order.
     Nothing,
     /// The samples of a window of chunks.
     Windows,

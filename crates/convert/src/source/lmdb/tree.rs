@@ -183,7 +183,7 @@ impl Meta {
         // The page header, then magic, version, address, map size, two databases, last page and transaction.
         const BYTES: u64 = 16 + 24 + 2 * 48 + 16;
         let page = file.bytes_at(offset, BYTES);
-        let page = page.map_err(|_| format!("expected LMDB's first page, found {} bytes", file.bytes))?;
+        let page = page.map_err(|_| format!("expected at least {BYTES} bytes for LMDB's first page, found {}", file.bytes))?;
         let meta = page.get(PAGE_HEADER..).unwrap_or_default();
         let (magic, version) = (u32_at(meta, 0), u32_at(meta, 4));
         if magic != Some(MAGIC) || u16_at(&page, 10).is_none_or(|flags| flags & META == 0) {
@@ -198,7 +198,7 @@ impl Meta {
         // The page size is stored in an otherwise unused field of the first database, which lists the free pages.
         let page_bytes = u32_at(meta, 24).map_or(0, u64::from);
         if !PAGE_SIZES.contains(&page_bytes) || !page_bytes.is_power_of_two() {
-            return Err(format!("expected a page size up to 65536, found {page_bytes}"));
+            return Err(format!("expected a power of two up to 65536 as the page size, found {page_bytes}"));
         }
         Ok(Self {
             page_bytes,

@@ -28,7 +28,7 @@ impl Array {
         let bytes = dims.try_fold(self.element_bytes(), |n, dim| n.checked_mul(*dim));
         bytes
             .filter(|bytes| *bytes > 0)
-            .ok_or_else(|| self.malformed(format!("rows are empty or too large: {:?}", self.shape)))
+            .ok_or_else(|| self.malformed(format!("the rows of shape {:?} are empty or too large", self.shape)))
     }
 
     /// An error about the array.

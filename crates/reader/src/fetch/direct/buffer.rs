@@ -162,7 +162,8 @@ impl Buffer {
     }
 
     /// Item `index` of the chunk, for the body field at `position`. The item is located with the chunk's tables, or
-    /// decompressed. Blocks are decompressed only once if there is memory to keep them, otherwise into `scratch`.
+    /// decompressed. If there is memory to keep a decompressed block, it is decompressed only once, otherwise each time
+    /// into `scratch`.
     pub(super) fn looked_up_item<'a>(
         &'a self,
         fetch: &DirectFetch,
