@@ -1,4 +1,4 @@
-"""Writes archives like those that people download: archive.py write DIR. Each archive has the files of a folder with the same name."""
+"""Writes archives like those that people download: archive.py write DIR. Each contains the files of a folder with the same name."""
 
 import bz2
 import gzip

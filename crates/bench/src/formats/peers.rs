@@ -28,7 +28,9 @@ impl PeerRows {
         let odd = |reason: String| odd(&self.path, reason);
         let peers = &self.peers;
         if let Some(found) = peers.n_images.filter(|found| *found != n_images) {
-            return Err(odd(format!("its runs used {found} images, but this run uses {n_images}: pass --images {found}")));
+            return Err(odd(format!(
+                "its runs used {found} images, but this run uses {n_images}: pass --images {found}"
+            )));
         }
         if let Some(known) = peers.formats.iter().find(|format| formats.contains(&format.format.as_str())) {
             return Err(odd(format!("format `{}` is already in the report", known.format)));

@@ -392,11 +392,11 @@ impl Warning {
             Self::IndexColumn => {
                 out.write_str("left out the first column: it has no name, like the index column that pandas writes")
             }
+            Self::LinesSkipped { count: 1 } => {
+                out.write_str("skipped the first line: it contains only a comment or the number of rows")
+            }
             Self::LinesSkipped { count } => {
-                match count {
-                    1 => out.write_str("skipped the first line: it contains only a comment or the number of rows"),
-                    _ => write!(out, "skipped the first {count} lines: they contain only comments or the number of rows"),
-                }
+                write!(out, "skipped the first {count} lines: they contain only comments or the number of rows")
             }
             Self::NoHeader { first } => {
                 write!(out, "the first line is read as a row, not as a header, because it contains a number: '{first}'")

@@ -160,7 +160,9 @@ impl Batch {
             return refused("items", "vary in size: read them one by one with `item`");
         };
         match field.source {
-            Source::Held => return refused("images", "are on the device: the batch contains only descriptions of their crops"),
+            Source::Held => {
+                return refused("images", "are on the device: the batch contains only descriptions of their crops");
+            }
             Source::File => return refused("images", "are decoded on the device: the batch contains only their files"),
             _ => {}
         }

@@ -44,7 +44,11 @@ pub enum PlanError {
         world: u32,
     },
     /// The batch per rank makes the global batch too large.
-    #[error("{} on each of {} exceed the limit of 2^32 - 1 samples", counted(*per_rank, "sample"), counted(*world, "rank"))]
+    #[error(
+        "{} on each of {} exceed the limit of 2^32 - 1 samples",
+        counted(*per_rank, "sample"),
+        counted(*world, "rank")
+    )]
     BatchTooLarge {
         /// Samples per rank.
         per_rank: u32,

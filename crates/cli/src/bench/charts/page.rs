@@ -48,7 +48,11 @@ fn figure(chart: &Chart) -> String {
 
 fn lead(report: &Report) -> String {
     let data = &report.data;
-    let quick = if report.options.quick { "<p class=\"warning\">Quick run: the results are rough. Do not cite them.</p>\n" } else { "" };
+    let quick = if report.options.quick {
+        "<p class=\"warning\">Quick run: the results are rough. Do not cite them.</p>\n"
+    } else {
+        ""
+    };
     format!(
         "<p>{} images of {}x{}x{} ({}), {}, on {}.</p>\n<p>We wrote packds and chose what to measure. Judge by the method below, and run it yourself.</p>\n{quick}",
         tick_number(to_f64(data.n_images)),

@@ -525,7 +525,7 @@ mod tests {
             said(&bytes)
         };
         assert!(said(&whole[..whole.len() - 4096]).contains("the file ends too early"));
-        assert_eq!(said(b"hello"), "x.mdb: expected LMDB's first page, found 5 bytes");
+        assert_eq!(said(b"hello"), "x.mdb: expected at least 152 bytes for LMDB's first page, found 5");
         assert_eq!(changed(16, &[0]), "x.mdb: expected the LMDB signature 0xbeefc0de, found 0xbeefc000");
         assert_eq!(changed(20, &[9]), "x.mdb: expected version 1 of the format, found 9");
         // The offset of the main database's root in the newer meta page. It is set to a missing page, then to a meta page.

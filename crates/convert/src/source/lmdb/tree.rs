@@ -183,7 +183,8 @@ impl Meta {
         // The page header, then magic, version, address, map size, two databases, last page and transaction.
         const BYTES: u64 = 16 + 24 + 2 * 48 + 16;
         let page = file.bytes_at(offset, BYTES);
-        let page = page.map_err(|_| format!("expected at least {BYTES} bytes for LMDB's first page, found {}", file.bytes))?;
+        let page =
+            page.map_err(|_| format!("expected at least {BYTES} bytes for LMDB's first page, found {}", file.bytes))?;
         let meta = page.get(PAGE_HEADER..).unwrap_or_default();
         let (magic, version) = (u32_at(meta, 0), u32_at(meta, 4));
         if magic != Some(MAGIC) || u16_at(&page, 10).is_none_or(|flags| flags & META == 0) {
