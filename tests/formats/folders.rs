@@ -132,7 +132,7 @@ fn a_folder_for_each_patient_is_no_class() {
     let folder = sources();
     let said = refused(&folder, &["patients"]);
     assert!(said.contains("the 3 folders all have files with the same 3 names"), "{said}");
-    let code = said.split_once("in Python: ").unwrap().1.split_once("; --from").unwrap().0;
+    let code = said.split_once("in Python: ").unwrap().1.trim();
     let at = folder.path("patients");
     let code = code.replace("pathlib.Path(\"patients\")", &format!("pathlib.Path({:?})", at.to_str().unwrap()));
     python(&["-c", &code]);
@@ -249,7 +249,7 @@ fn a_folder_is_explained_without_options_for_fields() {
     assert!(!said.contains("one field") && !said.contains("-key"), "{said}");
 }
 
-/// The masks of a source of three colours, which a table numbers.
+/// The masks of a source with three colours. A table in the source lists the colours.
 fn masks_of(folder: &Folder, args: &[&str]) -> Vec<Vec<u8>> {
     let ran = folder.packds(&[&["convert"], args, &["--keep-order", "--force", "out.pack"]].concat());
     assert_eq!(ran.code, 0, "{args:?}: {ran:?}");

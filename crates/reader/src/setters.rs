@@ -12,7 +12,7 @@ macro_rules! setters {
     )+};
 }
 
-/// Defines methods of an augmentation that add an op. Each method has documentation, a name, arguments and the op.
+/// Defines the methods of `Augment` that add an op. Each has documentation, a name, arguments and the op.
 macro_rules! ops {
     ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),+) = $op:expr;)+) => {$(
         $(#[$doc])*

@@ -23,7 +23,7 @@ pub(crate) static ENTRY: Entry = Entry {
     }),
     ..Entry::new(
         &["tfrecord", "tfrecords", "tfrec", "tfrecord.gz"],
-        "records of tf.Example, with both checksums checked",
+        "records of tf.Example, with both checksums verified",
     )
 };
 

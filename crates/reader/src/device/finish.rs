@@ -109,9 +109,9 @@ pub struct Frame {
     /// Offset of the area from the first byte of the first stored image. An area that is not resized is the whole
     /// image.
     pub source: u64,
-    /// The start column of the window in the image or its resized area. It may be outside the image.
+    /// The start column of the crop in the image or its resized area. It may be outside the image.
     pub x: i32,
-    /// The start row of the window. It may be outside the image.
+    /// The start row of the crop. It may be outside the image.
     pub y: i32,
     /// [`Frame::HORIZONTAL`], [`Frame::VERTICAL`], [`Frame::ROWS_FIRST`] and [`Frame::RESIZED`].
     pub flips: u32,

@@ -1,4 +1,4 @@
-//! Precomputed positions and weights for resizing images on a device before windows are taken.
+//! Precomputed positions and weights for resizing images on a device before they are cropped.
 
 use packds_pixels::{AxisTaps, Filter};
 use packds_system::to_usize;

@@ -106,7 +106,7 @@ impl Tunable {
         self.now > before
     }
 
-    /// Whether `number` is lower and it is time to try it.
+    /// Whether `number` is lower than the current number, and it is time to try it.
     fn may_try(&self, number: usize, quiet: u32) -> bool {
         !self.is_fixed && number < self.now && quiet >= self.patience
     }
