@@ -77,7 +77,7 @@ COMPARISONS = (
     ),
     Comparison(
         name="jpg256",
-        what="RandomResizedCrop(224) + flip from the JPEG files that FFCV wrote, short side 256, quality 90",
+        what="RandomResizedCrop(224) + flip from the JPEG files that FFCV wrote, with a short side of 256, quality 90",
         batch=64,
         augment=RRC,
         lossless=False,
@@ -86,7 +86,7 @@ COMPARISONS = (
     ),
     Comparison(
         name="raw256",
-        what="RandomResizedCrop(224) + flip from raw u8 images of short side 256",
+        what="RandomResizedCrop(224) + flip from raw u8 images with a short side of 256",
         batch=64,
         augment=RRC,
         lossless=False,

@@ -104,7 +104,8 @@ impl Warning {
             }
             Self::MergedMasks { count, first } => {
                 let why = ": each pixel has the largest of its values, so objects can no longer be told apart";
-                ("merged the masks of", count, "image", " with several masks each", first, why)
+                let rest = either(count, " with several masks", " with several masks each");
+                ("merged the masks of", count, "image", rest, first, why)
             }
             Self::BlankMasks { count, first } => {
                 let why = ": the folder has no masks, and its name says that there is nothing to mark";
