@@ -56,7 +56,7 @@ pub(crate) struct Catching {
     was_over: bool,
 }
 
-/// Catches the signals that stop a command. [`caught`] returns the first; the second ends the process at once.
+/// Catches the signals that stop a command. [`caught`] returns the first; the second ends the process immediately.
 pub(crate) fn catch() -> Catching {
     Catching { was_over: SIGNALS.is_over.swap(false, Ordering::Relaxed) }
 }
@@ -74,7 +74,7 @@ pub(crate) fn caught() -> Option<Exit> {
     exits.find(|exit| usize::from(exit.code()) == code)
 }
 
-/// Ends the process at once, without waiting for other threads. The caller must have cleaned up.
+/// Ends the process immediately, without waiting for other threads. The caller must have cleaned up.
 pub(crate) fn end_process(exit: Exit) -> ! {
     low_level::exit(i32::from(exit.code()))
 }

@@ -70,7 +70,7 @@ impl Place {
 }
 
 impl Shown {
-    /// Starts to show progress and to catch Ctrl-C. A second Ctrl-C ends the process at once.
+    /// Starts to show progress and to catch Ctrl-C. A second Ctrl-C ends the process immediately.
     pub(crate) fn new(console: &Console) -> Self {
         let catching = interrupt::catch();
         let place = if console.detail == Detail::Quiet {
@@ -171,7 +171,7 @@ impl Drop for Shown {
 }
 
 impl Shared {
-    /// Starts a task and shows it at once.
+    /// Starts a task and shows it immediately.
     fn begin(&self, what: &str, amount: Amount) {
         {
             let mut now = lock(&self.now);
@@ -292,7 +292,7 @@ pub(crate) struct Benchmarking {
 }
 
 impl Benchmarking {
-    /// Starts to catch Ctrl-C. A second Ctrl-C ends the process at once.
+    /// Starts to catch Ctrl-C. A second Ctrl-C ends the process immediately.
     pub(crate) fn new(console: &Console) -> Self {
         Self {
             line: (console.err_is_terminal && console.detail > Detail::Quiet).then(Mutex::default),

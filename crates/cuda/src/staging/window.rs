@@ -245,7 +245,8 @@ impl State {
 }
 
 impl RingWith<Window> {
-    /// Brings a chunk into the window unless it is there already. Returns its start. `None` if `write` failed.
+    /// Brings a chunk into the window unless it is there already. Returns its start. `None` if `images` could not be
+    /// written.
     fn bring(&self, (slot, chunk): (usize, u64), images: &mut dyn ChunkImages) -> Result<Option<u64>, CudaError> {
         let (window, staging) = (&*self.with, &self.ring.0);
         staging.check()?;
@@ -301,8 +302,8 @@ impl Staging {
             }
         }
         match source {
-            // SAFETY: no queued work uses the place, because the work that read it is done, and such windows do not
-            // copy.
+            // SAFETY: no queued work uses the place, because the work that read it is done, and a window that reads
+            // from the disk queues no copies.
             ChunkSource::Disk(reads, part) => unsafe { reads.read(&part, to) },
             ChunkSource::File(bytes) => {
                 let copied = window.copied_from_file()?;

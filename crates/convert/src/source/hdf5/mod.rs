@@ -1,6 +1,6 @@
 //! HDF5: the datasets of one file or of several similar files.
 //!
-//! The library only locates the data. Reading and unpacking happen without it, because it cannot run on several threads at once.
+//! The library only locates the data. Reading and unpacking happen without it, because it cannot run on several threads at a time.
 
 mod chunks;
 mod file;
