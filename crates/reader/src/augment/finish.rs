@@ -38,9 +38,9 @@ impl AugmentPlan {
         (is_some && !self.erases_randomly()).then_some(finish)
     }
 
-    /// Describes how a device makes the results from stored images of one size. A device can resize areas, show
-    /// windows, flip, change the colours of single pixels, and finish the values. If the augmentation needs more, the
-    /// error is a sentence that says why.
+    /// Describes how a device makes the results from stored images of one size. A device can resize areas, crop, flip,
+    /// change the colours of single pixels, and finish the values. If the augmentation needs more, the error is a
+    /// sentence that says why.
     pub(crate) fn finish_windows(&self, picture: Size) -> Result<Finish, &'static str> {
         let mut padding = Padding::Constant([0; 4]);
         let mut resized = None;
