@@ -18,7 +18,7 @@ use super::paths::{FileTable, PathTable, as_path, lossy, stem};
 use super::roles::is_caption_name;
 use super::root::without_dots;
 use super::rows::RowForm;
-use super::split::{split_and_rest, unite_classes};
+use super::split::{is_split_folder, split_and_rest, unite_classes};
 use super::tally::Tally;
 use super::unread::{Unread, UnreadFiles};
 use super::walk::Found;
@@ -107,7 +107,8 @@ pub(super) fn of_folder(folder: &Path, input: &Input, options: &ListOptions) -> 
         }
         tables => {
             let splits = splits(folder, tables, has_only_files, options);
-            splits.or_else(|| with_unnamed(folder, tables, options)).map(Tables::Splits)
+            let splits = splits.or_else(|| with_unnamed(folder, tables, options));
+            splits.or_else(|| with_split_column(folder, tables, options)).map(Tables::Splits)
         }
     }
 }
@@ -238,6 +239,33 @@ fn with_unnamed(folder: &Path, tables: &[Vec<u8>], options: &ListOptions) -> Opt
     Some(listings)
 }
 
+/// Reads the only table with a column of splits, such as `train` and `test`, if the folder has no labels of its own.
+fn with_split_column(folder: &Path, tables: &[Vec<u8>], options: &ListOptions) -> Option<Vec<(String, Listing)>> {
+    let options = ListOptions { split: None, ..options.clone() };
+    let listed = |file: &Vec<u8>| {
+        let table = folder.join(as_path(file));
+        let listings = manifest::list_splits(&table, RowForm::of_source(&table)?, &options).ok()?;
+        let is_split =
+            |(split, listing): &(String, Listing)| is_split_folder(split.as_bytes()) && listing.faults.is_empty();
+        (listings.len() > 1 && listings.iter().all(is_split)).then(|| (file.clone(), table, listings))
+    };
+    let mut found = tables.iter().take(MAX_TABLES).filter_map(listed);
+    let (file, table, mut listings) = found.next().filter(|_| found.next().is_none())?;
+    let is_labelled =
+        |(_, listing): &(String, Listing)| listing.has_labels() || listing.has_label_lists() || has_columns(listing);
+    let own = image_folder::list_source(folder, &options, SampleFiles::Images);
+    if !listings.iter().any(is_labelled) || !tables_of(folder, &own).contains(&table) {
+        return None;
+    }
+    let mut all: Vec<&mut Listing> = listings.iter_mut().map(|(_, listing)| listing).collect();
+    let others = note_others(folder, &[&table], &mut all).ok()?.tally();
+    for listing in all {
+        let (count, first) = (others.count, others.first.clone());
+        listing.warnings.insert(0, Warning::TableRead { file: file.clone(), count, first, in_splits: false });
+    }
+    Some(listings)
+}
+
 /// The first folder of a path; empty for a file in the root.
 fn top_folder(path: &[u8]) -> &[u8] {
     let slash = path.iter().position(|byte| *byte == b'/');
@@ -353,8 +381,10 @@ fn sample_files(listings: &[&mut Listing]) -> SampleFiles {
 
 /// Whether a folder's labels come from folders that are certainly classes.
 fn has_sure_labels(listing: &Listing) -> bool {
-    let are_nested = || listing.warnings.iter().any(|warning| matches!(warning, Warning::NestedClasses { .. }));
-    listing.has_labels() && !listing.has_one_folder() && !are_nested()
+    let is_doubt = |warning: &Warning| {
+        matches!(warning, Warning::NestedClasses { .. } | Warning::NumberedFolders { .. } | Warning::ClipFolders { .. })
+    };
+    listing.has_labels() && !listing.has_one_folder() && !listing.warnings.iter().any(is_doubt)
 }
 
 /// The tables that the folder's listing or error names.

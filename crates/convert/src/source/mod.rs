@@ -277,11 +277,19 @@ fn in_archives<T>(
             listing
         }));
     }
-    let Some(archive) = Archive::find(source, options, depth)? else {
-        return list(source, options).map_err(|error| explained_by_format(error, source, options));
+    let in_place = || list(source, options).map_err(|error| explained_by_format(error, source, options));
+    let opened = match Archive::find(source, options, depth)? {
+        Some(archive) => archive.open(options)?,
+        None => match archive::open_with_table(source, options)? {
+            Some(opened) => opened,
+            None => return in_place(),
+        },
     };
-    let opened = archive.open(options)?;
     let listed = in_archives(&opened.source, &opened.options(options), depth + 1, list, each);
+    // The table next to the archive does not list images.
+    if opened.is_beside && matches!(listed, Err(ConvertError::ManifestColumnMissing { .. })) {
+        return in_place();
+    }
     listed.map(|listed| each(listed, &|listing| opened.listing(listing))).map_err(|error| opened.error(error))
 }
 

@@ -25,6 +25,7 @@ use super::{
     near_names::{Near, NearNames},
     paths::{FileTable, PathTable, as_path, lossy},
     rows::{Cell, Rows},
+    split::is_split_folder,
     values::text_of,
     warning::Warning,
 };
@@ -378,10 +379,10 @@ impl Sizes {
     }
 }
 
-/// The subfolders with names commonly used for images, in name order.
+/// The subfolders with names commonly used for images or splits, in name order.
 fn image_folders_in(folder: &Path) -> Vec<PathBuf> {
     let mut names = names_in(folder);
-    names.retain(|name| is_image_folder(name.as_bytes()));
+    names.retain(|name| is_image_folder(name.as_bytes()) || is_split_folder(name.as_bytes()));
     names.sort_unstable();
     names.into_iter().map(|name| folder.join(name)).filter(|folder| folder.is_dir()).collect()
 }

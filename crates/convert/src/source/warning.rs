@@ -665,6 +665,13 @@ pub enum Warning {
         /// The label in the first line.
         label: String,
     },
+    /// A table lists the images in the archive next to it.
+    ArchiveBeside {
+        /// The table.
+        table: Vec<u8>,
+        /// The archive.
+        archive: Vec<u8>,
+    },
     /// The files of a manifest are in a folder next to the folder of the manifest.
     RootBeside {
         /// The folder.
