@@ -1,10 +1,8 @@
-//! Datasets as img2dataset and COCO write them: read with their metadata, or refused with the line that writes a table.
-
-use std::process::Command;
+//! Datasets as img2dataset and COCO write them: read with their metadata, or refused with the file to pass.
 
 use super::items::{convert, items};
 use super::people::{refused, told};
-use super::{clients, python};
+use super::python;
 use crate::support::Folder;
 
 fn sources() -> Folder {
@@ -51,14 +49,12 @@ fn folders_of_img2dataset_are_one_dataset_with_the_values_of_each_image() {
 }
 
 #[test]
-fn captions_of_coco_are_read_from_the_table_that_the_hint_writes() {
+fn captions_of_coco_are_read_from_their_file() {
     let folder = sources();
     let said = refused(&folder, "coco", 2);
-    assert!(said.contains("a COCO dataset with captions in annotations"), "{said}");
-    let line = said.split_once("run in Python: ").unwrap().1.trim();
-    let ran = Command::new(clients()).current_dir(folder.path("")).args(["-c", line]).output().unwrap();
-    assert!(ran.status.success(), "{line}: {}", String::from_utf8_lossy(&ran.stderr));
-    let pack = convert(&folder, "coco/train2017", &[]);
+    assert!(said.contains("a COCO dataset with captions in 'annotations'"), "{said}");
+    assert!(said.contains("pass coco/annotations/captions_train2017.json as the source"), "{said}");
+    let pack = convert(&folder, "coco/annotations/captions_train2017.json", &[]);
     assert_eq!(pack.n_samples(), 12);
     assert_eq!(texts(&items(&pack, "captions"))[1], r#"["picture 1","picture 13"]"#);
 }

@@ -20,6 +20,7 @@ mod published;
 mod records;
 mod table;
 mod tensors;
+mod texts;
 mod tfrecord;
 mod webdataset;
 mod zarr;

@@ -268,7 +268,7 @@ mod tests {
                 r#"{"image_id": "a", "category_id": 1}"#,
                 "the annotation refers to the category 1, which is not in 'categories'",
             ),
-            (r#"{"image_id": "c", "category_id": 7}"#, "has the image \"c\", which is not in 'images'"),
+            (r#"{"image_id": "c", "category_id": 7}"#, "refers to the image \"c\", which is not in 'images'"),
             (r#"{"image_id": "a", "category_id": 7, "category_id": 7}"#, "'category_id' appears twice"),
             (r#"{"image_id": {"a": [], "category_id": 7}"#, "expected"),
         ] {

@@ -213,7 +213,7 @@ impl<'a> Manifest<'a> {
         let mut warnings = plan.warnings.clone();
         warnings.extend(root.locate(&mut rows()?, &columns)?);
         if self.options.root.is_none()
-            && let Some((beside, told)) = root.beside(rows, &columns)?
+            && let Some((beside, told)) = root.beside(&self.file.path, rows, &columns)?
         {
             root = beside;
             warnings.extend(told);

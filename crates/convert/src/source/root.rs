@@ -197,10 +197,11 @@ impl Root {
         Ok(warnings)
     }
 
-    /// The image folder next to this one, such as `images` next to `labels`, if the first rows lead to files only there. Also
-    /// returns the warnings about it.
+    /// The image folder next to this one, such as `images` next to `labels`, if the first rows lead to files only there. It may also be
+    /// the split in the manifest's name: `train2017` for `captions_train2017.json`. Also returns the warnings about it.
     pub(super) fn beside<'a>(
         &self,
+        manifest: &Path,
         rows: impl Fn() -> Result<Rows<'a>, ConvertError>,
         columns: &[(usize, bool)],
     ) -> Result<Option<(Self, Vec<Warning>)>, ConvertError> {
@@ -208,7 +209,8 @@ impl Root {
             return Ok(None);
         }
         let above = ["..", "../.."].map(|above| self.path.join(above));
-        for folder in above.iter().flat_map(|above| image_folders_in(above)) {
+        let own_split = split_beside(&self.path, manifest);
+        for folder in own_split.into_iter().chain(above.iter().flat_map(|above| image_folders_in(above))) {
             let mut root = Self::at(folder.clone())?;
             let mut warnings = root.locate(&mut rows()?, columns)?;
             if !root.is_lost {
@@ -379,10 +381,18 @@ impl Sizes {
     }
 }
 
-/// The subfolders with names commonly used for images or splits, in name order.
+/// The folder next to `root` with the name of the split at the end of the manifest's name.
+fn split_beside(root: &Path, manifest: &Path) -> Option<PathBuf> {
+    let stem = manifest.file_stem()?.to_string_lossy();
+    let name = stem.rsplit('_').next().filter(|name| is_split_folder(name.as_bytes()))?;
+    let folder = root.join("..").join(name);
+    folder.is_dir().then_some(folder)
+}
+
+/// The subfolders with names commonly used for images, in name order.
 fn image_folders_in(folder: &Path) -> Vec<PathBuf> {
     let mut names = names_in(folder);
-    names.retain(|name| is_image_folder(name.as_bytes()) || is_split_folder(name.as_bytes()));
+    names.retain(|name| is_image_folder(name.as_bytes()));
     names.sort_unstable();
     names.into_iter().map(|name| folder.join(name)).filter(|folder| folder.is_dir()).collect()
 }

@@ -266,7 +266,7 @@ pub enum Warning {
         /// The folder.
         folder: Vec<u8>,
     },
-    /// The names of all class folders are numbers of equal length, such as `00000`.
+    /// The names of all class folders are numbers with at least four digits, such as `00000`.
     NumberedFolders {
         /// The first folder.
         first: Vec<u8>,

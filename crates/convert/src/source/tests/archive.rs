@@ -172,14 +172,14 @@ fn an_archive_that_needs_more_than_the_free_space_is_refused() {
     let mut unpacker = Unpacker::create(&place.path, &spool).unwrap();
     unpacker.free = 10_000;
     let declared = unzip(&place.path, &mut unpacker).unwrap_err().to_string();
-    assert!(declared.contains("unpacking it needs 4278124286 bytes, and "), "{declared}");
+    assert!(declared.contains("unpacking it needs 4278124286 bytes, but "), "{declared}");
     assert!(declared.contains("has 10000 bytes of free space"), "{declared}");
     // A false size does not help an attacker: bytes are counted as they are unpacked.
     let bomb = Place::of("bomb.gz", &gzip(&[0; 100_000]));
     let mut unpacker = Unpacker::create(&bomb.path, &spool).unwrap();
     unpacker.free = 50_000;
     let found = unpack_single(&bomb.path, &mut unpacker).unwrap_err().to_string();
-    assert!(found.contains("unpacking it needs more bytes, and "), "{found}");
+    assert!(found.contains("unpacking it needs more bytes, but "), "{found}");
     let empty = [(); 4].map(|()| ("", &[][..]));
     let files: Vec<(String, &[u8])> =
         empty.iter().enumerate().map(|(i, (_, data))| (format!("{i}.txt"), *data)).collect();

@@ -86,9 +86,9 @@ fn captions_of_coco_are_no_boxes() {
         tree.write(&format!("annotations/captions_{split}.json"), b"{}");
     }
     let error = tree.list().unwrap_err();
-    assert!(error.to_string().contains("a COCO dataset with captions in annotations"), "{error}");
+    assert!(error.to_string().contains("a COCO dataset with captions in 'annotations'"), "{error}");
     let hint = error.hint().unwrap();
-    assert!(hint.contains("captions_train2017.json") && hint.contains("train2017/metadata.jsonl"), "{hint}");
+    assert!(hint.contains("annotations/captions_train2017.json as the source"), "{hint}");
     tree.write("annotations/instances_train2017.json", b"{}");
     let error = tree.list().unwrap_err();
     assert!(error.to_string().contains("a COCO dataset with boxes"), "{error}");

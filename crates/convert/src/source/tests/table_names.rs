@@ -37,7 +37,7 @@ fn folders_of_splits_that_a_table_does_not_name_are_splits_without_labels() {
     for table in ["id,label\n1,pug\n", "id,label\ntrain_images/1,pug\ntrain_images/2,pug\nvalid/x/4,husky\n"] {
         tree.write("labels.csv", table.as_bytes());
         let listing = list(tree.root(), &ListOptions::default()).unwrap();
-        assert!(listing.warnings()[0].to_string().contains("of the folder"), "{table}");
+        assert!(listing.warnings()[0].to_string().contains("in the folder"), "{table}");
     }
 }
 

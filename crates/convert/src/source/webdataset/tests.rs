@@ -206,7 +206,7 @@ fn a_size_without_end_is_refused_before_it_is_unpacked() {
     gz.finish().unwrap();
     let of_samples = ListOptions { from: Some(DataFormat::WebDataset), ..ListOptions::default() };
     let said = refused(&path, &of_samples);
-    assert!(said.contains("'a.png' has 1099511627776 bytes, more than the limit"), "{said}");
+    assert!(said.contains("'a.png' is 1099511627776 bytes long, more than the limit"), "{said}");
     let said = refused(&path, &ListOptions::default());
     assert!(said.contains("bomb.tar.gz: unpacking it needs 1099511627776 bytes"), "{said}");
 }

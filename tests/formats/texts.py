@@ -1,0 +1,117 @@
+"""Writes datasets with texts, clips and tables that are easy to misread: texts.py DIR. Prints the pixels and the texts."""
+
+import json
+import struct
+import sys
+import zipfile
+from pathlib import Path
+
+import lmdb
+import numpy as np
+from PIL import Image
+
+from records import png
+
+N = 12
+PIXELS = np.random.default_rng(19).integers(0, 256, (N, 8, 9, 3), dtype=np.uint8)
+WORDS = [f"Street {i}" for i in range(N)]
+
+
+def image(path, i):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(PIXELS[i % N]).save(path)
+
+
+def text(path, lines):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines))
+
+
+def words(root):
+    with lmdb.open(str(root / "str"), map_size=1 << 24) as env, env.begin(write=True) as txn:
+        for i in range(N):
+            txn.put(f"image-{i + 1:09d}".encode(), png(PIXELS[i]))
+            txn.put(f"label-{i + 1:09d}".encode(), WORDS[i].encode())
+        txn.put(b"num-samples", str(N).encode())
+    for i in range(N):
+        image(root / f"icdar/word_{i + 1}.png", i)
+        image(root / f"named/{i}.png", i)
+        image(root / f"captions/Images/{i}.png", i)
+    quoted = [word.replace("Street 1", 'say \\"hi\\", you') for word in WORDS]
+    text(root / "icdar/gt.txt", [f'word_{i + 1}.png, "{word}"' for i, word in enumerate(quoted)])
+    text(root / "named/labels.csv", ["path,label", *(f"{i}.png,{word}" for i, word in enumerate(WORDS))])
+    rows = [f"{i % N}.png,A dog , number {i} , runs ." if i % 3 else f"{i % N}.png,A cat ." for i in range(2 * N)]
+    text(root / "captions/captions.txt", ["image,caption", *rows])
+
+
+def clips(root):
+    for clip in range(4):
+        for frame in range(3):
+            image(root / f"jester/20bn/{1000 + 4444 * clip}/{frame:05d}.png", clip + frame)
+    text(root / "jester/train.csv", ["1000;Swiping Left", "5444;Thumb Up", "9888;No gesture"])
+    text(root / "jester/test.csv", ["14332"])
+    for split in ("background", "evaluation"):
+        for letter in ("Latin/character01", "Latin/character02", "Greek/character01"):
+            image(root / f"omniglot/images_{split}/{letter}/1.png", 1)
+
+
+def tables(root):
+    rows = [f"{i}.png,{['HP', 'SSA'][i % 2]},{i % 7},{'train' if i < 8 else 'test'}" for i in range(N)]
+    (root / "zipped").mkdir()
+    for folder in ("zipped", "unzipped"):
+        text(root / folder / "annotations.csv", ["Image Name,Majority Vote Label,Votes,Partition", *rows])
+    with zipfile.ZipFile(root / "zipped/images.zip", "w") as out:
+        for i in range(N):
+            out.writestr(f"images/{i}.png", png(PIXELS[i]))
+            image(root / f"unzipped/images/{i}.png", i)
+    # The table does not list images, so the archive is not read with it.
+    (root / "names").mkdir()
+    text(root / "names/names.csv", ["code,meaning", "0,cat", "1,dog"])
+    with zipfile.ZipFile(root / "names/images.zip", "w") as out:
+        for i in range(N):
+            out.writestr(f"{i % 2}/{i}.png", png(PIXELS[i]))
+    for i in range(N):
+        image(root / f"pets/{'train' if i < 8 else 'test'}/{i}.png", i)
+    text(root / "pets/train.csv", ["Id,Eyes,Face,Score", *(f"{i},{i % 2},{i % 3},{i % 4}" for i in range(8))])
+    text(root / "pets/test.csv", ["Id,Eyes,Face", *(f"{i},{i % 2},{i % 3}" for i in range(8, N))])
+
+
+def medical(root):
+    for i in range(6):
+        image(root / f"nnunet/imagesTr/case_{i:03d}_0000.png", i)
+        (root / "nnunet/labelsTr").mkdir(exist_ok=True)
+        Image.fromarray(PIXELS[i, ..., 0] % 3).save(root / f"nnunet/labelsTr/case_{i:03d}.png")
+        image(root / f"nnunet/imagesTs/case_{i + 6:03d}_0000.png", i)
+    for i in range(3):
+        (root / "nifti/imagesTr").mkdir(parents=True, exist_ok=True)
+        (root / "nifti/labelsTr").mkdir(exist_ok=True)
+        for folder in ("imagesTr", "labelsTr"):
+            (root / f"nifti/{folder}/._case_{i}.nii.gz").write_bytes(b"\0\5\x16\7")
+            (root / f"nifti/{folder}/case_{i}.nii.gz").write_bytes(b"\x1f\x8b" + bytes(60))
+
+
+def bands(path, channels):
+    """Writes a TIFF file of bytes with this number of channels, one strip, and no alpha by its tags."""
+    height, width = PIXELS.shape[1:3]
+    data = np.arange(height * width * channels, dtype=np.uint8).tobytes()
+    bits = struct.pack(f"<{channels}H", *[8] * channels)
+    tags = [(256, 3, 1, width), (257, 3, 1, height), (258, 3, channels, 8), (259, 3, 1, 1), (262, 3, 1, 2)]
+    tags += [(273, 4, 1, 8), (277, 3, 1, channels), (278, 3, 1, height), (279, 4, 1, len(data))]
+    start = 8 + len(data)
+    tags[2] = (258, 3, channels, start)
+    directory = start + len(bits)
+    body = struct.pack("<H", len(tags)) + b"".join(struct.pack("<HHII", *tag) for tag in tags) + bytes(4)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"II*\0" + struct.pack("<I", directory) + data + bits + body)
+
+
+root = Path(sys.argv[1])
+for part in (words, clips, tables, medical):
+    part(root)
+for i in range(3):
+    bands(root / f"four/{i}.tif", 4)
+    bands(root / f"many/{i}.tif", 13)
+    (root / "cmyk").mkdir(exist_ok=True)
+    Image.fromarray(PIXELS[i]).convert("CMYK").save(root / f"cmyk/{i}.tif")
+masks = [(PIXELS[i, ..., 0] % 3).tobytes().hex() for i in range(6)]
+print(json.dumps({"words": WORDS, "masks": masks, "pixels": PIXELS.tobytes().hex()}))

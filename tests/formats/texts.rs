@@ -1,0 +1,142 @@
+//! Datasets with texts, clips and tables that are easy to misread.
+
+use serde_json::{Value, json};
+
+use super::items::{convert, hex, ids, items};
+use super::people::{assert_told, names, refused, sources_of, told};
+use super::python;
+use crate::support::Folder;
+
+fn sources() -> (Folder, Value) {
+    sources_of("texts.py")
+}
+
+fn texts(items: &[Vec<u8>]) -> Vec<String> {
+    items.iter().map(|item| String::from_utf8(item.clone()).unwrap()).collect()
+}
+
+#[test]
+fn labels_that_are_nearly_all_different_are_texts() {
+    let (folder, expected) = sources();
+    let words = "12 of 12 labels are different, so they are packed as the column 'text'; to read them as class names, add --label-key label";
+    for source in ["str", "icdar/gt.txt", "icdar"] {
+        assert_told(&folder, source, &[words]);
+    }
+    let pack = convert(&folder, "str", &[]);
+    assert!(pack.classes().unwrap().is_empty());
+    assert_eq!(json!(texts(&items(&pack, "text"))), expected["words"]);
+    let pack = convert(&folder, "icdar", &[]);
+    assert_eq!(texts(&items(&pack, "text"))[1], "say \"hi\", you");
+    for source in ["str", "icdar/gt.txt"] {
+        let pack = convert(&folder, source, &["--label-key", "label"]);
+        assert_eq!((names(&pack).len(), pack.n_samples()), (12, 12), "{source}");
+    }
+    // A column that is called label has labels.
+    assert_told(
+        &folder,
+        "named/labels.csv",
+        &["12 of 12 labels in 'label' are different class names: if they are texts, rename the column to 'text'"],
+    );
+    assert_eq!(names(&convert(&folder, "named/labels.csv", &[])).len(), 12);
+}
+
+#[test]
+fn captions_with_commas_need_no_quotes() {
+    let (folder, _) = sources();
+    assert_told(
+        &folder,
+        "captions",
+        &[
+            "16 rows have more cells than columns, because the captions are not in quotes",
+            "first: 'A dog , number 1 , runs .'",
+        ],
+    );
+    let pack = convert(&folder, "captions", &[]);
+    let captions = texts(&items(&pack, "caption"));
+    assert_eq!(
+        (pack.n_samples(), captions[0].as_str(), captions[23].as_str()),
+        (24, "A cat .", "A dog , number 23 , runs .")
+    );
+}
+
+#[test]
+fn folders_that_a_table_lists_are_not_classes() {
+    let (folder, _) = sources();
+    let said = refused(&folder, "jester", 2);
+    assert!(said.contains("'train.csv' has a row for each folder, such as '1000'"), "{said}");
+    let (_, line) = said.split_once("run in Python: ").unwrap();
+    let within = folder.path("");
+    python(&["-c", &format!("import os\nos.chdir({within:?})\n{}", line.trim())]);
+    let pack = convert(&folder, "images.csv", &[]);
+    assert_eq!((pack.n_samples(), names(&pack).join(",")), (9, "No gesture,Swiping Left,Thumb Up".to_owned()));
+    let pack = convert(&folder, "jester/20bn", &["--from", "image-folder"]);
+    assert_eq!(names(&pack).len(), 4);
+}
+
+#[test]
+fn image_folders_with_images_only_in_subfolders_are_not_classes() {
+    let (folder, _) = sources();
+    let said = refused(&folder, "omniglot", 2);
+    assert!(said.contains("'images_background' and 'images_evaluation' look like image folders"), "{said}");
+    assert!(said.contains("find omniglot -name '*.png' | sort > paths.txt"), "{said}");
+}
+
+#[test]
+fn a_table_with_splits_is_read_with_its_images_also_from_the_archive_beside_it() {
+    let (folder, expected) = sources();
+    for (source, words) in [
+        ("zipped", "read the images in 'images.zip' that 'annotations.csv' lists"),
+        ("unzipped", "read the images in 'annotations.csv'"),
+    ] {
+        assert_told(&folder, source, &[words, "labels are read from 'Majority Vote Label', because of its name"]);
+        let pack = convert(&folder, source, &["--split", "test"]);
+        assert_eq!((ids(&pack), names(&pack)), (vec![0, 1, 0, 1], vec!["HP".to_owned(), "SSA".to_owned()]), "{source}");
+        let pixels = hex(&items(&pack, "image").concat());
+        assert!(expected["pixels"].as_str().unwrap().ends_with(&pixels), "{source}");
+    }
+    let said = refused(&folder, "names", 2);
+    assert!(said.contains("no images in this folder, but the archives 'images.zip'"), "{said}");
+}
+
+#[test]
+fn a_chosen_label_column_may_be_absent_from_the_test_split() {
+    let (folder, _) = sources();
+    let said = told(&folder, "pets");
+    assert!(said.contains("split 'train': no labels found") && said.contains("--label-key"), "{said}");
+    let pack = convert(&folder, "pets", &["--split", "train", "--label-key", "Score"]);
+    assert_eq!(ids(&pack), [0, 1, 2, 3, 0, 1, 2, 3]);
+    let pack = convert(&folder, "pets", &["--split", "test", "--label-key", "Score"]);
+    assert_eq!((pack.n_samples(), pack.schema().field("label").is_none()), (4, true));
+    let ran = folder.packds(&["convert", "pets", "no.pack", "--label-key", "Scores"]);
+    assert!(
+        ran.code == 2 && ran.stderr.contains("if one of 'train.csv', 'test.csv' has the labels, pass it"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn folders_of_nnunet_are_images_and_masks() {
+    let (folder, expected) = sources();
+    assert_told(&folder, "nnunet", &["ignored 1 folder next to the image and mask folders ('imagesTs')"]);
+    let pack = convert(&folder, "nnunet", &[]);
+    let masks: Vec<String> = items(&pack, "mask").iter().map(|mask| hex(mask)).collect();
+    assert_eq!(json!(masks), expected["masks"]);
+    let said = refused(&folder, "nifti", 2);
+    assert!(said.contains("3 files of type NIfTI (first: 'imagesTr/case_0.nii.gz')"), "{said}");
+}
+
+#[test]
+fn a_fourth_channel_of_a_tiff_is_told_unless_it_is_black() {
+    let (folder, _) = sources();
+    let ran = folder.packds(&["convert", "four", "four.pack"]);
+    assert!(ran.code == 0 && ran.stderr.contains("left out the alpha channel of 3 images"), "{ran:?}");
+    let ran = folder.packds(&["convert", "cmyk", "cmyk.pack"]);
+    assert!(ran.code == 0 && !ran.stderr.contains("alpha"), "{ran:?}");
+}
+
+#[test]
+fn a_dry_run_fails_if_no_image_can_be_decoded() {
+    let (folder, _) = sources();
+    let ran = folder.packds(&["convert", "many", "many.pack", "--dry-run"]);
+    assert!(ran.code == 1 && ran.stderr.contains("many/0.tif: TIFF with 13 channels (bands)"), "{ran:?}");
+}
