@@ -583,10 +583,10 @@ fn hint_of_sample(error: &SampleError) -> String {
             format!("save 8-bit class numbers in Python: a = numpy.asarray(Image.open(file)); Image.fromarray((a > 0).astype(numpy.uint8)).save(file) for two classes, or a.astype(numpy.uint8) if no number is above 255; {skip} leaves out bad samples and lists them")
         }
         SampleError::Mask { source, .. } => hint_of_sample(source),
-        SampleError::Pixels(PixelError::Unsupported { .. }) => {
+        SampleError::Pixels(PixelError::Unsupported { .. }) if !is_multiband(error) => {
             format!("convert it in Python: Image.open(file).convert(\"RGB\").save(\"x.png\") writes 8-bit pixels, and numpy.save(\"x.npy\", numpy.asarray(Image.open(file))) keeps the values; {skip} leaves out bad samples and lists them")
         }
-        SampleError::Pixels(PixelError::ManyChannels { .. }) => {
+        SampleError::Pixels(PixelError::ManyChannels { .. } | PixelError::Unsupported { .. }) => {
             format!("to keep all channels, write the images as arrays into another folder, and convert that folder; in Python, run: {BANDS_TO_NPY}; {skip} leaves out bad samples and lists them")
         }
         SampleError::Pixels(PixelError::NotSingleChannel { .. }) => {
@@ -599,6 +599,9 @@ fn hint_of_sample(error: &SampleError) -> String {
         SampleError::NoMask { line, .. } => {
             let line = line.as_ref().map_or(String::new(), |line| format!(", in Python: {line}"));
             format!("if nothing is marked in an image, write a mask of zeros{line}; {skip} leaves out images without masks and lists them")
+        }
+        SampleError::NoFile { file, .. } if is_url(file) => {
+            "the table lists URLs: download the images first, for example with img2dataset, and convert the downloaded files".to_owned()
         }
         SampleError::NoFile { file, .. } if is_numbers(file) => {
             "pixels stored as text are not read: convert each string to an array (numpy.fromstring(text, sep=' ')), and save all of them as one array in a .npz file".to_owned()
@@ -613,6 +616,16 @@ fn hint_of_sample(error: &SampleError) -> String {
             format!("{skip} leaves out bad samples and lists them, and {} replaces them with zeros", ON_ERROR.with("substitute"))
         }
     }
+}
+
+/// Whether a TIFF file has bands without the meaning of colours, which Pillow does not read.
+fn is_multiband(error: &SampleError) -> bool {
+    error.to_string().contains("Multiband")
+}
+
+/// Whether the supposed path is in fact a URL.
+fn is_url(file: &Path) -> bool {
+    file.components().any(|part| ["http:", "https:", "s3:", "gs:"].iter().any(|known| part.as_os_str() == *known))
 }
 
 /// Whether the supposed file name is in fact a list of numbers separated by spaces.

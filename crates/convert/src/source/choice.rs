@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::candidate::SampleFiles;
 use super::directory::Directory;
-use super::layout::{Layout, Pair, is_like_images, is_mask_folder};
+use super::layout::{Layout, Pair, has_images_below, is_like_images, is_mask_folder};
 use super::mistaken::{FEW_FOLDERS, as_classes, like_masks};
 use super::pairs::matches;
 use super::paths::{joined, lossy};
@@ -23,12 +23,39 @@ const MAX_SHOWN: usize = 3;
 /// If there are pairs, but it is not clear which one to use.
 pub(super) fn only(root: &Path, folders: &[&[u8]], files: SampleFiles) -> Result<Layout, ConvertError> {
     match choices((root, files), folders)?.as_slice() {
-        [] => Ok(Layout::Classes),
+        [] => {
+            refuse_named_masks((root, files), folders)?;
+            Ok(Layout::Classes)
+        }
         [pair] if are_splits(folders, pair) => Ok(Layout::Pairs(pair.clone())),
         [pair] if has_masks_of_some_classes((root, files), folders, pair)? => Ok(Layout::Classes),
         choices if are_of_splits(choices) => Ok(Layout::SplitPairs(choices.to_vec())),
         choices @ [best, ..] => Err(several(root, best, choices)),
     }
+}
+
+/// Refuses classes if one folder is named like the masks of another, such as `01_GT` next to `01`, and contains images.
+fn refuse_named_masks((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<(), ConvertError> {
+    let is_of = |masks: &[u8], images: &[u8]| {
+        let rest = masks.strip_prefix(images).filter(|rest| matches!(rest.first(), Some(b'_' | b'-' | b' ')));
+        rest.is_some_and(is_mask_folder)
+    };
+    for masks in folders {
+        let Some(images) = folders.iter().find(|images| is_of(masks, images)) else { continue };
+        if !has_images_below((root, files), masks)? {
+            continue;
+        }
+        let [images, masks] = [images, masks].map(|folder| lossy(folder));
+        let reason = format!("'{masks}' looks like the masks of '{images}', but its files have other names");
+        let hint = format!(
+            "give the masks the names of their images, and convert each pair with {} {}; {}",
+            IMAGES.with(&images),
+            MASKS.with(&masks),
+            as_classes()
+        );
+        return Err(ConvertError::contradictory(root, "", reason, hint));
+    }
+    Ok(())
 }
 
 /// Whether the folder names show that each pair is a different split, as in `Training_Input` with `Training_GroundTruth`, and

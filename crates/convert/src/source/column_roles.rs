@@ -59,9 +59,14 @@ impl Choices<'_> {
 
     /// Finds the column of image paths: the one with a recognized name, or else the only one that contains names of image files.
     fn path(&self, warnings: &mut Vec<Warning>) -> Result<usize, ConvertError> {
-        let known = self.find(self.options.image_key.as_ref(), &IMAGE_PATH_NAMES)?;
-        if let Some(known) = known.filter(|known| self.options.image_key.is_some() || self.are_files[*known]) {
-            return Ok(known);
+        if let Some(chosen) = self.find(self.options.image_key.as_ref(), &[])? {
+            return Ok(chosen);
+        }
+        // A table may have ids as well as file names.
+        let mut named = IMAGE_PATH_NAMES.iter().filter_map(|known| find_known(self.names, &[known])).peekable();
+        let known = named.peek().copied();
+        if let Some(files) = named.find(|column| self.are_files[*column]) {
+            return Ok(files);
         }
         let key = self.options.mask_key.as_ref();
         let is_other = |column: &usize| {

@@ -73,9 +73,24 @@ pub(super) fn marked(paths: &PathTable, keys: &[Vec<u8>], files: &[usize]) -> Op
             }
         }
     }
-    let (n, idx, of) = marks.into_values().max_by_key(|(n, ..)| *n)?;
+    let marked = marks.into_values().max_by_key(|(n, ..)| *n).filter(|(n, ..)| *n >= MIN_FILES && 4 * n >= compared);
+    let [idx, of] = marked.map(|(_, idx, of)| [idx, of]).or_else(|| two_ends(keys))?;
     let [first, of] = [idx, of].map(|idx| paths.path(files[idx]));
-    (n >= MIN_FILES && 4 * n >= compared).then_some(Warning::MarkedNames { first, of })
+    Some(Warning::MarkedNames { first, of })
+}
+
+/// The first two keys if all keys form pairs that differ only in the same two last words, as in `1_colors` and `1_depth`.
+fn two_ends(keys: &[Vec<u8>]) -> Option<[usize; 2]> {
+    let mut pairs: BTreeMap<&[u8], BTreeMap<&[u8], usize>> = BTreeMap::new();
+    for (idx, key) in keys.iter().enumerate() {
+        let at = key.iter().rposition(|byte| matches!(byte, b'_' | b'-'))?;
+        pairs.entry(&key[..at]).or_default().insert(&key[at + 1..], idx);
+    }
+    let first = pairs.values().next().filter(|first| first.len() == 2)?;
+    let are_words = first.keys().all(|word| word.iter().all(u8::is_ascii_alphabetic));
+    let are_all = pairs.len() >= MIN_FILES && pairs.values().all(|pair| pair.keys().eq(first.keys()));
+    let [one, other] = *first.values().copied().collect::<Vec<_>>().as_slice() else { return None };
+    (are_words && are_all).then_some([other, one])
 }
 
 /// All possible prefixes and suffixes of a name, each with the rest of the path.

@@ -118,7 +118,12 @@ pub(super) fn manifests_in(top: &Directory) -> Vec<Vec<u8>> {
 
 /// The files of a folder that may be meant instead of its images.
 fn manifests_beside(root: &Path, top: &Directory) -> Vec<Vec<u8>> {
-    let found = [manifests_in(top), labels_in(top), rows_in(root, top)].into_iter().find(|found| !found.is_empty());
+    let (mut tables, rows) = (manifests_in(top), rows_in(root, top));
+    // A sample submission has no labels of its own.
+    if !rows.is_empty() {
+        tables.retain(|table| !is_submission(table));
+    }
+    let found = [tables, labels_in(top), rows].into_iter().find(|found| !found.is_empty());
     found.unwrap_or_else(|| data_file_in(top).into_iter().collect())
 }
 
@@ -212,7 +217,9 @@ pub(super) fn is_list(name: &[u8], ends: &[&str]) -> bool {
 
 /// Whether a lower-case file name is that of an archive.
 pub(super) fn is_archive(name: &str) -> bool {
+    let is_packed = |end: &&str| name.strip_suffix(*end).is_some_and(|inner| of_set(inner).is_some());
     [".zip", ".tar.gz", ".tgz", ".rar", ".7z"].iter().any(|end| name.ends_with(end))
+        || [".gz", ".xz", ".bz2", ".zst"].iter().any(is_packed)
 }
 
 /// The error for a folder that contains archives but no images.
@@ -269,11 +276,11 @@ fn without_splits(root: &Path, options: &ListOptions, files: SampleFiles) -> Res
     let opened = Opened::at(root, options, files)?;
     match &opened.layout {
         Layout::Pairs(pair) => {
-            split::reject_splits(&opened.root, &Directory::scan(&opened.root, &pair.images, files)?)?
+            split::reject_splits((&opened.root, files), &Directory::scan(&opened.root, &pair.images, files)?)?
         }
         Layout::PairsInEach(_) => {}
         _ if has_only_classes(&opened.root, options)? => {}
-        _ => split::reject_splits(&opened.root, &opened.top)?,
+        _ => split::reject_splits((&opened.root, files), &opened.top)?,
     }
     Ok(opened)
 }

@@ -13,6 +13,7 @@ use super::mistaken::{as_classes, refuse_named};
 use super::paths::{as_path, joined, lossy, stem};
 use super::split::{is_split_folder, is_split_name, split_names};
 use super::there::text_file;
+use crate::data_format::DataFormat;
 use crate::error::{ConvertError, quoted};
 use crate::opt::{IMAGES, MASKS, SPLIT};
 
@@ -152,6 +153,9 @@ impl Layout {
                 if has_images(folder)? {
                     filled.push(*folder);
                 }
+            }
+            if let [only] = filled.as_slice() {
+                refuse_other_files((root, files), &folders, only)?;
             }
             match filled.as_slice() {
                 [only]
@@ -388,6 +392,26 @@ fn others_have_files(
     Ok(!others.is_empty())
 }
 
+/// Refuses the only folder with images if the folders next to it have arrays of another format. Image files outside mask folders are
+/// accepted.
+fn refuse_other_files((root, files): (&Path, SampleFiles), folders: &[&[u8]], only: &[u8]) -> Result<(), ConvertError> {
+    if files == SampleFiles::Images && !is_mask_folder(only) {
+        return Ok(());
+    }
+    let format = |name: &[u8]| DataFormat::from_file_name(&lossy(name)).filter(|format| format.may_hold_one_sample());
+    for folder in folders.iter().filter(|name| **name != only) {
+        let Some(other) = Directory::scan(root, folder, files)?.names().find_map(format) else { continue };
+        let [only, folder] = [only, folder].map(lossy);
+        let reason = format!("'{folder}' has {other} files, but '{only}' has files of another format");
+        let hint = format!(
+            "save all files in one format, or convert a folder alone, such as '{}'",
+            root.join(&folder).display()
+        );
+        return Err(ConvertError::contradictory(root, "", reason, hint));
+    }
+    Ok(())
+}
+
 /// The folder that contains the mask images: the folder itself, or a subfolder such as `annotations/trimaps`.
 fn masks_in((root, files): (&Path, SampleFiles), folder: &[u8]) -> Result<Option<Vec<u8>>, ConvertError> {
     let directory = Directory::scan(root, folder, files)?;
@@ -449,6 +473,11 @@ impl Contents {
         }
         Ok(found)
     }
+}
+
+/// Whether a folder or one of its first subfolders contains an image.
+pub(super) fn has_images_below(root: (&Path, SampleFiles), folder: &[u8]) -> Result<bool, ConvertError> {
+    Ok(Contents::below(root, folder)?.images)
 }
 
 /// Advice for labels in a file that cannot be read.

@@ -234,7 +234,7 @@ impl Both {
                 lossy(&pair.images)
             );
             let hint = format!(
-                "rename the masks, or choose other folders with {IMAGES} and {MASKS}; {}",
+                "choose the folders with {IMAGES} and {MASKS}, and give the masks the names of their images; {}",
                 way_out(&lossy(&pair.images))
             );
             return Err(ConvertError::contradictory(root, "", reason, hint));

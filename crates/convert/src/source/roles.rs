@@ -74,7 +74,7 @@ pub(super) const MASK_NAMES: [&str; 8] =
 /// Common names of a manifest's mask column. Other names may mean labels.
 pub(super) const MASK_PATH_NAMES: [&str; 5] = ["mask", "masks", "mask_path", "segmentation", "annotation"];
 /// Common names of a manifest's column of image paths.
-pub(super) const IMAGE_PATH_NAMES: [&str; 25] = [
+pub(super) const IMAGE_PATH_NAMES: [&str; 26] = [
     "path",
     "image",
     "image_path",
@@ -92,6 +92,7 @@ pub(super) const IMAGE_PATH_NAMES: [&str; 25] = [
     "image_file",
     "image_name",
     "image_filename",
+    "img_filename",
     "image_id",
     "imageid",
     "image index",
@@ -170,7 +171,7 @@ pub(super) fn are_paths<'a>(texts: impl Iterator<Item = &'a str>) -> bool {
 }
 
 /// Fewer samples say nothing about the strings of a larger dataset.
-const MIN_TEXTS: u64 = 10;
+const MIN_TEXTS: u64 = 5;
 
 /// Whether strings called labels are texts, such as the words in the images: more than half of them are different.
 pub(super) fn are_texts(n_different: u64, n_samples: u64) -> bool {

@@ -57,14 +57,14 @@ pub(super) fn is_split_folder(name: &[u8]) -> bool {
 
 /// Returns an error if the subfolders are splits instead of classes. This is so if all of them, or at least two, are named like
 /// splits. It is also so if one is named like a split, and it or a folder next to it contains class folders.
-pub(super) fn reject_splits(root: &Path, top: &Directory) -> Result<(), ConvertError> {
+pub(super) fn reject_splits((root, files): (&Path, SampleFiles), top: &Directory) -> Result<(), ConvertError> {
     let splits = split_names(top);
     let visible = top.subdirectories.iter().filter(|name| !name.starts_with(b".")).map(|name| lossy(name));
     let mut others: Vec<String> = visible.filter(|name| !splits.contains(name)).collect();
     others.sort_unstable();
     let has_classes = |split: &String| Ok::<_, ConvertError>(!folders_in(root, split)?.is_empty());
     let has_images = |split: &String| {
-        let directory = Directory::scan(root, split.as_bytes(), SampleFiles::Images)?;
+        let directory = Directory::scan(root, split.as_bytes(), files)?;
         Ok::<_, ConvertError>(directory.sample_names().next().is_some())
     };
     let are_splits = match (splits.as_slice(), others.as_slice()) {
@@ -77,15 +77,16 @@ pub(super) fn reject_splits(root: &Path, top: &Directory) -> Result<(), ConvertE
         }
     };
     // Without images, an error about the types of the files is more helpful than one about the splits.
-    if !are_splits || !have_images(root, &splits)? {
+    if !are_splits || !have_images((root, files), &splits)? {
         return Ok(());
     }
     // Splits with class folders have labels. If a split has only one folder, it may just repeat the name of the split.
     let mut tables = manifests_in(top);
+    tables.retain(|table| !is_submission(table));
     if tables.is_empty() {
         tables = coco::files_in(root, top);
     }
-    if tables.iter().any(|table| is_submission(table)) || has_classes_in_any(root, &splits)? {
+    if has_classes_in_any(root, &splits)? {
         tables.clear();
     }
     let tables = tables.iter().map(|table| lossy(table)).collect();
@@ -93,12 +94,12 @@ pub(super) fn reject_splits(root: &Path, top: &Directory) -> Result<(), ConvertE
 }
 
 /// Whether a split has an image or a folder. True for splits that are inside image and mask folders.
-fn have_images(root: &Path, splits: &[String]) -> Result<bool, ConvertError> {
+fn have_images((root, files): (&Path, SampleFiles), splits: &[String]) -> Result<bool, ConvertError> {
     for split in splits {
         if !root.join(split).is_dir() {
             return Ok(true);
         }
-        let directory = Directory::scan(root, split.as_bytes(), SampleFiles::Images)?;
+        let directory = Directory::scan(root, split.as_bytes(), files)?;
         if directory.sample_names().next().is_some() || !directory.subdirectories.is_empty() {
             return Ok(true);
         }

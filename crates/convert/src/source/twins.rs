@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::layout::is_mask_folder;
+use super::layout::{is_like_images, is_mask_folder};
 use super::listing::Listing;
 use super::look::{Look, MAX_LOOKED, MIN_FILES, are_alike, has_few_levels, look_at};
 use super::mistaken::{FEW_FOLDERS, as_classes, way_out};
@@ -52,11 +52,13 @@ pub(super) fn find(listing: &Listing) -> Result<Option<Warning>, ConvertError> {
         return Ok(None);
     }
     let keys = all_keys(listing);
+    let mut pairs: Vec<[usize; 2]> =
+        (0..keys.len()).flat_map(|one| (one + 1..keys.len()).map(move |other| [one, other])).collect();
+    // An error names the image folder, if there is one.
+    pairs.sort_by_key(|pair| !pair.iter().any(|class| is_like_images(&listing.classes[*class])));
     let mut told = None;
-    for one in 0..keys.len() {
-        for other in one + 1..keys.len() {
-            told = told.or(compare(listing, &keys, [one, other])?);
-        }
+    for pair in pairs {
+        told = told.or(compare(listing, &keys, pair)?);
     }
     Ok(told)
 }
@@ -159,7 +161,8 @@ fn refuse_samples(listing: &Listing, keys: &[Keys]) -> Result<(), ConvertError> 
     Err(ConvertError::contradictory(&listing.root, "", reason, hint))
 }
 
-/// The files of a class by their path below its folder, without extension.
+/// The files of a class by their path below its folder, without the extension and the name of the class at the end:
+/// `aligned/1_aligned.jpg` may be a version of `original/1.jpg`.
 type Keys = BTreeMap<Vec<u8>, usize>;
 
 fn all_keys(listing: &Listing) -> Vec<Keys> {
@@ -171,9 +174,15 @@ fn all_keys(listing: &Listing) -> Vec<Keys> {
         };
         let path = listing.paths.path(idx);
         let below = path.get(class.len() + 1..).unwrap_or_default();
-        keys.insert(stem(below).to_vec(), idx);
+        keys.insert(without_class(stem(below), class).to_vec(), idx);
     }
     keys
+}
+
+/// The stem without the name of the class at its end.
+fn without_class<'a>(stem: &'a [u8], class: &[u8]) -> &'a [u8] {
+    let own = stem.strip_suffix(class).and_then(|rest| rest.strip_suffix(b"_").or_else(|| rest.strip_suffix(b"-")));
+    own.unwrap_or(stem)
 }
 
 fn look(listing: &Listing, idx: usize) -> Option<Look> {

@@ -40,7 +40,7 @@ const TYPES: [Unread; 27] = [
     row(
         "NIfTI",
         &["nii", "nii.gz"],
-        "write volumes or slices in Python: numpy.save(\"x.npy\", numpy.ascontiguousarray(nibabel.load(\"x.nii.gz\").get_fdata(dtype=numpy.float32)))",
+        "write its slices in Python, because all images must have the same shape: v = nibabel.load(\"x.nii.gz\").get_fdata(dtype=numpy.float32); [numpy.save(f\"x_{i:03}.npy\", numpy.ascontiguousarray(v[..., i])) for i in range(v.shape[2])]; for masks, write v[..., i].astype(numpy.uint8)",
     ),
     row(
         "HEIC",
