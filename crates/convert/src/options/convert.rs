@@ -325,7 +325,7 @@ impl Declared for ConvertOptions {
         Spec::switch(
             opt::GRAY,
             |o| o.color = Some(Color::Gray),
-            "Convert to one channel [default: as in the source for arrays and exported packs, else three]",
+            "Convert to one channel [default: as in the source for arrays and exported packs, else three channels]",
         )
         .under(IMAGES)
         .recorded("color", |o| {
