@@ -196,7 +196,7 @@ fn the_picture_shows_order_batches_classes_and_windows() {
     let plot = |name: &str| {
         let text = info(&folder, &[&options[..], &[name]].concat()).ok();
         assert!(
-            text.ends_with(&format!("plot      {name}: measured design effect 3.00, uniform batches 0.43\n")),
+            text.ends_with(&format!("plot      {name}: measured design effect 3.00; uniform batches have 0.43\n")),
             "{text}"
         );
         fs::read(folder.path(name)).unwrap()

@@ -21,11 +21,11 @@ use crate::workload::Workload;
 /// Options of [`bench_convert`].
 #[derive(Debug, Clone)]
 pub struct ConvertBenchOptions {
-    /// Number of threads for packds and the limits. 0 = one per core.
+    /// Number of threads for packds and the limits. 0 means one per core.
     pub jobs: usize,
     /// Number of pairs of runs, one of packds and one of the limit, after a warm-up pair.
     pub rounds: usize,
-    /// Folder to write to. Default: the system's temporary folder.
+    /// Where to create a temporary folder. Default: the system's temporary folder.
     pub work: Option<PathBuf>,
 }
 
@@ -38,13 +38,13 @@ pub struct ConvertBench {
     pub jobs: usize,
     /// Number of pairs of runs.
     pub rounds: usize,
-    /// Number of the user's images.
+    /// Number of images that the user gave.
     pub n_files: usize,
     /// State of the page cache. Always `warm`, because the warm-up pairs read all files.
     pub cache: &'static str,
     /// Seed of the order.
     pub seed: u64,
-    /// Raw conversion, short side 256, crop 224.
+    /// Raw conversion with a short side of 256 and a crop of 224.
     pub raw: Figure,
     /// Conversion that keeps the files.
     pub encoded: Figure,

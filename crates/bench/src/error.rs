@@ -3,7 +3,7 @@
 use packds_system::counted;
 use std::path::PathBuf;
 
-/// Why a benchmark could not run, or what it found wrong.
+/// Why a benchmark could not run, or which result was wrong.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BenchError {
@@ -58,7 +58,7 @@ pub enum BenchError {
     BatchTooLarge {
         /// The requested batch size.
         batch: u32,
-        /// Samples of the pack.
+        /// Number of samples in the pack.
         n_samples: u64,
         /// The largest batch size that gives two batches per epoch.
         largest: u32,

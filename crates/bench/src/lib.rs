@@ -1,8 +1,8 @@
 //! Benchmarks of packds, together with hardware limits measured in the same run.
 //!
-//! We are biased: we wrote packds, and we chose what to measure. Therefore every result is a ratio to a minimal loop on
-//! the same files with the same number of threads. Both run alternately, and the median of the pairs is reported. Every
-//! benchmark verifies its results.
+//! We are biased: we wrote packds, and we chose what to measure. Therefore speeds are compared with minimal loops on
+//! the same data with the same number of threads. `convert` and `load` run alternately with such a loop, and report the
+//! median of the ratios. Results are verified.
 
 mod convert;
 mod error;

@@ -13,7 +13,7 @@ pub struct Figure {
     pub n_images: usize,
     /// Images per second, or samples per second if packs are read.
     pub images_per_s: f64,
-    /// Bytes per second of the files, or of the pack if packs are read.
+    /// Bytes per second, counting the files' bytes, or the pack's bytes if packs are read.
     pub bytes_per_s: f64,
     /// The limit's name.
     pub limit: &'static str,
@@ -29,7 +29,7 @@ pub struct Figure {
     pub seconds: serde_json::Map<String, serde_json::Value>,
 }
 
-/// Times of two alternating runs.
+/// Pairs of times: ours and the limit's. The two alternate.
 #[derive(Debug, Default)]
 pub struct Pairs {
     times: Vec<(f64, f64)>,

@@ -27,7 +27,7 @@ const ALIKE: f64 = 0.01;
 const MOSTLY: f64 = 0.5;
 /// Minimum number of batches per configuration.
 const LEAST_BATCHES: usize = 10;
-/// Maximum time by which a sleep may end late. A step sleeps that much less, and the rest is a busy wait.
+/// Maximum delay of a sleep. A step sleeps for that much less than its duration, and the rest is a busy wait.
 const SLEEP_SLACK: Duration = Duration::from_micros(500);
 /// Minimum number of batches per epoch to measure a wait, because the first batch also waits for the epoch to start.
 const LEAST_STEPS: u64 = 2;
@@ -38,7 +38,7 @@ const IN_USE: usize = 2;
 /// Prefetch depth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ahead {
-    /// This many batches.
+    /// A fixed number of batches.
     Fixed(NonZero<usize>),
     /// As many batches as the loader finds necessary.
     Auto,
@@ -100,7 +100,7 @@ pub struct TuneBench {
     pub order: &'static str,
     /// The augmentations. Empty for none.
     pub augment: String,
-    /// Seconds per configuration.
+    /// Maximum time per configuration in seconds.
     pub seconds: f64,
     /// The seed.
     pub seed: u64,
@@ -108,7 +108,7 @@ pub struct TuneBench {
     pub cache: &'static str,
     /// Share of the pack in the page cache before the first configuration.
     pub resident_before: f64,
-    /// Share of the pack in the page cache after the last one.
+    /// Share of the pack in the page cache after the last configuration.
     pub resident_after: f64,
     /// The size to which larger default batch sizes were reduced, because the pack has too few samples.
     pub batch_cut_to: Option<u32>,

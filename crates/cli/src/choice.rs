@@ -12,10 +12,10 @@ use crate::samples::SampleList;
 /// The options that choose samples. A sample must meet all of the given options.
 #[derive(Debug, Args)]
 pub(crate) struct Choice {
-    /// Only these samples, as in 3,5-8
+    /// Only these samples: numbers and ranges, such as 3,5-8
     #[arg(long, value_name = "LIST")]
     samples: Option<SampleList>,
-    /// Only samples of this class: its name, or its id
+    /// Only samples of this class, given by its name or its id
     #[arg(long, value_name = "NAME")]
     class: Option<String>,
     /// Only samples that meet this condition, such as "source_width >= 512 and label in ('cat', 'dog')"

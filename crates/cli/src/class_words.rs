@@ -108,7 +108,7 @@ fn read_stdin() -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A class name, its display name, and their place in the file.
+/// The place of an entry in the file, the class name, and its display name.
 type Entry = (String, String, String);
 
 fn entry(place: String, name: &str, words: &str) -> Result<Entry, String> {

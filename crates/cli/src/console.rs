@@ -36,8 +36,8 @@ pub(crate) enum Detail {
     Verbose,
 }
 
-/// Whether output to this stream is coloured. By default it is not if the stream is a pipe, NO_COLOR is set, or the
-/// terminal cannot show colours.
+/// Whether output to this stream is coloured. By default, it is if the stream is a terminal that can show colours and
+/// NO_COLOR is not set.
 pub(crate) fn is_colored(choice: ColorChoice, stream: &impl IsTerminal) -> bool {
     let has_no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     match choice {

@@ -40,7 +40,7 @@ const SHEET_SAMPLES: usize = 36;
 /// Maximum number of skipped files listed on the terminal. `--json` lists all.
 const SHOWN_SKIPPED: usize = 10;
 
-/// The columns of a dry run.
+/// The columns of a dry run's table.
 const FORMS: [Column; 5] = [("mode", 8), ("size", 10), ("chunk", 6), ("chunks", 7), ("images/s", 10)];
 
 /// Convert an image folder, a manifest or a dataset in another format to a pack
@@ -142,7 +142,7 @@ fn draw_sheet(listing: &Listing, sheet: &SheetFile, options: &ConvertOptions, sh
     draw_preview(&pack, &title, (sheet, options.force), shown)
 }
 
-/// Converts every split to its own pack. All packs share the class ids.
+/// Converts every split to its own pack, or with `--dry-run` only prints the forecasts. All packs share the class ids.
 fn run_splits(
     (args, options): (&ConvertArgs, &ConvertOptions),
     splits: Vec<(String, Listing)>,
@@ -197,7 +197,8 @@ fn run_splits(
     Ok(exit_of(&all))
 }
 
-/// Turns a conversion's error into a failure. If the user stopped the command, it names the packs already written.
+/// Turns a conversion's error into a failure. If the user stopped the command, the failure names the packs already
+/// written. If a disk is full, the failure has a hint.
 fn stopped_at(error: ConvertError, output: &Path, before: &[(String, Report)]) -> Failure {
     match (error, before) {
         (ConvertError::Interrupted, [_, ..]) => {
@@ -295,7 +296,7 @@ fn show_report(report: &Report, console: &mut Console) -> Result<(), Failure> {
     show_pack(report, console)
 }
 
-/// How many classes there are. Empty if the source has no class names.
+/// The words for the number of classes, such as ` of 10 classes`. Empty if the source has no class names.
 fn of_classes(n: usize) -> String {
     if n == 0 { String::new() } else { format!(" of {}", counted(n, "class")) }
 }

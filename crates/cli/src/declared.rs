@@ -10,7 +10,7 @@ use packds_convert::{Declared, OptionSpec, Takes, given};
 
 use crate::failure::Failure;
 
-/// The options that the user gave, of those that `O` declares.
+/// The options declared by `O` that the user gave.
 #[derive(Debug)]
 pub(crate) struct Given<O> {
     values: Vec<(&'static str, OsString)>,

@@ -159,7 +159,7 @@ enum Cell {
     Text(String),
     /// Width and height of an image.
     Size(u64, u64),
-    /// Number of bytes of an item of another kind.
+    /// The size in bytes of any other item.
     Bytes(u64),
     Damaged,
 }

@@ -27,7 +27,7 @@ Examples:
 
 /// Maximum number of classes in the text. `--json` lists all.
 const SHOWN_CLASSES: usize = 6;
-/// Maximum number of skipped files in the text. `--json` lists all.
+/// Maximum number of skipped files in the text. `--json` shows all that the pack lists.
 const SHOWN_SKIPPED: usize = 3;
 
 /// Show what a pack contains: samples, fields, classes, statistics, provenance
@@ -215,7 +215,7 @@ impl<'a> Info<'a> {
             lines.put("order", &describe_order(order))?;
         }
         for (name, stats) in &self.stats.labels {
-            // With one chunk the correlation is meaningless.
+            // With one chunk, the correlation is meaningless.
             if let Some(icc) = stats.icc.filter(|_| self.pack.n_chunks() > 1) {
                 let word = describe_icc(icc);
                 lines.put("order", &format!("`{}`: icc {icc:.3} between chunks, {word}", escape(name)))?;
@@ -253,7 +253,7 @@ impl<'a> Info<'a> {
     }
 }
 
-/// Prints lines of a key and a value. A repeated key is left blank.
+/// Prints lines, each with a key and a value. A key that repeats the previous one is left blank.
 struct Lines<'a> {
     out: &'a mut dyn Write,
     key: &'static str,

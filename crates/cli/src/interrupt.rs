@@ -20,9 +20,9 @@ const STOPPING: [(i32, Exit); 3] = [(SIGINT, Exit::Interrupted), (SIGTERM, Exit:
 struct Signals {
     /// Whether the default action applies.
     is_over: Arc<AtomicBool>,
-    /// Whether a signal was caught.
+    /// Whether a signal was caught, so that the next one is the second.
     is_second: Arc<AtomicBool>,
-    /// The exit code for the last signal caught. 0 = none.
+    /// The exit code for the last signal that was caught. 0 if there was none.
     exit_code: Arc<AtomicUsize>,
 }
 

@@ -21,7 +21,7 @@ enum Kind<'a> {
     Class(ColumnView<'a>),
     /// A set of class ids per sample.
     Set(ColumnView<'a>),
-    /// Regression targets.
+    /// Other numbers, such as regression targets.
     Numbers(ColumnView<'a>, DType),
 }
 
@@ -116,7 +116,7 @@ impl<'a> Labels<'a> {
         name.map(|name| escape(name)).unwrap_or_default()
     }
 
-    /// The names of all classes of a label, or their ids if they have no names.
+    /// The names of a label's classes, or their ids if they have no names. A label without classes is shown as numbers.
     pub(crate) fn show(&self, label: &Label) -> String {
         let named = |id: i64| match self.class(id) {
             name if name.is_empty() => id.to_string(),
@@ -131,7 +131,7 @@ impl<'a> Labels<'a> {
     }
 }
 
-/// How to interpret the values of a field.
+/// Makes the [`Kind`] of a label column.
 type Make<'a> = fn(ColumnView<'a>, DType) -> Kind<'a>;
 
 /// The label field, found by role or by a common name.

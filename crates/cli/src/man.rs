@@ -40,7 +40,7 @@ pub(crate) fn run(args: &ManArgs, console: &mut Console) -> Result<Exit, Failure
     )
 }
 
-/// Writes the page of a command, and those of its subcommands.
+/// Writes the page of a command, and the pages of its subcommands.
 fn write_all(folder: &Path, name: &str, command: &clap::Command, written: &mut Vec<String>) -> Result<(), Failure> {
     // clap requires 'static names; leaking a few strings once is fine.
     let page = command.clone().name(&*Box::leak(name.to_owned().into_boxed_str()));

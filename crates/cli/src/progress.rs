@@ -110,8 +110,8 @@ impl Shown {
         self.during(what, work)
     }
 
-    /// Shows the next step of a measurement: on a terminal in the place of the last one, elsewhere in a line of its own.
-    /// If the user stops the command, the process ends.
+    /// Shows the next step of a measurement: on a terminal in the place of the last step, elsewhere on a line of its
+    /// own. If the user stops the command, the process ends.
     pub(crate) fn step(&self, what: &str) {
         if let Place::Lines(last) = &mut *lock(&self.shared.place) {
             *last = Instant::now();
@@ -141,8 +141,8 @@ impl Shown {
         }
     }
 
-    /// Records how much of a source has been unpacked. Unpacking checks by itself whether to stop, because it must
-    /// remove its temporary folder.
+    /// Options for unpacking a source. Unpacking reports its progress here, and checks by itself whether to stop,
+    /// because it must remove its temporary folder.
     pub(crate) fn unpacking(&self) -> Unpacking {
         let (shared, of_archive) = (Arc::clone(&self.shared), Arc::clone(&self.shared));
         let told = move |bytes| {

@@ -54,7 +54,8 @@ impl SampleList {
     }
 }
 
-/// Reports bad samples on stderr. Each message names its sample. Samples of a damaged chunk may share a message.
+/// Reports bad samples on stderr. Consecutive samples with the same message, such as those of a damaged chunk, are
+/// reported together.
 pub(crate) fn note_bad(bad: &[(u64, String)], pack: &Path, console: &mut Console) {
     for same in bad.chunk_by(|(_, one), (_, other)| one == other) {
         let Some((_, message)) = same.first() else { continue };

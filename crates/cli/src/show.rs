@@ -74,10 +74,10 @@ pub(crate) struct ShowArgs {
     /// Samples per row [default: a square sheet]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     columns: Option<u32>,
-    /// Thumbnail size in pixels
+    /// Maximum side of a thumbnail in pixels
     #[arg(long, value_name = "PIXELS", default_value_t = 128, value_parser = clap::value_parser!(u32).range(16..=2048))]
     size: u32,
-    /// Field to show (repeatable) [default: the image, and its mask laid over it]
+    /// Field to show (repeatable) [default: the images, with their masks laid over the first one]
     #[arg(long, value_name = "NAME")]
     field: Vec<String>,
     #[command(flatten)]
@@ -213,7 +213,7 @@ impl<'a> Target<'a> {
         encode(canvas, is_jpeg).map_err(Failure::not_run)
     }
 
-    /// Writes a sheet. Returns the number of its bytes.
+    /// Writes a sheet. Returns its size in bytes.
     fn write(&self, canvas: &Canvas, force: bool, console: &mut Console) -> Result<usize, Failure> {
         let bytes = self.encoded(canvas)?;
         match self {

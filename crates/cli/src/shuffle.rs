@@ -55,7 +55,7 @@ impl ShuffleArgs {
     }
 }
 
-/// How random a pack's batches of one size are.
+/// The report on how random a pack's batches are in an order, and its plot.
 pub(crate) struct Shuffle {
     batch: u32,
     report: ShuffleReport,
@@ -165,7 +165,7 @@ impl Plot {
         let path = escape_path(&self.path);
         match self.counted {
             Some((here, uniform)) => {
-                format!("{path}: measured design effect {here:.2}, uniform batches {uniform:.2}")
+                format!("{path}: measured design effect {here:.2}; uniform batches have {uniform:.2}")
             }
             None => path,
         }

@@ -21,7 +21,7 @@ const BANDS: [Rgb; 8] =
 
 const WIDTH: u32 = 960;
 const HEIGHT: u32 = 712;
-/// Left edge and width of the two columns of plots.
+/// Left edges of the two columns of plots, and the width of a column.
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 532.0;
 const ACROSS: f64 = 404.0;
@@ -31,7 +31,7 @@ const DOTS: u64 = 2000;
 const SHOWN: u64 = 24;
 const COUNTED: u64 = 400;
 
-/// The label shown in the plot.
+/// The label that the plot shows, with its design effects.
 struct Classes {
     name: String,
     icc: f64,

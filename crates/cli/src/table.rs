@@ -7,10 +7,10 @@ use crate::terminal_line::{shortened, width};
 const GAP: usize = 2;
 /// Minimum width to which a cell may be cut.
 const LEAST: usize = 8;
-/// Maximum width of a cell if there is no terminal.
+/// Maximum width of a cell, even if there is more room.
 const MOST: usize = 1000;
 
-/// The rows of the table. The first row has the titles, and all rows have the same number of cells.
+/// A table. Its first row has the titles, and all rows have the same number of cells.
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
 }

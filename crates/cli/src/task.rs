@@ -18,11 +18,11 @@ const STANDSTILL: Duration = Duration::from_secs(60);
 pub(crate) enum Amount {
     /// The amount is unknown.
     Unknown,
-    /// A number of bytes of an unknown total.
+    /// A number of bytes out of an unknown total.
     Bytes(u64),
-    /// A number of bytes of a known total.
+    /// A number of bytes out of a known total.
     OfBytes { done: u64, total: u64 },
-    /// A number of items of a known total, the name of one item, and the bytes read for these items.
+    /// A number of items out of a known total, the noun for one item, and the bytes read for these items.
     Of { done: u64, total: u64, thing: &'static str, bytes: u64 },
 }
 
@@ -59,14 +59,14 @@ impl Task {
         Some(format!("{}: no progress for {}", self.what, human_time(stood)))
     }
 
-    /// All parts, for a log line.
+    /// The task with all parts of its progress, for a log line.
     pub(crate) fn line(&self) -> String {
         let parts = self.amount.parts(self.since.elapsed());
         let said: Vec<String> = parts.into_iter().map(|part| part.text).collect();
         format!("{}: {}", self.what, said.join(", "))
     }
 
-    /// The parts that fit, with a bar.
+    /// The task with a bar and the parts of its progress that fit.
     pub(crate) fn bar(&self, columns: usize) -> String {
         bar(&self.what, self.amount, self.since.elapsed(), columns)
     }

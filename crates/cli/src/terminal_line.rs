@@ -47,7 +47,7 @@ pub(crate) fn columns() -> usize {
     columns_of(io::stderr()).saturating_sub(3).max(1)
 }
 
-/// Columns of a terminal.
+/// Number of columns of a terminal.
 pub(crate) fn columns_of(terminal: impl AsFd) -> usize {
     let size = tcgetwinsize(terminal).map_or(0, |size| usize::from(size.ws_col));
     if size == 0 { COLUMNS } else { size }

@@ -25,7 +25,7 @@ Examples:
 
 /// Check every byte of a pack; list damaged chunks and samples
 ///
-/// Exits with 0 if all packs are intact, else with 1.
+/// Exits with 0 if all packs are intact, with 1 if a pack is damaged, and with 2 if a pack cannot be read.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct VerifyArgs {
@@ -62,7 +62,8 @@ fn check(path: &Path, jobs: usize, console: &mut Console) -> Result<Exit, Failur
     }
 }
 
-/// A pack that cannot be opened counts as damaged. With `--json`, the document reports that.
+/// Turns an error into a failure. If the error is in the pack's data, the pack counts as damaged, and with `--json` the
+/// document says so.
 fn refused<T>(error: ReadError, console: &mut Console) -> Result<T, Failure> {
     let is_data = error.is_data();
     let (path, reason) = (error.path().to_owned(), error.reason());

@@ -61,7 +61,7 @@ impl Drop for Held {
     }
 }
 
-/// One rank's samples of one step. The arrays may outlive the batch.
+/// The samples of one rank in one step. Their arrays may outlive the batch.
 #[pyclass(frozen, module = "packds._packds")]
 #[derive(Debug)]
 pub(crate) struct Batch {
@@ -129,12 +129,12 @@ impl Batch {
         Ok(py.detach(|| cuda::write(self.batch(), stream, &addresses))?)
     }
 
-    /// The samples, by position in the file.
+    /// The position of each sample in its pack.
     fn ids(&self) -> Memory {
         Memory::of_u64(self.batch().ids())
     }
 
-    /// The pack of each sample.
+    /// The index of each sample's pack.
     fn packs(&self) -> Vec<usize> {
         self.batch().packs()
     }
@@ -164,7 +164,7 @@ impl Batch {
         self.copies
     }
 
-    /// Samples that were skipped or replaced: pack, sample, error.
+    /// The index of the pack, the sample and the error of each sample that was skipped or replaced.
     fn bad_samples(&self) -> Vec<(usize, u64, String)> {
         let bad = self.batch().bad_samples().iter();
         bad.map(|bad| (bad.pack, bad.sample, bad.error.clone())).collect()
@@ -175,7 +175,7 @@ impl Batch {
         self.batch().geometry().map(Geometry)
     }
 
-    /// Mixing partners and their weights, if images were mixed.
+    /// If images were mixed: each image's partner, and the image's own share of the result.
     fn mix(&self) -> Option<(Memory, Memory)> {
         let mix = self.batch().mix()?;
         let n = mix.partner.len();
@@ -197,8 +197,8 @@ impl Geometry {
         self.0.size()
     }
 
-    /// The geometry of a view for each sample: left, top, width, height, the two flips, and the six numbers of its
-    /// matrix. The shape is `[samples, 12]`.
+    /// For each sample, the geometry of the view with index `view`: left, top, width, height, the two flips, and the
+    /// six numbers of the matrix. The shape is `[samples, 12]`.
     fn view(&self, py: Python<'_>, view: u32) -> PyResult<Memory> {
         let drawn = py.detach(|| self.0.view(view).map_err(Failure::from))?;
         let flip = |flips| f64::from(u8::from(flips));

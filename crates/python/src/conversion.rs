@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::pack::Pack;
 use crate::watch::{AfterInterrupt, Watch, watched};
 
-/// The options that a user gave, as keywords and text. The text is empty for a switch that is on.
+/// The options that a user gave: the keyword and the text of each. The text of a switch that is on is empty.
 pub(crate) type GivenTexts = Vec<(String, OsString)>;
 
 /// Parses the options that were given.
@@ -25,7 +25,8 @@ pub(crate) fn options_of<O: Declared>(texts: &GivenTexts) -> Result<O, Failure> 
     given(&texts).map_err(Failure::Option)
 }
 
-/// Converts `source` into the pack `output` with these options. Returns the report as JSON.
+/// Converts `source` to the pack `output`, or with the split `all` to one pack per split. Returns the reports as JSON.
+/// With `dry_run`, writes nothing and returns forecasts.
 #[pyfunction]
 #[pyo3(signature = (source, output, given, dry_run=false, progress=None))]
 pub(crate) fn convert(
@@ -52,7 +53,8 @@ pub(crate) fn convert(
     Ok(report.map_err(Failure::Convert)?.to_string())
 }
 
-/// Converts every split to its own pack, all with the same class ids. Returns a report for each pack.
+/// Converts every split to its own pack, all with the same class ids. Returns a report for each pack, or with `dry_run`
+/// a forecast.
 fn every_split(
     source: &Path,
     output: &Path,
@@ -84,7 +86,7 @@ fn every_split(
     Ok(Value::Object(reports))
 }
 
-/// Exports a pack, or these samples of it, to `target` with these options. Returns the report as JSON.
+/// Exports all samples of a pack, or only `samples`, to `target`. Returns the report as JSON.
 #[pyfunction]
 #[pyo3(signature = (pack, target, given, samples=None, progress=None))]
 pub(crate) fn export(
@@ -114,7 +116,7 @@ pub(crate) fn formats() -> Vec<(&'static str, &'static str, bool)> {
     built.map(|format| (format.name(), format.describe(), format.is_sink())).collect()
 }
 
-/// Name, heading and default of an option, and whether it is a switch.
+/// The name, the heading and the default of an option, and whether the option is a switch.
 type OptionTuple = (&'static str, &'static str, Option<String>, bool);
 
 /// The options of `convert` or `export`.

@@ -15,7 +15,7 @@ const SIMULATED: &str = "simulated";
 /// Decisions about a loader's batches on a GPU.
 #[derive(Debug, Clone)]
 pub(crate) struct OnGpu {
-    /// Where images are.
+    /// The tier: where images are.
     pub(crate) tier: &'static str,
     /// How chunks or batches are copied to the GPU, if registering the file was requested.
     pub(crate) copies: Option<String>,
@@ -51,7 +51,7 @@ packds_system::named!(Jpeg { Host = "host", Gpu = "gpu" });
 /// Python's options for a GPU.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GpuOptions {
-    /// Where the images are. `None` chooses by size.
+    /// The tier: where images are. `None` chooses by size.
     #[cfg(feature = "cuda")]
     tier: Option<packds_cuda::Tier>,
     #[cfg(feature = "cuda")]
@@ -86,7 +86,7 @@ impl GpuOptions {
             (None | Some(packds_cuda::Tier::Host), register) => format!("register=\"{register}\""),
             (Some(tier), _) => format!("tier=\"{tier}\""),
         };
-        let what = "jpeg=\"gpu\" decodes files from staging memory in the tier host";
+        let what = "jpeg=\"gpu\" needs tier=\"host\" and register=\"staging\"";
         Err(Failure::Option(format!("{what}, found {found}: omit that option")))
     }
 }
@@ -149,7 +149,8 @@ pub(crate) fn onto_gpu(_: LoaderBuilder, _: &str, _: GpuOptions) -> Result<(Load
 
 #[cfg(not(feature = "cuda"))]
 fn no_cuda() -> Failure {
-    let text = "device: this build of packds does not support CUDA; install the wheel, or build with the feature cuda";
+    let text =
+        "device: this build of packds does not support CUDA; install the wheel, or build with the feature 'cuda'";
     Failure::Option(text.to_owned())
 }
 

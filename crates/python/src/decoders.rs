@@ -10,7 +10,7 @@ use packds_reader::{ItemDecoder, ItemPixels, Pack};
 pub(crate) struct Decoders(Mutex<Vec<ItemDecoder>>);
 
 impl Decoders {
-    /// The pixels of an item of a variable-size image field.
+    /// The pixels of an item in a variable-size image field.
     pub(crate) fn pixels(
         &self,
         pack: &Pack,

@@ -25,7 +25,7 @@ const LONG: Duration = Duration::from_secs(10);
 pub(crate) struct Epoch {
     /// `None` after the end, or if closed.
     epoch: Mutex<Option<loader::Epoch>>,
-    /// Whether the last batch was taken. From then on, requests on any thread return the end.
+    /// Whether the end was reached. From then on, requests from any thread return `Asked::End`.
     is_over: AtomicBool,
     count: Count,
     slots: usize,
@@ -90,7 +90,7 @@ impl Epoch {
                 }
                 Asked::Closed => {
                     return Err(Failure::Option(
-                        "this iteration was closed: it ended with an error, a later one of the same loader began, or the loader was closed"
+                        "this iteration was closed: it ended with an error, another iteration of the loader began, or the loader was closed"
                             .to_owned(),
                     )
                     .into());

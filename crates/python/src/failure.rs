@@ -11,7 +11,7 @@ use packds_reader::loader::LoadError;
 use packds_reader::plan::PlanError;
 use pyo3::prelude::*;
 
-/// An error that occurred in code without the GIL.
+/// An error in code that runs without the GIL.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// A pack cannot be read, or is damaged.
@@ -22,14 +22,14 @@ pub(crate) enum Failure {
     Convert(ConvertError),
     /// The system could not start a thread.
     Thread(std::io::Error),
-    /// The request is not possible.
+    /// The request is invalid.
     Option(String),
     /// The data is invalid. The message says where.
     Damaged(String),
 }
 
 impl Failure {
-    /// The failure of a conversion whose options contradict each other.
+    /// The failure for conversion options that are invalid or contradict each other.
     pub(crate) fn refused(error: &ConvertError) -> Self {
         let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
         Self::Option(format!("{error}{hint}"))
@@ -79,7 +79,7 @@ impl Failure {
         }
     }
 
-    /// A system error about a file: its number, and the file.
+    /// The error number and the file, if this is a system error about a file.
     fn of_system(&self) -> Option<(i32, &Path)> {
         match self {
             Self::Read(error) | Self::Load(LoadError::Read(error)) => match error {

@@ -31,7 +31,7 @@ impl Loader {
         Ok(Self { loader: builder.clone().build()?, builder, count: Count::default(), on_gpu })
     }
 
-    /// The plan of an epoch, if there is only one pack.
+    /// The plan of an epoch. The loader must have only one pack.
     fn plan(&self, epoch: u32) -> Result<EpochPlan, Failure> {
         Ok(self.loader.schedule().epoch(epoch)?)
     }
@@ -64,7 +64,7 @@ impl Loader {
         Ok(py.detach(|| Self::made(self.builder.clone().resume(&state), self.on_gpu.clone()))?)
     }
 
-    /// A loader with the same options and its own ring. Both share a dataset on the GPU.
+    /// A loader with the same options and its own ring. If the dataset is on the GPU, both loaders share it.
     fn twin(&self, py: Python<'_>) -> PyResult<Self> {
         Ok(py.detach(|| Self::made(self.builder.clone(), self.on_gpu.clone()))?)
     }
@@ -88,7 +88,7 @@ impl Loader {
         Ok(self.opened(epoch))
     }
 
-    /// The state of the first step of an epoch.
+    /// The state before the first step of an epoch.
     fn state_of(&self, epoch: u32) -> PyResult<String> {
         if let Some(mixture) = self.loader.mixture() {
             let first = u64::from(epoch).saturating_mul(mixture.steps_per_epoch());
@@ -105,7 +105,8 @@ impl Loader {
         }
     }
 
-    /// Number of samples in an epoch over all ranks, before the last batch is dropped or padded.
+    /// Number of samples in an epoch over all ranks, before the last batch is dropped or padded. For a mixture, the
+    /// number of samples in all packs.
     fn samples(&self, epoch: u32) -> PyResult<u64> {
         if self.loader.mixture().is_some() {
             let packs = self.loader.packs().iter();
@@ -170,7 +171,7 @@ impl Loader {
         entries.map(|entry| (entry.batches, entry.threads, entry.prefetch, entry.why)).collect()
     }
 
-    /// Statistics so far, as JSON. Durations are in seconds, except those in `fetch`.
+    /// Statistics so far, as JSON. Durations are in seconds, except those in `fetch`, which are in nanoseconds.
     fn stats(&self) -> String {
         let stats = self.loader.stats();
         let fetch = stats.fetch;

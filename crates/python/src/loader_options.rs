@@ -25,7 +25,7 @@ enum Chosen {
     Balanced(String),
 }
 
-/// The orders that are the same in every epoch.
+/// The names of the orders that are the same in every epoch.
 pub(crate) fn fixed_orders() -> Vec<&'static str> {
     let orders = Order::ALL.into_iter().filter(|order| order.kind().is_some_and(OrderKind::is_fixed));
     orders.map(Order::name).collect()
@@ -128,7 +128,7 @@ impl Chosen {
             Self::Weights(weights) => {
                 let found = weights.len();
                 if u64::try_from(found) != Ok(n) {
-                    let text = format!("expected one weight per sample, for {}, found {found}", counted(n, "sample"));
+                    let text = format!("expected one weight for each of {}, found {found}", counted(n, "sample"));
                     return Err(Failure::Option(text));
                 }
                 if weights.iter().all(|&weight| weight == 0.0) {
@@ -165,7 +165,7 @@ fn mix(mut builder: LoaderBuilder, others: &[Arc<Pack>], proportions: &[f64]) ->
     Ok(builder)
 }
 
-/// An entry of a dict. `None` if it is missing or None.
+/// The value of a dict's entry. `None` if there is no such entry, or if its value is Python's None.
 pub(crate) fn get<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<T>> {
     match dict.get_item(name)? {
         Some(value) if !value.is_none() => value.extract::<T>().map(Some).map_err(|error| {

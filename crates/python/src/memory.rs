@@ -1,4 +1,4 @@
-//! The memory of Python's arrays. It lives as long as any of them.
+//! The memory of Python's arrays. It lives as long as any array that uses it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(crate) struct Memory {
 pub(crate) enum Owner {
     /// Bytes that belong only to this array.
     Bytes(Vec<u8>),
-    /// The pack, read-only.
+    /// A range of a pack's bytes, read-only.
     Pack(Arc<Pack>, Range<usize>),
     /// A field of a batch, by number.
     Batch(Arc<Held>, usize),
@@ -94,7 +94,7 @@ impl Memory {
         let bytes = self.bytes();
         // NumPy trusts the shape, and would read past the end if the memory were smaller.
         if self.needed() != Some(bytes.len()) {
-            let text = format!("{} has {} bytes", self.__repr__(), bytes.len());
+            let text = format!("{}: the shape does not match the {} bytes of memory", self.__repr__(), bytes.len());
             return Err(Failure::Damaged(text).into());
         }
         let interface = PyDict::new(py);

@@ -49,7 +49,7 @@ impl Pack {
         if self.checks { self.pack.item(number, sample) } else { self.pack.item_unchecked(number, sample) }
     }
 
-    /// A copy of an item. Errors in its bytes name the pack's path.
+    /// A copy of an item. Errors name the pack's path.
     fn bytes(&self, number: usize, sample: u64) -> Result<Vec<u8>, Failure> {
         Ok(self.pack()?.whole(self.stored(number, sample))?.into_owned())
     }
@@ -134,7 +134,7 @@ impl Pack {
         })?)
     }
 
-    /// The fields that hold training data.
+    /// The names of the fields that hold training data.
     fn data_fields(&self) -> Vec<String> {
         let fields = self.pack.schema().fields().iter();
         let data = fields.filter(|field| field.is_data());
@@ -176,7 +176,7 @@ impl Pack {
         Ok(checked.map_err(|error: ReadError| Failure::from(error))?)
     }
 
-    /// An item: memory for decoded images, text, or bytes.
+    /// An item: memory for a tensor or a decoded image, otherwise text or bytes.
     fn item<'py>(&self, py: Python<'py>, name: &str, sample: u64) -> PyResult<Bound<'py, PyAny>> {
         let decoded = py.detach(|| {
             let (number, field) = self.field(name)?;

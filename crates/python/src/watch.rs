@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 
 use crate::failure::Failure;
 
-/// Time between checks.
+/// Time between checks for signals and progress.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// State shared by the two threads.
@@ -48,13 +48,13 @@ impl Watch {
         shared.total = total;
     }
 
-    /// How to unpack archives: until the work is cancelled.
+    /// Options for unpacking archives. Unpacking stops if the work is cancelled.
     pub(crate) fn unpacking(self: &Arc<Self>) -> Unpacking {
         let watch = Arc::clone(self);
         Unpacking::default().until(move || watch.cancelled())
     }
 
-    /// Waits a while. Returns whether the work is done.
+    /// Waits for at most `SLICE` until the work is done. Returns whether it is done.
     fn wait(&self) -> bool {
         let shared = lock(&self.shared);
         let waited = self.over.wait_timeout_while(shared, SLICE, |shared| !shared.is_over);
@@ -81,7 +81,7 @@ impl Observer for Watch {
     }
 }
 
-/// Marks the work as done, however it ends.
+/// Marks the work as done when dropped, even after a panic.
 struct Over(Arc<Watch>);
 
 impl Drop for Over {
@@ -92,7 +92,7 @@ impl Drop for Over {
 }
 
 /// Runs `work` on another thread and returns its result. Meanwhile, calls `progress(done, total, phase)`. Raises
-/// exceptions from signals and from that call.
+/// exceptions from signal handlers and from `progress`.
 pub(crate) fn watched<T: Send + 'static>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,

@@ -7,7 +7,7 @@ use packds_reader::arena::{Arena, SlotMut};
 use super::order::Rows;
 use crate::BenchError;
 
-/// Opens a format's files and returns a reader for each of the given number of threads.
+/// Opens a format's files and returns one reader for each thread. The argument is the number of threads.
 pub(crate) type Open = Box<dyn Fn(usize) -> Result<Readers, BenchError>>;
 /// One reader for each thread.
 pub(crate) type Readers = Vec<Box<dyn Reader>>;

@@ -20,7 +20,7 @@ pub(crate) fn of_sample(pixels: &[u8], label: i64) -> u64 {
     hash ^ (hash >> 32)
 }
 
-/// The sum over a batch of contiguous samples.
+/// The sum of the hashes of a batch's samples, whose pixels are contiguous.
 pub(crate) fn of_batch(pixels: &[u8], labels: &[i64]) -> u64 {
     let sample_bytes = pixels.len() / labels.len().max(1);
     let samples = pixels.chunks_exact(sample_bytes.max(1)).zip(labels);

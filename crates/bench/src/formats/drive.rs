@@ -86,7 +86,7 @@ pub(crate) fn measure(
     })
 }
 
-/// The checksum of a whole epoch, or of a part of it if cancelled.
+/// The checksum of a whole epoch. If cancelled, the checksum of the batches so far, which is meaningless.
 pub(crate) fn checked(feed: &mut dyn Feed, cancelled: &dyn Fn() -> bool) -> Result<u64, BenchError> {
     let mut sum = 0_u64;
     feed.epoch(0, &mut |pixels, labels| {
@@ -124,7 +124,7 @@ mod tests {
     use super::super::feed::Take;
     use super::*;
 
-    /// Ten batches of two samples of 8 bytes, each made in 2 ms.
+    /// A feed with ten batches. Each has two samples of 8 bytes and takes 2 ms.
     struct Slow;
 
     impl Feed for Slow {

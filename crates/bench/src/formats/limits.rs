@@ -52,7 +52,7 @@ pub(super) fn measure(
     Ok(limits)
 }
 
-/// Runs a limit of `bench load` on the reference.
+/// Runs a limit of `bench load` on the reference. Returns images per second.
 fn run(reference: &Reference, threads: usize, cold: bool, seed: u64, epochs: u64) -> Result<f64, BenchError> {
     let path = reference.pack.file_path();
     let loader = Loader::builder(packds_reader::open(path)?)

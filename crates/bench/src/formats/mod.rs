@@ -56,15 +56,15 @@ pub struct FormatsBenchOptions {
     pub batch: u32,
     /// Numbers of threads to measure.
     pub threads: Vec<usize>,
-    /// Orders.
+    /// Orders to measure.
     pub orders: Vec<OrderName>,
     /// States of the page cache to measure.
     pub cache: Vec<CacheName>,
-    /// Duration in ms of a training step, with which all runs are repeated. 0 for none.
+    /// Duration of a training step in ms. All runs are repeated with such steps. 0 for none.
     pub step_ms: f64,
-    /// Whether runs are short and rough.
+    /// Whether runs are short and results rough.
     pub quick: bool,
-    /// Number of runs of each case. Medians over them are reported.
+    /// Number of rounds. Each case is run once per round, and medians over the rounds are reported.
     pub rounds: usize,
     /// Maximum time per run.
     pub seconds: f64,
@@ -90,7 +90,8 @@ pub fn format_names() -> Vec<&'static str> {
 ///
 /// # Errors
 /// [`BenchError`] if something fails, [`BenchError::Disagree`] if a format delivers wrong samples, and
-/// [`BenchError::Interrupted`] if the watcher cancels. All files in the work folder are removed.
+/// [`BenchError::Interrupted`] if the watcher cancels. In every case, the temporary folder in the work folder is
+/// removed.
 pub fn bench_formats(data: &Path, options: &FormatsBenchOptions, watcher: &dyn Watcher) -> Result<Report, BenchError> {
     compare(data, options, watcher).map_err(|error| match error {
         BenchError::Convert(ConvertError::Interrupted) => BenchError::Interrupted,

@@ -17,8 +17,9 @@ impl PeerRows {
         serde_json::from_slice(&text).map(rows).map_err(|error| odd(path, error.to_string()))
     }
 
-    /// Checks that the results are comparable with `formats`: they must have the same number of images and the batch
-    /// size `batch`. Lossless formats must have the checksum `expected`. Called before the slow measurements.
+    /// Checks that the results can be added: they must have `n_images` images and the batch size `batch`, and their
+    /// formats must not be in `formats`. Lossless formats must have the checksum `expected`. Called before the slow
+    /// measurements.
     pub(super) fn check(
         &self,
         formats: &[&str],

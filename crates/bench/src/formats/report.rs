@@ -1,5 +1,5 @@
-//! The results of `packds bench formats`: the structure of report.json, and of the rows that programs in other
-//! languages add.
+//! The results of `packds bench formats`: the structure of report.json, and of peers.json, which programs in other
+//! languages write.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub struct Report {
     pub limits: Limits,
     /// The formats, in the order of the report.
     pub formats: Vec<FormatRow>,
-    /// The runs, format by format.
+    /// The runs. Runs that differ only in the format are next to each other; those of other programs come last.
     pub runs: Vec<RunRow>,
 }
 
@@ -103,9 +103,9 @@ pub struct OptionsShown {
     pub cache: Vec<String>,
     /// Duration of a training step in ms. 0 for none.
     pub step_ms: f64,
-    /// Whether the runs were short and rough.
+    /// Whether the runs were short and the results are rough.
     pub quick: bool,
-    /// Number of runs; the median is reported.
+    /// Number of rounds; medians over all rounds are reported.
     pub rounds: usize,
 }
 
@@ -133,13 +133,13 @@ pub struct FormatRow {
     pub runtime: String,
     /// Whether the format keeps the exact pixels. All lossless formats have the same checksum.
     pub lossless: bool,
-    /// Size of the files. `None` if it was not written.
+    /// Size of the files. `None` if they were not written.
     pub bytes_on_disk: Option<u64>,
     /// Seconds to write the files, including the sync to disk. `None` if they were not written in this run.
     pub write_s: Option<f64>,
-    /// Number of samples that are read together. `None` if each can be read alone.
+    /// Number of samples per chunk. `None` if the format has no chunks, or if the benchmark does not set their size.
     pub chunk: Option<u64>,
-    /// Settings and peculiarities.
+    /// Remarks on the settings, the files or the reader.
     #[serde(default)]
     pub notes: Vec<String>,
 }
@@ -148,7 +148,7 @@ pub struct FormatRow {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunRow {
-    /// [`FormatRow::format`].
+    /// The format, as in [`FormatRow::format`].
     pub format: String,
     /// `sequential`, `per-sample` or `chunk`.
     pub order: String,
@@ -170,9 +170,9 @@ pub struct RunRow {
     pub cpu_s_per_1000: Option<f64>,
     /// Peak resident memory during the run, including mapped files.
     pub peak_rss_bytes: Option<u64>,
-    /// Time that a training step waited for its batch. `None` if `step_ms` is 0.
+    /// Time for which a training step waited for its batch. `None` if `step_ms` is 0.
     pub wait_ms: Option<Spread>,
-    /// Share of the time that training waited. `None` if `step_ms` is 0.
+    /// Share of the time for which training waited. `None` if `step_ms` is 0.
     pub wait_share: Option<f64>,
     /// Checksum of all delivered samples, in hexadecimal.
     pub checksum: Option<String>,

@@ -11,10 +11,10 @@ use super::{Bench, cache};
 use crate::BenchError;
 use crate::measure::Pairs;
 
-/// Pairs of runs, after one warm-up pair.
+/// Number of pairs of runs, after one warm-up pair.
 const PAIRS: usize = 7;
 
-/// The time of the first batch from a cold disk, for one access path.
+/// The time to the first batch of an uncached pack, for one access path.
 #[derive(Debug, Clone, Serialize)]
 pub struct FirstBatch {
     /// `mapped` or `direct`.

@@ -53,9 +53,9 @@ pub struct LoadBenchOptions {
 pub struct LoadBench {
     /// The machine.
     pub machine: Machine,
-    /// Images per second into staging buffers: median of the slices.
+    /// Images per second that reach the staging buffers: median of the slices.
     pub images_per_s: f64,
-    /// Bytes per second of the batches' fields.
+    /// Bytes per second, counting all fields of the batches.
     pub bytes_per_s: f64,
     /// The limit: `memcpy`, `decode_crop_resize`, `resize` or `direct_read`.
     pub limit: &'static str,

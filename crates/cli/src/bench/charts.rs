@@ -28,7 +28,7 @@ struct Chart {
     narrow: Figure,
 }
 
-/// Charts that show the same quantity for several orders.
+/// Charts that show the same quantity for several orders or states of the page cache.
 struct Topic {
     heading: &'static str,
     /// A sentence that says what the charts show.
@@ -49,7 +49,7 @@ impl Charts {
     }
 }
 
-/// Writes `charts/*.svg`, `charts/*.png` and `report.html`, and removes charts that only an earlier run had. Returns the paths.
+/// Writes `charts/*.svg`, `charts/*.png` and `report.html`, and returns their paths. Removes charts that only an earlier run had.
 pub(crate) fn write_all(report: &Report, dir: &Path) -> Result<Vec<PathBuf>, Failure> {
     let charts = charts(report);
     let folder = dir.join(FOLDER);
@@ -248,7 +248,7 @@ impl<'a> View<'a> {
         self.of_orders("training-wait", &chart, |order| self.rows(order, true, false, mark))
     }
 
-    /// The title of a chart of lost time.
+    /// The title of a chart that shows lost time.
     fn lost(&self) -> String {
         let step = tick_number(self.report.options.step_ms);
         format!("Training time lost to waiting, in %, with steps of {step} ms")
@@ -316,7 +316,8 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The random order in which most formats were measured, because training needs a random order. On ties, whole chunks are preferred.
+    /// The order to show: the random order in which most formats were measured, because training needs a random order.
+    /// On ties, whole chunks are preferred. If no random order was measured, the sequential order.
     fn widest_order(&self, cache: &str, step: bool) -> Option<&'a str> {
         let measured = |order: &str| {
             let runs = self.report.formats.iter().filter_map(|format| self.run(&format.format, order, cache, step));

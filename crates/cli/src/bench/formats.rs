@@ -34,7 +34,8 @@ pub(crate) struct FormatsBenchArgs {
     /// Write report.json, report.csv and charts to this folder
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     out: Option<PathBuf>,
-    /// Folder for temporary files of the formats, removed at the end [default: --out, or the system's temporary folder]
+    /// Where to create a temporary folder for the formats' files; only that folder is removed at the end
+    /// [default: --out, or the system's temporary folder]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     work: Option<PathBuf>,
     /// Formats to measure, separated by commas [default: all]
@@ -68,10 +69,10 @@ pub(crate) struct FormatsBenchArgs {
     /// Maximum number of images [default: all of a pack, 1024 of a folder; four batches with --quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     images: Option<u64>,
-    /// Also measure how long a training step of this length waits for its batches
+    /// Also measure how long training with steps of this duration waits for batches
     #[arg(long, value_name = "MS", default_value_t = 0.0)]
     step_ms: f64,
-    /// Number of runs; the median is reported [default: 3; 1 with --quick]
+    /// Number of rounds; medians over all rounds are reported [default: 3; 1 with --quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=99))]
     rounds: Option<u16>,
     /// Maximum time per run [default: 5; 0.2 with --quick]
@@ -224,7 +225,7 @@ fn groups(runs: &[RunRow]) -> Vec<Vec<&RunRow>> {
     groups
 }
 
-/// Minimum width of the first column, and of the others.
+/// Minimum widths: of the first column, and of each other column.
 const WIDTHS: (usize, usize) = (24, 11);
 
 /// A column of the table: its heading, a function that returns its value for a run, and a function that formats the
@@ -290,7 +291,7 @@ fn show_skipped(group: &[&RunRow], out: &mut dyn Write) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Warns if the page cache was not in the requested state.
+/// A remark on the page cache if it was not in the requested state, otherwise an empty string.
 fn note(run: &RunRow) -> String {
     let cached = run.cached_share_before.unwrap_or(0.0);
     match run.cache.as_str() {

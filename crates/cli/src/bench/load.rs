@@ -46,7 +46,7 @@ pub(crate) struct LoadBenchArgs {
     /// Maximum time per result
     #[arg(long, value_name = "S", default_value_t = 10.0)]
     seconds: f64,
-    /// Memory for the loader, in bytes or as 4GiB [default: 4 GiB]
+    /// Memory for the loader, in bytes or with a unit, such as 4GiB [default: 4 GiB]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     memory: Option<u64>,
     /// When to verify checksums

@@ -64,13 +64,13 @@ pub(crate) struct TuneBenchArgs {
     /// Maximum time per configuration [default: 3; 0.3 with --quick]
     #[arg(long, value_name = "S")]
     seconds: Option<f64>,
-    /// Quick and rough; do not cite
+    /// Measure quickly and roughly; do not cite the results
     #[arg(long)]
     quick: bool,
     /// Seed of the order and augmentation
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
-    /// Plot the wait by prefetch, one line per number of threads (.svg or .png)
+    /// Plot the time lost to waiting against prefetch, with one line per number of threads (.svg or .png)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = PlotFile::parse)]
     plot: Option<PlotFile>,
     /// Replace an existing plot
@@ -152,7 +152,7 @@ fn show(bench: &TuneBench, out: &mut Prose) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reports the batch sizes that the pack is too small for.
+/// Reports the batch sizes for which the pack is too small.
 fn show_too_small(bench: &TuneBench, out: &mut dyn Write) -> Result<(), Failure> {
     let samples = counted(bench.n_samples, "sample");
     if let Some(most) = bench.batch_cut_to {

@@ -1,4 +1,5 @@
-//! The plot of `packds bench tune --plot`: one panel per batch size, with the lost time by prefetch and one line per number of threads.
+//! The plot of `packds bench tune --plot`: one panel per batch size. A panel shows the lost time against prefetch, with
+//! one line per number of threads.
 
 use packds_bench::{Ahead, TuneBench, TuneRun};
 
@@ -125,7 +126,7 @@ impl Scale<'_> {
         for prefetch in &self.prefetches {
             let (x, text) = (self.across(left, *prefetch), prefetch.to_string());
             let half = text_width(&text, SMALL.size, false) / 2.0;
-            // Labels that would touch the one before are left out.
+            // Labels that would touch the previous label are left out.
             if x - half > free {
                 figure.words((x, bottom + 16.0), Anchor::Middle, SMALL, DIM, &text);
                 free = x + half + 3.0;

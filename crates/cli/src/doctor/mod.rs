@@ -66,13 +66,14 @@ pub(crate) struct DoctorArgs {
     /// Chunks shuffled together, for `--order window`
     #[arg(long, value_name = "CHUNKS")]
     window: Option<NonZero<u32>>,
-    /// Augmentations, such as rrc224,flip; empty for none [default: as in the training command, else rrc224,flip for variable-size images]
+    /// Augmentations, such as rrc224,flip; empty for none [default: as in the training command;
+    /// without one, rrc224,flip for variable-size images]
     #[arg(long, value_name = "OPS")]
     augment: Option<String>,
     /// Element type of images [default: the output of --augment]
     #[arg(long, value_parser = packds_pixels::PIXEL_TYPES)]
     dtype: Option<String>,
-    /// Memory for the loader, in bytes or as 4GiB [default: as in the training command, else 4 GiB]
+    /// Memory for the loader, in bytes or with a unit, such as 4GiB [default: as in the training command, else 4 GiB]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     memory: Option<u64>,
     /// Read from disk, bypassing the page cache, as if the pack did not fit in memory

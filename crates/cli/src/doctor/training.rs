@@ -34,11 +34,11 @@ const PART: Duration = Duration::from_millis(50);
 /// With fewer batches than this, times are unreliable.
 const FEW: u64 = 10;
 
-/// Timing of a training command's steps.
+/// The timing of a training command's steps.
 #[derive(Debug)]
 pub(super) struct Training {
     pub(super) batch: u32,
-    /// The other options of its loader.
+    /// The other options of the training command's loader.
     pub(super) options: LoaderOptions,
     /// Time from receiving a batch to requesting the next.
     busy: Time,
@@ -50,7 +50,7 @@ pub(super) struct Training {
     notes: Vec<String>,
 }
 
-/// A loader's options. `None` = default.
+/// A loader's options. `None` means the default.
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 pub(super) struct LoaderOptions {
     pub(super) order: String,
@@ -107,7 +107,7 @@ impl Training {
         Some(format!("the command ended after {batches} with {status}{few}"))
     }
 
-    /// The timing of the loader of this pack that spent the most time in steps and waits.
+    /// The timing of this pack's loader. If there are several, the one that spent the most time in steps and waits counts.
     fn of(lines: &[Line], uuid: &str) -> Result<Self, Failure> {
         let mut loaders = of_loaders(lines, uuid);
         let Some(lines) = loaders.pop() else {
@@ -133,7 +133,7 @@ impl Training {
         if !others.is_empty() {
             let others = counted(to_u64(others.len()), "more loader");
             notes.push(format!(
-                "ignored {others} of this pack with different options, because this one took most of the time"
+                "ignored {others} of this pack with different options, because the timed loader took more time"
             ));
         }
         if last.options.chosen {

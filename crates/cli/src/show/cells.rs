@@ -26,11 +26,12 @@ pub(super) struct Panel<'a> {
     /// The position of the field in the body.
     position: usize,
     field: &'a Field,
-    /// The index of the panel with the image that a mask is laid over.
+    /// For a mask, the index of the panel with the image below it.
     below: Option<usize>,
 }
 
-/// The panels for the fields with these names. By default, the images and their masks, with each mask laid over the first image.
+/// The panels for the fields with these names. Without names, the panels of at most four images and masks, with each
+/// mask laid over the first image.
 pub(super) fn panels<'a>(pack: &'a Pack, names: &[String]) -> Result<Vec<Panel<'a>>, Failure> {
     let body = || pack.schema().body().map(|(_, f)| f).enumerate();
     let panel = |(position, field)| Panel { position, field, below: None };

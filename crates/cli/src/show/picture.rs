@@ -168,7 +168,7 @@ fn tensor(field: &Field, item: &[u8]) -> Result<Image, String> {
     viewable(bytes, shape, is_chw)
 }
 
-/// Reduces the channels to 1 or 3. Of four channels, the first three are kept. Of any other number, only the first is kept.
+/// Reduces the channels to 1 or 3. Of three or four channels, the first three are kept. Of any other number, only the first is kept.
 fn viewable(data: Cow<'_, [u8]>, shape: (u64, u64, u64), is_chw: bool) -> Result<Image, String> {
     let (height, width, channels) = shape;
     let shown = if matches!(channels, 3 | 4) { 3 } else { 1 };

@@ -220,7 +220,7 @@ impl<'a> Catalogue<'a> {
         json!({ "name": field.name, "value": value })
     }
 
-    /// The size of an image, and how it is stored.
+    /// The size and coding of an image, and its number of bytes.
     fn described(&self, field: &Field, sample: u64, bytes: usize) -> String {
         let shape = self.pack.item_shape(&field.name, sample).ok().flatten().or(field.image_shape());
         let size =

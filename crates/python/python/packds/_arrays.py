@@ -15,7 +15,7 @@ from ._errors import OptionError
 NUMPY_NAMES: dict[str, str] = dict(_packds.DTYPES)
 _PACK_NAMES: dict[str, str] = {numpy: ours for ours, numpy in NUMPY_NAMES.items()}
 
-# Types that older versions of PyTorch lack, with the next larger type.
+# Types that older versions of PyTorch lack, and the types that replace them.
 _TORCH_WIDER = {"u16": np.int32, "u32": np.int64, "u64": np.int64}
 
 
@@ -23,7 +23,7 @@ def _text(item: bytes | str) -> str:
     return item if isinstance(item, str) else item.decode()
 
 
-#: Converts variable-size items of each kind. Items of other kinds stay bytes.
+#: Converts variable-size items of these kinds. Items of other kinds are not converted.
 OF_KIND: dict[str, Callable[[Any], Any]] = {"string": _text, "json": json.loads}
 
 

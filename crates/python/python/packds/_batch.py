@@ -245,10 +245,11 @@ class Batch:
             view: The index of the view, if an image has several.
 
         Returns:
-            A structured array `[n]`: `x`, `y`, `width` and `height` of the part, in pixels of the stored image (outside it for
-            padding); `out_width` and `out_height` of the result; `flip_horizontal` and `flip_vertical`; and `matrix` `[2, 3]`,
-            which maps the point (x, y) of the stored image to `matrix @ (x, y, 1)` in the result, including rotations and
-            shears. The centre of the first pixel is (0.5, 0.5). It does not include erased parts or parts of a partner (`mix`).
+            A structured array `[n]`: `x`, `y`, `width` and `height` of the part, in pixels of the stored image (with padding, the
+            part extends beyond the image); `out_width` and `out_height` of the result; `flip_horizontal` and `flip_vertical`; and
+            `matrix` `[2, 3]`, which maps the point (x, y) of the stored image to `matrix @ (x, y, 1)` in the result, including
+            rotations and shears. The centre of the first pixel is (0.5, 0.5). The geometry does not include erased parts or parts
+            of a partner (`mix`).
 
         Raises:
             OptionError: The view does not exist.

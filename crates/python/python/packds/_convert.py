@@ -127,7 +127,7 @@ def convert(
     Raises:
         SourceNotFoundError: The source, or a file that a manifest names, does not exist.
         ConvertError: The source or an image is invalid, or `dst` cannot be written. Nothing is left at `dst`.
-        OptionError: Options contradict each other.
+        OptionError: An option is invalid, or options contradict each other.
         KeyboardInterrupt: Nothing is left at `dst`.
     """
     given = _given("convert", locals())
@@ -176,7 +176,7 @@ def export(
         to: The format; by default determined by the name `dst`.
         images: `pixels` (arrays) or `files` (the pack's own files, or PNG if it has none); the default depends on the format.
         chunk: Samples per chunk (HDF5, Zarr), row group (Parquet) or record batch (Arrow); by default as in the pack.
-        shard: Samples per shard (Zarr) or per file (WebDataset, TFRecord, Parquet); by default, all samples are in one.
+        shard: Samples per shard (Zarr) or per file (WebDataset, TFRecord, Parquet); by default, one for all samples.
         codec: `none`, `gzip[:1-9]`, `zstd[:1-19]`, `blosc`, `lz4` or `snappy`, if the format supports it.
         per_sample: Writes one .npy file per sample, in class folders (npy).
         zarr_version: 2 or 3 (the default).
@@ -212,7 +212,8 @@ def report_with_warnings(text: str) -> dict[str, Any]:
 
 
 def writer_report(text: str) -> dict[str, Any]:
-    """The report of a writer. Its warnings concern fields that the program itself chose, so they appear only in the report."""
+    """The report of a writer. Its notes are also issued as Python warnings. Its warnings are not, because they concern fields
+    that the program itself chose."""
     report: dict[str, Any] = json_dict(text)
     for note in report["notes"]:
         warn(note)

@@ -71,13 +71,13 @@ LABEL_NAMES: list[str] = _packds.LABEL_NAMES
 
 
 def is_label(field: Field) -> bool:
-    """Whether a field is a label: by its role or its name."""
+    """Whether a field is a label, according to its role, or to its name if it has no role."""
     return field.role in ("label", "labels") or (field.role is None and field.name.lower() in LABEL_NAMES)
 
 
 def is_float_label(field: Field) -> bool:
-    """Whether a field is a label of floats. PyTorch and JAX get such labels as float32, because their models and losses reject
-    other types."""
+    """Whether a field is a label with float values. PyTorch and JAX get such labels as float32, because their models and losses
+    reject other types."""
     return field.dtype in FLOATS and is_label(field)
 
 
@@ -214,7 +214,8 @@ class Dataset(Sealed):
 
     @functools.cached_property
     def n_label_classes(self) -> int:
-        """Number of classes of label lists: the number of names, or one more than the highest id. 0 without label lists."""
+        """Number of classes in label lists: the number of names, or one more than the highest id if that is larger. 0 without
+        label lists."""
         field = self._by_role("labels")
         if field is None:
             return 0
@@ -253,7 +254,7 @@ class Dataset(Sealed):
         return stats | {"fields": fields}
 
     def histogram(self, field: str | None = None) -> np.ndarray[Any, Any]:
-        """The count of each value 0 to 255 in each channel of the image, or of another field: `[channels, 256]` int64.
+        """How often each value from 0 to 255 occurs in each channel of the image, or of another field: `[channels, 256]` int64.
 
         >>> ds = packds.open("train.pack")
         >>> red, green, blue = ds.histogram()

@@ -126,10 +126,10 @@ def doctor(
         loader: A `packds.Loader`, or a PyTorch `DataLoader`. For a DataLoader, the report also estimates the speed with a pack.
         train_step: A function that is called with each batch of the loader.
         seconds: Approximate duration. Slow sources take up to twice as long.
-        device: The device to which `train_step` moves batches by itself; by default the loader's device, or the first GPU if there
-            is one.
+        device: The device to which `train_step` moves batches by itself; by default the loader's device, or if that is the
+            CPU, the current GPU if there is one.
         check: Applies the first recommended change that is an option of a `packds.Loader`, and measures again. With other
-            loaders, this is an error before anything is measured.
+            loaders, this option is an error before anything is measured.
         plot: An .svg or .png file for the chart.
     """
     if not number("seconds", seconds) > 0:
@@ -339,8 +339,8 @@ def _of_torch(loader: Any, train_step: _Step, seconds: float, device: Any) -> Do
     if not samples.comes_again:
         notes.append("the dataset is iterable: all waiting counts as `read`, and it is unknown what would shorten it")
     stages = samples.stages(n, loader.num_workers, cores)
-    # If a batch took less time than its stages together, they are scaled down. If it took longer, the rest is the time
-    # to transfer it.
+    # If a batch took less time than its stages together, the stages are scaled down. If it took longer, the rest is the
+    # time to transfer the batch, and counts as collating.
     alone = sum(stages)
     collate, transform, decode, warm, cold = (ms * min(1.0, source[0] / max(alone, 1e-9)) for ms in stages)
     collate += max(source[0] - alone, 0.0)

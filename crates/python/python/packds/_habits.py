@@ -91,7 +91,7 @@ OF_LOADERS = {
 
 _TO_LOADER = "pass it to the DataLoader"
 
-#: Options of the DataLoader around a dataset.
+#: Options that belong to the DataLoader, not to its dataset.
 OF_DATALOADERS = dict.fromkeys(
     (
         "num_workers workers collate_fn pin_memory pin_memory_device prefetch_factor persistent_workers worker_init_fn "
@@ -100,7 +100,7 @@ OF_DATALOADERS = dict.fromkeys(
     _TO_LOADER,
 )
 
-#: Options of the DataLoader around a map-style dataset, and other names for the dataset's own options.
+#: Options that belong to the DataLoader of a map-style dataset, and other names for the dataset's own options.
 OF_SAMPLES = {
     **OF_DATALOADERS,
     **dict.fromkeys("batch_size shuffle sampler batch_sampler drop_last generator".split(), _TO_LOADER),

@@ -198,8 +198,8 @@ class Loader(Sealed):
             Several processes get a batch padded with samples of the epoch, so that all have the same number of steps.
         samples: The samples to load: a slice, a mask, or indices without duplicates. Indices are used as a set: `order`
             determines the order, so with `sequential` they must be sorted.
-        weights: How often each sample occurs per epoch on average. The sum of weights is the epoch's length. They cannot be
-            combined with `samples`.
+        weights: How often each sample occurs per epoch on average. The sum of weights is the epoch's length. Weights cannot
+            be combined with `samples`.
         balance: The name of a label column. Its classes occur equally often, among all samples or those in `samples`.
         memory: The loader's memory: `auto`, bytes, or a string such as `2GiB`.
         threads: Number of threads that decode and copy. With `auto`, as many as training needs, at most one per core.
@@ -340,7 +340,8 @@ class Loader(Sealed):
         self._warn()
 
     def _choice(self, weights: Any, balance: str | None, least: int) -> dict[str, Any]:
-        """The samples of an epoch, for the native module. There must be at least `least` samples."""
+        """The native module's options that choose the samples of an epoch. With weights, an epoch needs at least `least`
+        samples."""
         weights = None if weights is None else weights_of(weights, len(self.datasets[0]), least)
         balance = None if balance is None else balance_of(self.datasets[0], balance)
         if balance is not None and self._samples is not None and weights is None:
@@ -386,7 +387,8 @@ class Loader(Sealed):
     @property
     def n_samples(self) -> int:
         """Number of samples in the current or next epoch, over all ranks, before its last batch is dropped or padded. With
-        `samples`, only these count; with `weights` and `balance`, each sample counts as often as it occurs.
+        `samples`, only these count; with `weights` and `balance`, each sample counts as often as it occurs. With several packs,
+        the number of samples in all packs.
 
         >>> packds.Loader("train.pack", batch_size=4, samples=slice(0, 10)).n_samples
         10
@@ -405,7 +407,7 @@ class Loader(Sealed):
         return _Iteration(self, whole=False)
 
     def batches(self) -> Iterator[Batch]:
-        """Like iterating, but yields `Batch` objects, which also have ids, step, padding and bad samples.
+        """Iterates like the loader itself, but yields `Batch` objects, which also have ids, step, padding and bad samples.
 
         >>> loader = packds.Loader("train.pack", batch_size=4)
         >>> sum(len(batch.ids) for batch in loader.batches()) == len(loader) * 4

@@ -78,7 +78,7 @@ class _ClassIds:
         return shares
 
     def _counted(self) -> int:
-        """Number of classes of all packs: the number of names, or one more than the highest id."""
+        """Number of classes in all packs: the number of names, or one more than the highest id if that is larger."""
         columns = [dataset.columns[self._name] for dataset in self._datasets]
         if any(int(column.min()) < 0 for column in columns):
             text = f"images with a negative class id cannot be mixed: field {self._name!r} has such ids"

@@ -8,10 +8,10 @@ import secrets
 import struct
 from collections.abc import Callable
 
-# A record: the process, who began the pass (two numbers of 64 bits), and the epoch, or `_NOT_SET`.
+# A record: the process, who began the pass (two 64-bit numbers), and the epoch, or `_NOT_SET`.
 _RECORD = struct.Struct("<qqqq")
 _NOT_SET = -1
-# In place of who began the pass, this marks a record that does not begin a pass, but sets the epoch of the next one.
+# In the place of who began the pass, this value marks a record that does not begin a pass, but sets the epoch of the next one.
 _NEXT = (0, -(1 << 63))
 _NAME = "packds-passes"
 
@@ -52,7 +52,7 @@ class Passes:
         return self._read(holder)[0]
 
     def begin(self, holder: int, seed: int | None) -> int:
-        """The epoch of a pass that begins now. The workers of a pass have the same seed from their DataLoader."""
+        """Begins a pass and returns its epoch. The workers of a pass have the same seed from their DataLoader."""
         # Persistent workers keep their seed. The seed and the number of passes begun identify workers of the same
         # pass.
         who = (secrets.randbits(63), 0) if seed is None else (seed, self._begun)

@@ -1,4 +1,4 @@
-"""Converts native batches to a program's batches, by a plan that is made once per loader."""
+"""Converts native batches to a program's batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ._mixing import mixers
 
 
 class Plan:
-    """Turns native batches into the objects that a loop gets. Made once per loader."""
+    """Turns native batches into the objects that a loop gets. Made when a loader is created or its options change."""
 
     def __init__(
         self,
@@ -34,9 +34,9 @@ class Plan:
         dataset = datasets[0]
         convert = converter(output)
         if layout == "channels_last" and output != "torch":
-            raise OptionError(f"layout channels_last needs output torch, found {output!r}", "pass layout='hwc'")
+            raise OptionError(f"layout 'channels_last' needs output 'torch', found {output!r}", "pass layout='hwc'")
         if device != "cpu" and output != "torch":
-            raise OptionError(f"device {device!r} needs output torch, found {output!r}")
+            raise OptionError(f"device {device!r} needs output 'torch', found {output!r}")
         self.output = output
         self.convert = convert
         self.datasets = datasets

@@ -93,7 +93,8 @@ def selected(dataset: Dataset, samples: Any) -> list[int]:
 
 
 def subset(dataset: Dataset, samples: Any, order: str) -> list[int]:
-    """The samples selected for a loader. It uses them as a set, so it rejects duplicates, and an order that would be ignored."""
+    """The samples selected for a loader. The loader uses them as a set, so duplicates are an error, and so are unsorted samples
+    with the order `sequential`."""
     chosen = selected(dataset, samples)
     seen: set[int] = set()
     for place, sample in enumerate(chosen):
@@ -122,7 +123,8 @@ def weights_of(weights: Any, n_samples: int, least: int) -> list[float]:
 
 
 def _check_sum(total: float, n_samples: int, least: int) -> None:
-    """Warns if the sum of weights is far from the pack's number of samples, because the weights may be meant as fractions."""
+    """Warns if the sum of weights is far from the pack's number of samples, because the weights may be meant as fractions. If the
+    sum is also below `least`, raises an error instead."""
     # The native module rejects invalid weights.
     if not 0 < total < math.inf or n_samples / 2 <= total <= n_samples * 2:
         return
@@ -228,8 +230,8 @@ def cropped_to(augment: str | Sequence[str] | None, size: Any) -> str:
 
 
 def _resized(width: str, height: str | None, before: tuple[int, int], after: tuple[int, int]) -> str:
-    """`resize` for another crop size, rounded to pixels. The short side is scaled by the larger factor of the two
-    sides, so an image that covered its crop still covers it."""
+    """The word `resize` for another crop size, rounded to pixels. The short side is scaled by the larger factor of the two sides,
+    so an image that covered its crop still covers it."""
     factors = [Fraction(new, max(old, 1)) for new, old in zip(after, before)]
     if height is None:
         return f"resize{_nearest(int(width) * max(factors))}"

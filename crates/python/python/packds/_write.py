@@ -122,7 +122,7 @@ def _type_of(array: np.ndarray[Any, Any]) -> str:
 
 
 def _elements(array: np.ndarray[Any, Any], dtype: str | None = None) -> tuple[str, list[int], bytes]:
-    """An array's little-endian elements in C order."""
+    """An array's type, shape and bytes (little-endian, in C order). With `dtype`, the array is converted first."""
     if dtype == "bf16":
         array = _as_bfloat16(array)
     elif dtype is not None:
@@ -213,7 +213,8 @@ def _picture(value: Any, kind: str) -> Any:
 
 
 def _label_name(kinds: Mapping[str, Kind], sample: Mapping[str, Any]) -> str | None:
-    """The label field if the schema does not name one: the field whose name comes first in `LABEL_NAMES`."""
+    """The label field if the schema does not name one: of the fields with strings or whole numbers, the one whose name comes
+    first in `LABEL_NAMES`."""
     if "label" in kinds.values():
         return None
     called = {name.lower(): name for name in reversed(list(kinds)) if kinds[name] is None and name in sample}
@@ -252,7 +253,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def _kinds(schema: Schema) -> dict[str, Kind] | None:
-    """The kind of each field in the schema, or None if the first sample determines it."""
+    """The kind of each field in the schema, or None if the first sample determines the fields."""
     if schema is None:
         return None
     names = _checks.names("schema", list(schema) if isinstance(schema, Mapping) else schema)

@@ -191,7 +191,8 @@ def _function(name: str, function: Any) -> Any:
 
 
 def _float32(label: Any, field: Field) -> torch.Tensor:
-    """A label of floats, from a Python number, a NumPy array, or the bits of bfloat16."""
+    """Converts a label with float values to a float32 tensor. `label` is a Python number, a NumPy array, or the bits of
+    bfloat16."""
     array = np.asarray(label)
     if field.dtype == "bf16" and array.dtype.itemsize == 2:
         array = widened_bfloat16(array)
@@ -391,8 +392,8 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
         True
 
         Raises:
-            OptionError: The value is not a state; or, when the pass begins, the state belongs to another pack, seed, order or
-            number of workers.
+            OptionError: The value is not a state; or, when the pass begins, the state belongs to another pack, seed, order,
+            number of workers or, with several workers, global batch.
         """
         if not isinstance(state, Mapping) or state.get("version") != _STATE_VERSION or "is_over" not in state:
             raise OptionError(f"state: expected a value returned by an IterableDataset's state_dict(), found {state!r}")

@@ -29,7 +29,7 @@ pub(crate) fn npz(made: &Made) -> Result<Open, BenchError> {
     at(made, start + header.ok_or_else(|| made.odd("no uncompressed image.npy"))?)
 }
 
-/// The tensor of a `.pt` file. It is the first one that is as large as all pixels together.
+/// The tensor with the pixels in a `.pt` file: the first tensor that is as large as all pixels together.
 pub(crate) fn pt(made: &Made) -> Result<Open, BenchError> {
     let mut members = stored_members(made)?.into_iter();
     let storage = members.find(|member| member.bytes == made.pixel_bytes());

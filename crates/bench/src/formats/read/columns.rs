@@ -5,7 +5,7 @@ use ::arrow_array::types::{Int32Type, Int64Type, UInt8Type};
 use ::arrow_array::{Array, RecordBatch};
 use ::arrow_schema::DataType;
 
-/// The contiguous pixels of all rows. `None` if the column has another type.
+/// The contiguous pixels of all rows. `None` if the column is missing, or does not hold fixed-size lists of bytes.
 pub(super) fn pixels<'a>(batch: &'a RecordBatch, name: &str) -> Option<&'a [u8]> {
     let column = batch.column_by_name(name)?;
     let rows = column.len();

@@ -101,8 +101,8 @@ impl Made {
     }
 }
 
-/// Stands in for the readers that are not part of this build. The error names LMDB, because it is the only one of their
-/// formats that the converter can write without these features.
+/// Stands in for the readers that are not part of this build. The error names LMDB, because the converter can write
+/// LMDB in every build. Other formats without a reader cannot be written either, so they never get here.
 #[cfg(not(all(feature = "arrow", feature = "hdf5", feature = "lmdb", feature = "zarr")))]
 pub(crate) fn left_out(made: &Made) -> Result<super::candidate::Open, BenchError> {
     let format = packds_convert::DataFormat::Lmdb;

@@ -48,7 +48,7 @@ impl RowGroups {
         Ok(batches?)
     }
 
-    /// Which rows of the given row groups are needed. The row groups are numbered consecutively.
+    /// The rows of the samples `sorted`. The selection treats the given row groups as one sequence of rows.
     fn selection(&self, sorted: &[u64], groups: &[usize]) -> RowSelection {
         let size = self.made.batch.max(1);
         let mut selectors = Vec::new();
@@ -75,7 +75,7 @@ impl RowGroups {
 impl Reader for RowGroups {
     fn load(&mut self, rows: &Rows, out: &mut Batch) -> Result<(), BenchError> {
         let size = self.made.batch.max(1);
-        // The destination of each sample, in file order.
+        // The samples in file order, each with its row in the batch.
         let mut wanted: Vec<(u64, usize)> = rows.iter().zip(0..).collect();
         wanted.sort_unstable();
         let sorted: Vec<u64> = wanted.iter().map(|(sample, _)| *sample).collect();

@@ -135,7 +135,7 @@ impl Members<'_> {
             let (_, extension) = name.split_once('.').unwrap_or(("", ""));
             match extension {
                 "cls" => {
-                    *label = self.text(len)?.trim().parse().map_err(|_| odd("a label"))?;
+                    *label = self.text(len)?.trim().parse().map_err(|_| odd("a label is not a number"))?;
                     has_label = true;
                 }
                 "image.npy" | "npy" => {
@@ -188,7 +188,7 @@ fn member(header: &[u8; BLOCK]) -> std::io::Result<(&[u8], usize)> {
     };
     let digits = std::str::from_utf8(field(124, 136)).unwrap_or_default();
     let len = usize::from_str_radix(digits.trim(), 8);
-    Ok((field(0, 100), len.map_err(|_| odd("a member's length"))?))
+    Ok((field(0, 100), len.map_err(|_| odd("a member has no valid length"))?))
 }
 
 /// Reads one record: its length, the length's checksum, its bytes, and their checksum. The checksums are not verified.
@@ -203,13 +203,13 @@ fn record(
     let [a, b, c, d, e, f, g, h, ..] = head;
     let len = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
     let len = usize::try_from(len).ok().filter(|len| *len < 1 << 31);
-    scratch.resize(len.ok_or_else(|| odd("a record's length"))? + 4, 0);
+    scratch.resize(len.ok_or_else(|| odd("a record has no valid length"))? + 4, 0);
     file.read_exact(scratch)?;
     let found = example(scratch.split_last_chunk::<4>().map_or(&[][..], |(r, _)| r));
     let found = found.ok_or_else(|| odd("a record is not a tf.Example"))?;
     let image = found.bytes.iter().find(|bytes| bytes.len() == pixels.len());
-    pixels.copy_from_slice(image.ok_or_else(|| odd("no pixels"))?);
-    *label = found.label.ok_or_else(|| odd("no label"))?;
+    pixels.copy_from_slice(image.ok_or_else(|| odd("a record has no pixels"))?);
+    *label = found.label.ok_or_else(|| odd("a record has no label"))?;
     Ok(())
 }
 

@@ -18,7 +18,7 @@ use crate::BenchError;
 /// Request size and queue depth, the same as in the loader's own engine.
 const REQUEST_BYTES: u64 = 2 << 20;
 const DEPTH: usize = 64;
-/// Alignment of direct reads.
+/// Alignment of direct reads, in bytes.
 const ALIGN: u64 = 4096;
 
 pub(crate) struct DirectRead<'a> {

@@ -18,7 +18,7 @@ const MOST_SOURCE: usize = 1 << 30;
 /// Target buffers per thread, used in turn.
 const BUFFERS: usize = 2;
 
-/// Copies the pack's bytes between two buffers in memory, both in huge pages.
+/// Copies the pack's bytes from one buffer to others. All buffers are in huge pages.
 pub(crate) struct Memcpy<'a> {
     loader: &'a Loader,
     source: SlotMut,
