@@ -187,7 +187,7 @@ fn images_that_are_no_longer_gray_become_rgb_with_a_warning() {
     for source in ["out", "out/manifest.jsonl"] {
         let (after, warnings) = converted_back(&folder, source, &[]);
         assert_eq!(images(&after).0.color.as_deref(), Some("rgb"));
-        assert!(warnings.contains("is not gray: they become rgb"), "{warnings}");
+        assert!(warnings.contains("is not gray: all images become rgb"), "{warnings}");
     }
     // A packds.json of another program does no harm either.
     fs::write(folder.path("out/packds.json"), "{}").unwrap();

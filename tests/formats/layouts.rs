@@ -204,7 +204,7 @@ fn labels_that_no_class_has_make_bad_samples_and_not_a_bad_source() {
     }
     let ran = folder.packds(&["convert", "large.npz", "large.pack", "--json"]);
     let warnings = ran.json()["warnings"].to_string();
-    assert!(warnings.contains("this field has u64 values above 2^63 - 1"), "{warnings}");
+    assert!(warnings.contains("found u64 values above 2^63 - 1"), "{warnings}");
 }
 
 #[test]
@@ -315,7 +315,7 @@ fn labels_that_lie_where_none_are_looked_for_are_told() {
     assert_eq!(json!(ids(&pack)), expected["labels"]);
     assert!(!said.contains("no labels"), "{said}");
     let (_, said) = converted(&folder, &["lists.parquet"]);
-    let told = "'label' is packed as an ordinary field, not as labels: labels are an integer or a name for each image, but this field has lists";
+    let told = "'label' is packed as an ordinary field, not as labels: expected an integer or a name for each image, found lists";
     assert!(said.contains(told), "{said}");
 }
 

@@ -60,7 +60,7 @@ fn tags_are_labels_if_they_come_back_and_are_told_otherwise() {
 #[test]
 fn missing_labels_are_bad_samples_and_words_for_them_are_told() {
     let (folder, expected) = sources();
-    assert_told(&folder, "tables/none.csv", &["'None' is packed as a class (4 rows of 'label')"]);
+    assert_told(&folder, "tables/none.csv", &["'None' in 'label' is packed as a class (4 rows)"]);
     assert_told(&folder, "tables/dash.csv", &["read as names, because '-' in line 2 is not a number"]);
     for (name, line) in [("empty.csv", 2), ("na_ids.csv", 2), ("null.jsonl", 1)] {
         let source = format!("tables/{name}");
@@ -125,7 +125,7 @@ fn lists_of_papers_find_their_images_and_classes() {
 fn folders_of_papers_tell_of_labels_elsewhere() {
     let (folder, _) = sources();
     assert_eq!(names(&convert(&folder, "papers/dtd", &[])), ["banded", "blotchy"]);
-    assert_refused(&folder, "papers/yolo", 2, &["a YOLO dataset with boxes in labels"]);
+    assert_refused(&folder, "papers/yolo", 2, &["a YOLO dataset with boxes in 'labels'"]);
     let words = ["the labels in 'devkit' are in MATLAB files", "scipy.io.loadmat", "--images cars_train"];
     assert_refused(&folder, "papers/cars", 2, &words);
     assert_told(&folder, "papers/flowers", &["'imagelabels.mat' was not read: if it has labels, write"]);

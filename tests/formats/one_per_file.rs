@@ -91,7 +91,7 @@ fn torch_saves_tensors_tuples_and_dictionaries() {
     }
     assert!(refused(&folder, &["views"]).contains("tensor.contiguous()"));
     let said = refused(&folder, &["image.pt"]);
-    assert!(said.contains("3x20x24 is the shape of one image: the file may be one sample"), "{said}");
+    assert!(said.contains("their shape 3x20x24 is that of one image: the file may be one sample"), "{said}");
     assert_eq!(convert(&folder, "image.pt", &[ONE]).n_samples(), 1);
     assert_eq!(convert(&folder, "image.pt", &[MANY]).n_samples(), 3);
 }
@@ -103,7 +103,7 @@ fn what_can_be_read_both_ways_is_refused_until_an_option_decides() {
         ("flat/npz", "there is only one label: each file may be one sample"),
         ("flat/npz.gz", "there is only one label: each file may be one sample"),
         ("volumes", "6 files without labels have arrays of three dimensions: each file may be one sample"),
-        ("one.npz", "3x20x24 is the shape of one image: the file may be one sample"),
+        ("one.npz", "their shape 3x20x24 is that of one image: the file may be one sample"),
     ] {
         let said = refused(&folder, &[source]);
         assert!(said.contains(what) && said.contains(ONE) && said.contains(MANY), "{source}: {said}");
@@ -111,7 +111,7 @@ fn what_can_be_read_both_ways_is_refused_until_an_option_decides() {
     assert_eq!(convert(&folder, "volumes", &[MANY]).n_samples(), 24);
     assert_eq!(convert(&folder, "sets", &[]).n_samples(), 36);
     let said = refused(&folder, &["both"]);
-    assert!(said.contains("the files have labels, but they are also in class folders"), "{said}");
+    assert!(said.contains("both the files and the class folders have labels"), "{said}");
     assert_eq!(convert(&folder, "both", &["--leave-out", "label"]).classes().unwrap()[0].names, ["cat", "dog"]);
     let said = refused(&folder, &["flat/npz", ONE, MANY]);
     assert!(said.contains(ONE) && said.contains(MANY), "{said}");
@@ -137,7 +137,7 @@ fn a_table_of_arrays_gives_their_labels_and_columns() {
     std::fs::remove_file(folder.path("table/npy/train/id0.npy")).unwrap();
     assert_eq!(skipping(&folder, &["table/npy/train.csv"]).n_samples(), 5);
     let said = refused(&folder, &["table/both.csv", "--root", "."]);
-    assert!(said.contains("the files have labels, but they are also in the table"), "{said}");
+    assert!(said.contains("both the files and the table have labels"), "{said}");
 }
 
 /// Converts without the bad samples.

@@ -89,7 +89,7 @@ fn files_of_several_frames_or_pages_are_told() {
     for args in [&["--resize", "4x4"][..], &["--mode", "encoded"]] {
         let ran = folder.packds(&[&["convert", "frames", "frames.pack", "--force"], args].concat());
         assert_eq!(ran.code, 0, "{ran:?}");
-        let told = "packed only the first frame or page of 4 images with several (first such image: 'a.gif')";
+        let told = "packed only the first frame or page of 4 images with more than one (first such image: 'a.gif')";
         assert!(ran.stderr.contains(told), "{args:?}: {ran:?}");
     }
 }

@@ -296,7 +296,7 @@ fn lost_stats(listing: &Listing, plan: &Plan, stats: &Stats) -> Option<String> {
     let why = match plan.form {
         ImageForm::Array(_) => "the samples have changed, and statistics are computed only for u8".to_owned(),
         _ => format!(
-            "not all images are decoded, and their files differ from the files in that pack; {} decodes and counts all images",
+            "not all images are decoded, and the image files differ from those in that pack; {} decodes and counts all images",
             CHECK_DECODE.on()
         ),
     };
@@ -363,7 +363,7 @@ fn report(
         listing.path_into(first, &mut path);
         let first = String::from_utf8_lossy(&path);
         warnings.push(format!(
-            "packed only the first frame or page of {} with several (first such image: '{first}'): save each frame as a file if you need all",
+            "packed only the first frame or page of {} with more than one (first such image: '{first}'): save each frame as a file if you need all",
             counted(n, "image")
         ));
     }

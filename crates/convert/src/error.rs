@@ -304,7 +304,7 @@ pub enum ConvertError {
         /// The output.
         path: PathBuf,
     },
-    /// The pack cannot be laid out with these options.
+    /// The format does not allow a pack with these options, or the pack could not be written.
     #[error("{0}")]
     Format(#[from] packds_format::FormatError),
     /// The caller cancelled.
@@ -584,7 +584,7 @@ fn hint_of_sample(error: &SampleError) -> String {
         }
         SampleError::Mask { source, .. } => hint_of_sample(source),
         SampleError::Pixels(PixelError::Unsupported { .. }) if !is_multiband(error) => {
-            format!("convert it in Python: Image.open(file).convert(\"RGB\").save(\"x.png\") writes 8-bit pixels, and numpy.save(\"x.npy\", numpy.asarray(Image.open(file))) keeps the values; {skip} leaves out bad samples and lists them")
+            format!("convert it in Python: use Image.open(file).convert(\"RGB\").save(\"x.png\") for 8-bit pixels, or numpy.save(\"x.npy\", numpy.asarray(Image.open(file))) to keep the values; {skip} leaves out bad samples and lists them")
         }
         SampleError::Pixels(PixelError::ManyChannels { .. } | PixelError::Unsupported { .. }) => {
             format!("to keep all channels, write the images as arrays into another folder, and convert that folder; in Python, run: {BANDS_TO_NPY}; {skip} leaves out bad samples and lists them")

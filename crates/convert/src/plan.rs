@@ -18,8 +18,8 @@ use crate::source::store::{ArrayType, Content, PixelShape};
 use crate::source::{ColumnValues, Listing, SourceColumn, SourceField};
 use crate::survey::{Sizes, mean_file_bytes, mean_item_bytes, mean_other_bytes, survey};
 
-/// Short side that images of several sizes are resized to. With the centre crop below, this is the usual evaluation at
-/// 224 pixels.
+/// Short side that images of several sizes are resized to. Together with [`DEFAULT_CROP`], this is the usual preprocessing for
+/// evaluation at 224 pixels.
 const DEFAULT_SHORT: u32 = 256;
 const DEFAULT_CROP: u32 = 224;
 /// JPEG quality of the encoded part of a mixed pack.
@@ -574,8 +574,8 @@ fn source_field(source: &SourceField, known: Option<&Field>, options: &ConvertOp
     Field { role: source.role, ..field }
 }
 
-/// The array type for pixels. Keeps the shape from the exported pack if it differs only by a channel dimension of size
-/// one.
+/// The array type for pixels. If the shape in the exported pack differs only in a channel dimension of size one, that shape is
+/// used.
 fn pixel_array(shape: PixelShape, known: Option<&Field>) -> ArrayType {
     let known = known.map(|field| ArrayType { dtype: field.dtype, shape: field.shape.clone() });
     let same = |array: &ArrayType| PixelShape::of(array) == Some(shape);

@@ -86,11 +86,11 @@ pub struct Report {
     pub fields: Vec<Field>,
     /// Skipped files, in listing order.
     pub skipped: Vec<Skipped>,
-    /// Files replaced by zero images, in listing order.
+    /// Files replaced by images of zeros, in listing order.
     pub substituted: Vec<Skipped>,
     /// Number of images with an EXIF orientation other than upright.
     pub oriented: u64,
-    /// Number of files in the source that are not images.
+    /// Number of files or members in the source that are not samples.
     pub ignored: u64,
     /// Number and size of the images' seek indexes, if requested.
     pub seek: Option<SeekStats>,

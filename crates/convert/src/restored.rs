@@ -69,7 +69,7 @@ impl Restored {
             None => self.options.color = Some(Color::Gray),
             Some(idx) => {
                 self.warnings.push(format!(
-                    "the images were gray in the original pack, but '{}' is not gray: they become rgb",
+                    "the images were gray in the original pack, but '{}' is not gray: all images become rgb",
                     path_of(listing, idx)
                 ));
             }

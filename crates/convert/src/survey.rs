@@ -173,7 +173,7 @@ pub(crate) fn mean_other_bytes(listing: &Listing, plan: &Plan) -> u64 {
     mean(texts.map(to_u64).chain(items), listing)
 }
 
-/// Mean size per sample of the files that the source has for it: the image and its mask.
+/// Mean size per sample of the image and its mask, as stored in the source.
 pub(crate) fn mean_file_bytes(listing: &Listing) -> u64 {
     let of = |idx| listing.sample(idx).bytes.saturating_add(listing.mask_bytes(idx));
     mean((0..listing.len()).map(of), listing)

@@ -80,7 +80,7 @@ pub(crate) enum Input {
     Manifest,
     /// Files that contain the samples themselves.
     Samples {
-        /// The parts of a source, one per split. A source without splits has one part.
+        /// Divides a source into one part for each split, and one for samples without a split.
         parts: fn(&Path, &ListOptions) -> Result<Vec<Shards>, ConvertError>,
         /// Finds the samples of one part.
         read: fn(&Shards, &ListOptions) -> Result<Found, ConvertError>,

@@ -164,7 +164,7 @@ impl Declared for ConvertOptions {
             opt::SPLIT,
             "NAME",
             |o, text| put(&mut o.list.split, parse(text).map(Some)),
-            "Convert this split (train, val, ...) of a folder of splits; `all` writes one pack per split: OUT.train.pack and so on",
+            "Convert this split of the source (train, val, ...); `all` writes one pack per split: OUT.train.pack and so on",
         )
         .offers(&["train", "val", "test", "all"])
         .under(SOURCE)
@@ -272,7 +272,7 @@ impl Declared for ConvertOptions {
                 let number = text.parse().map_err(|_| BadValue::new("a number", text).to_string());
                 put(&mut o.raw_fraction, number.map(Some))
             },
-            "Share of raw samples in mode mixed, 0 to 1 [default: 0.5]",
+            "Share of raw samples in mode 'mixed', 0 to 1 [default: 0.5]",
         )
         .under(IMAGES)
         .recorded("raw_fraction", |o| Some(json!(o.raw_fraction))),
@@ -375,7 +375,7 @@ impl Declared for ConvertOptions {
         Spec::switch(
             opt::SEEKABLE,
             |o| o.seekable = true,
-            "In mode encoded: add an index to each JPEG (1 to 2 % of its bytes), so that random crops decode faster",
+            "In mode 'encoded': add an index to each JPEG (1 to 2 % of its bytes), so that random crops decode faster",
         )
         .under(IMAGES)
         .recorded("seekable", |o| o.seekable.then(|| true.into())),
@@ -436,7 +436,7 @@ impl Declared for ConvertOptions {
             opt::ON_ERROR,
             "POLICY",
             |o, text| put(&mut o.on_error, parse(text)),
-            "What to do with a file that cannot be read or decoded: stop at the first one in listing order; skip it and list it; or substitute a zero image and set the column `valid` to 0",
+            "What to do with a file that cannot be read or decoded: stop at the first one in listing order; skip it and list it; or substitute an image of zeros and set the column `valid` to 0",
         )
         .under(ERRORS)
         .one_of(OnError::NAMES)

@@ -146,7 +146,7 @@ impl<O> OptionSpec<O> {
     }
 }
 
-/// Parses options given as names and strings. A switch that is on has an empty string.
+/// Parses options given as names and strings. The string of a switch is empty.
 ///
 /// # Errors
 /// The name of the option and what was expected, in the notation of the front end.

@@ -127,7 +127,7 @@ pub enum OnError {
     Stop,
     /// The image is left out and reported.
     Skip,
-    /// A zero image, marked as invalid, replaces the bad image.
+    /// The bad image is replaced by an image of zeros, and its sample is marked as invalid.
     Substitute,
 }
 

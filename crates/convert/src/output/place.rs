@@ -25,7 +25,7 @@ pub(super) fn check_folder(target: &Path) -> Result<(), ConvertError> {
 ///
 /// # Errors
 /// [`ConvertError::OutputFolderMissing`], [`ConvertError::OutputIsFolder`], [`ConvertError::OutputNotRegular`] for devices, pipes
-/// and dangling links, or [`ConvertError::OutputExists`] without `force`.
+/// and broken links, [`ConvertError::OutputNotWritable`] if the name is too long, or [`ConvertError::OutputExists`] without `force`.
 pub fn check_output(target: &Path, force: bool) -> Result<(), ConvertError> {
     place_output(target, force).map(drop)
 }

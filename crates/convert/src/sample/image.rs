@@ -391,7 +391,7 @@ fn other_content(expected: &str, found: &Content) -> SampleError {
     }
 }
 
-/// The size of an image, without decoding it. If the image is a file, also checks that the file is complete.
+/// The size of an image, found without decoding. Also checks that an image file is complete.
 fn source_size(file: &[u8], content: &Content, limit: u64) -> Result<SourceSize, SampleError> {
     match content {
         Content::Pixels(shape) => Ok((*shape).into()),

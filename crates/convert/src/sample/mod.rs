@@ -83,7 +83,7 @@ pub enum SampleError {
     /// The item does not exist.
     #[error("the source has no such item")]
     Missing,
-    /// The source reader's message.
+    /// Another problem, as described by the source's reader.
     #[error("{0}")]
     Source(String),
     /// The kind of the item differs from that of earlier items.

@@ -95,7 +95,7 @@ impl Columns {
 }
 
 impl ImageFolderSink {
-    /// The name of the folder of class `id`. Creates the folder if necessary.
+    /// The folder name of class `id`. Creates the folder if necessary.
     fn class_folder(&mut self, id: i64) -> Result<String, ConvertError> {
         let known = usize::try_from(id).ok().and_then(|i| self.folders.get(i));
         let folder = known.cloned().unwrap_or_else(|| id.to_string());

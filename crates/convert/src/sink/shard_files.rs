@@ -59,8 +59,8 @@ impl Spread {
         self.n_samples.div_ceil(self.samples).max(1)
     }
 
-    /// Splits a batch into pieces of files. Each file begins with `head` and ends with `tail`. `sample` appends one
-    /// sample, given its position in the batch and its index in the pack.
+    /// Splits a batch where a file ends, and marks where each file begins. Each file begins with `head` and ends with `tail`.
+    /// `sample` appends one sample, given its position in the batch and its index in the export.
     pub(super) fn pieces(
         self,
         batch: &Batch,

@@ -1,7 +1,7 @@
 //! Archives as sources: zip and tar files, and compressed files. An archive is unpacked once into a temporary folder, and that
 //! folder is listed. Errors and packs use the names in the archive.
 //!
-//! Files that a format reads itself are not unpacked, such as `.npz` files, and tar files of samples, which `webdataset` reads.
+//! Files that a format reads in place are not unpacked: `.npz` files, for example, and tar files of samples, which `webdataset` reads.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -113,8 +113,8 @@ impl Opened {
         }
     }
 
-    /// The options for the source. If the archive holds only a manifest, the manifest's files are looked up next to the archive. Those
-    /// of a table next to the archive are looked up in the archive.
+    /// The options for the source. They may set the root: if the archive holds only a manifest, the manifest's files are looked up next
+    /// to the archive; if the source is a table next to the archive, its files are looked up in the archive.
     pub(super) fn options(&self, options: &ListOptions) -> ListOptions {
         if self.is_beside {
             return ListOptions { root: Some(self.unpacked.folder.path().to_owned()), ..options.clone() };
@@ -205,7 +205,7 @@ fn file_of(source: &Path) -> Option<(PathBuf, PathBuf)> {
     is_plain.then(|| (file.to_owned(), inside.to_owned()))
 }
 
-/// Whether a format reads this file itself.
+/// Whether a format reads this file in place.
 fn is_read_in_place(head: &Head<'_>, form: Form, options: &ListOptions) -> Result<bool, ConvertError> {
     let is_manifest = form == Form::Single && RowForm::of_source(head.path).is_some();
     Ok(match options.from {
@@ -219,8 +219,8 @@ fn is_read_in_place(head: &Head<'_>, form: Form, options: &ListOptions) -> Resul
     })
 }
 
-/// The source in an unpacked archive: its only file or folder. It is the whole folder if there are several, or if the only one is
-/// an image or an image folder.
+/// The source in an unpacked archive: a file that is not an image, or a folder that is not an image folder, if the archive contains
+/// nothing else except the folders around it and notes. Otherwise, the whole folder.
 fn only_source(folder: &Path) -> PathBuf {
     let mut inner = folder.to_owned();
     while let Some(only) = only_in(&inner) {
@@ -273,7 +273,7 @@ pub(super) fn alone_in(folder: &Path, options: &ListOptions) -> Option<PathBuf> 
     (inner != folder && is_meant).then_some(inner)
 }
 
-/// Unpacks the only archive in a folder that otherwise contains only a table, apart from notes. The table lists images in the archive.
+/// Unpacks the archive in a folder that contains only an archive, a table of its images, and notes. `None` for other folders.
 pub(super) fn open_with_table(folder: &Path, options: &ListOptions) -> Result<Option<Opened>, ConvertError> {
     if options.from.is_some() || options.images.is_some() || options.masks.is_some() || options.root.is_some() {
         return Ok(None);

@@ -233,8 +233,8 @@ impl ArraySet {
         Ok(())
     }
 
-    /// Returns one part per split. Splits come from the file names, or from the names of the arrays that `read` finds in the first
-    /// file.
+    /// Returns one part for each split in the file names. If the file names mention no split, the names of the arrays that `read`
+    /// finds in the first file decide.
     pub(super) fn parts(
         shards: Shards,
         read: impl Fn(&Arc<OpenFile>) -> Result<Self, ConvertError>,
@@ -266,7 +266,8 @@ impl ArraySet {
         self.arrays.iter().map(|array| array.name.as_str()).chain(text)
     }
 
-    /// Keeps the arrays of a split, or those without one, and removes the split from their names. Adapts `keys` to the new names.
+    /// Keeps only the arrays of `split`, or those without a split if it is `None`, and removes the split from their names. Returns
+    /// `keys` with the new names.
     fn keep_split<'a>(&mut self, split: Option<&str>, keys: Keys<'a>) -> Keys<'a> {
         let names = SplitNames::new(self.names(), split);
         let keys = names.keys(keys);
@@ -424,7 +425,7 @@ impl ArraySet {
         Ok(Found { metadata, warnings, has_single_label, ..found })
     }
 
-    /// Sorts the arrays by role.
+    /// Builds the result from the arrays, according to their roles.
     fn sort(&mut self, source: &Path, roles: Roles<'_>) -> Result<Found, ConvertError> {
         let none = || ConvertError::malformed(source, "", "it contains no images");
         let array = self.arrays.get(roles.image).ok_or_else(none)?;

@@ -79,7 +79,7 @@ pub(super) fn short_file(path: &Path) -> Result<Option<Vec<u8>>, ConvertError> {
 fn text_at(path: &Path) -> Result<Option<String>, ConvertError> {
     let Some(bytes) = short_file(path)? else { return Ok(None) };
     let not_text = |_| {
-        let hint = format!("save it as UTF-8; {} and ignores the text files", as_classes());
+        let hint = format!("save it as UTF-8, or ignore the text files: {}", as_classes());
         ConvertError::contradictory(path, "", "this caption is not UTF-8", hint)
     };
     String::from_utf8(bytes).map(Some).map_err(not_text)

@@ -16,7 +16,7 @@ use crate::opt::{IMAGES, MASKS};
 /// Maximum number of choices to show.
 const MAX_SHOWN: usize = 3;
 
-/// Decides how to read folders of which some are named like masks: as classes, as one pair (such as `train` and `train_masks` next
+/// Decides how to read folders if some are named like masks: as classes, as one pair (such as `train` and `train_masks` next
 /// to `test`), or as a pair for each split.
 ///
 /// # Errors
@@ -58,7 +58,7 @@ fn refuse_named_masks((root, files): (&Path, SampleFiles), folders: &[&[u8]]) ->
     Ok(())
 }
 
-/// Whether the folder names show that each pair is a different split, as in `Training_Input` with `Training_GroundTruth`, and
+/// Whether the folder names show that each pair belongs to a different split, as in `Training_Input` with `Training_GroundTruth`, and
 /// `Test_Input` with `Test_GroundTruth`.
 fn are_of_splits(pairs: &[Pair]) -> bool {
     let split = |folder: &[u8]| split_and_rest(&lossy(folder));

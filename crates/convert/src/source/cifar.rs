@@ -82,7 +82,7 @@ impl Batches {
     }
 }
 
-/// Names of the published CIFAR files.
+/// Whether a file is named like a published CIFAR file.
 pub(crate) fn is_cifar_name(name: &str) -> bool {
     name.starts_with("data_batch") || matches!(name.trim_end_matches(".bin"), "test_batch" | "train" | "test")
 }

@@ -1,5 +1,5 @@
-//! Reads COCO files whose annotations are captions, or the classes of whole images, as in iNaturalist and iWildCam: separate lists of
-//! images, annotations and categories.
+//! Reads COCO files whose annotations are captions or the classes of whole images, as in iNaturalist and iWildCam. Such files have
+//! separate lists of images, annotations and categories.
 //!
 //! Files with boxes or outlines are refused.
 
@@ -34,7 +34,7 @@ pub(super) fn is_coco(file: &File<'_>, members: &[Member<'_>]) -> bool {
     has_images && [ANNOTATIONS, CATEGORIES, "licenses"].into_iter().any(has)
 }
 
-/// The COCO files in a folder whose annotations are classes of whole images, sorted.
+/// The COCO files with classes of whole images in a folder, sorted. Empty if the folder has more than [`MAX_FILES`] JSON files.
 pub(super) fn files_in(root: &Path, top: &Directory) -> Vec<Vec<u8>> {
     let mut files: Vec<&[u8]> = top.names().filter(|name| name.ends_with(b".json")).collect();
     files.sort_unstable();
@@ -60,7 +60,7 @@ fn has_classes(path: &Path) -> bool {
     found.flatten().unwrap_or(false)
 }
 
-/// Whether a member of an annotation describes a part of the image. Empty lists do not.
+/// Whether a member of an annotation describes a part of the image. False for null, and for an empty list or object.
 fn is_part((key, value): &Member<'_>) -> bool {
     PARTS.contains(&key.as_str()) && !matches!(value.get().trim(), "null" | "[]" | "{}")
 }

@@ -101,12 +101,12 @@ impl ColumnScan {
         self.labels.odd_name().map(|(name, line)| Warning::NumbersAsNames { field, name: name.to_owned(), line })
     }
 
-    /// Whether each cell is a whole number, and some are negative.
+    /// Whether each cell is a whole number, and at least one is negative.
     pub(super) fn are_negative(&self) -> bool {
         matches!(self.labels.form(), Ok(LabelForm::Negatives { .. }))
     }
 
-    /// Whether each cell is a whole number of at least 0.
+    /// Whether each cell is a whole number, and none is negative.
     pub(super) fn are_ids(&self) -> bool {
         matches!(self.labels.form(), Ok(LabelForm::Classes { names: false, lists: false }))
     }

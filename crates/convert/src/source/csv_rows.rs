@@ -118,8 +118,8 @@ impl CsvRows {
         if let Some(label) = cells.get(1).filter(|_| rows.start.has_rest) {
             rows.warnings.push(Warning::RestOfLine { label: label.clone() });
         }
-        // A header contains no file names, and rarely a number.
-        // The first line of a list of names is just one name. Column names rarely contain a digit.
+        // A header contains no file names, and rarely a number. In a list of names, the first line is a single name. Unlike a column
+        // name, it usually contains a digit.
         let is_only_name = has_spaces && cells.len() == 1 && cells[0].bytes().any(|byte| byte.is_ascii_digit());
         if path.is_some() || are_data(&cells) || is_only_name {
             if path.is_none() {
@@ -198,7 +198,7 @@ impl CsvRows {
         Ok(read)
     }
 
-    /// Makes one cell of the last column's cell and those after it.
+    /// Joins the last column's cell and all cells after it into one cell.
     fn join_caption(&mut self) {
         let mut cells: Vec<Vec<u8>> = self.record.iter().take(self.n_columns - 1).map(<[u8]>::to_vec).collect();
         let caption: Vec<&[u8]> = self.record.iter().skip(self.n_columns - 1).collect();
@@ -409,7 +409,7 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
     (0..text.len()).filter(|at| !is_escape(*at)).map(|at| text[at]).collect()
 }
 
-/// Whether quotes follow a delimiter and a space. The first part of the file in which cells start with quotes decides.
+/// Whether quotes follow a delimiter and a space. The first part of the file with quoted cells decides.
 fn has_spaced_quotes(file: &mut File, delimiter: u8) -> io::Result<bool> {
     file.rewind()?;
     // The first cell of the file counts as following a line end.

@@ -79,8 +79,8 @@ pub(super) fn detect(source: &Path) -> Result<DataFormat, ConvertError> {
         }
         let shown = head.get(..16).unwrap_or(&head).escape_ascii();
         unknown(match named {
-            Some(format) => format!("the name suggests {format}, but it starts with \"{shown}\""),
-            None => format!("it starts with \"{shown}\""),
+            Some(format) => format!("the name suggests {format}, but the file starts with \"{shown}\""),
+            None => format!("the file starts with \"{shown}\""),
         })
     })
 }

@@ -160,7 +160,7 @@ impl Gathered {
         if n > 0 {
             gathered.clear();
             (0..n).for_each(|_| gathered.push_missing());
-            // The field was begun with this item, so the item matches.
+            // The field takes its type from this item, so the item matches.
             let _ = gathered.push(item);
         }
         gathered

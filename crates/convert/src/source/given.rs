@@ -63,8 +63,8 @@ pub enum GivenValue<'a> {
     Ids(&'a [i64]),
 }
 
-/// Samples supplied by a program. Pixels are stored in an unnamed temporary file, which disappears when the program ends, even if
-/// it crashes. Labels, strings and sizes are kept in memory.
+/// Samples supplied by a program. Images, masks, arrays and bytes are stored in unnamed temporary files, which disappear when the program
+/// ends, even if it crashes. Labels, strings and sizes are kept in memory.
 #[derive(Debug)]
 pub struct Given {
     /// The path of the pack to be written, for error messages.

@@ -14,7 +14,7 @@ const WINDOW_BYTES: u64 = 512 << 20;
 const MAX_GROWTH: u64 = 1100;
 /// Number of unpacked bytes that is accepted for any file size.
 const SMALL_BYTES: u64 = 64 << 30;
-/// Number of rows that is accepted for any file size. Limited because each row takes memory.
+/// Number of rows that is accepted for any file size. It is limited because each row takes memory.
 const SMALL_ROWS: u64 = 1 << 20;
 
 /// Whether `rows` rows of `row_bytes` bytes can come from `stored` bytes. Declared sizes must pass this check before use.

@@ -162,8 +162,8 @@ fn foreign_labels_in(top: &Directory) -> Option<Warning> {
     top.names().filter(is_one).min().map(|file| Warning::LabelsUnread { file: file.to_vec() })
 }
 
-/// Descends through outer folders that each contain only one folder, to the folder that contains those that the caller named,
-/// directly or in its splits. `None` if `root` itself contains them, or if there is no such folder.
+/// The folder below `root` that contains the image and mask folders that the caller chose, directly or in a split. All folders on
+/// the way to it must contain only one folder. `None` if `root` itself contains the chosen folders, or if there is no such folder.
 pub(super) fn only_with(
     root: &Path,
     options: &ListOptions,
@@ -255,7 +255,7 @@ fn data_file_in(top: &Directory) -> Option<Vec<u8>> {
     top.names().filter(|name| is_beside && is_other(name)).min().map(<[u8]>::to_vec)
 }
 
-/// Whether every subfolder is a class, whatever its name: the caller named the format, or the folder is an exported pack.
+/// Whether every subfolder is a class, whatever its name: the caller named the format, or a pack was exported into the folder.
 fn has_only_classes(root: &Path, options: &ListOptions) -> Result<bool, ConvertError> {
     Ok(options.from.is_some() || known_metadata(root)?.is_some())
 }

@@ -143,7 +143,7 @@ impl<'a> File<'a> {
         }
     }
 
-    /// `{"1.jpg": "cat"}`
+    /// The rows of `{"1.jpg": "cat"}`.
     fn labelled(&self, members: &[Member<'_>]) -> Vec<JsonRow> {
         let row = |(name, label): &Member<'_>| {
             (self.line(label), labelled(&Value::from(name.as_str()).to_string(), label.get()))
@@ -151,7 +151,7 @@ impl<'a> File<'a> {
         members.iter().map(row).collect()
     }
 
-    /// `{"1.jpg": {"label": "cat"}}`
+    /// The rows of `{"1.jpg": {"label": "cat"}}`.
     fn rows_of_objects(&self, members: &[Member<'_>]) -> Result<Vec<JsonRow>, ConvertError> {
         let row = |(name, object): &Member<'_>| {
             let has_path = self.members(object)?.iter().any(|(name, _)| is_path_column(name));
@@ -161,7 +161,7 @@ impl<'a> File<'a> {
         members.iter().map(row).collect()
     }
 
-    /// `{"train": [..], "val": [..]}`
+    /// The rows of `{"train": [..], "val": [..]}`.
     fn rows_of_splits(&self, members: &[Member<'_>]) -> Result<Vec<JsonRow>, ConvertError> {
         let mut rows = Vec::new();
         for (split, array) in members {
@@ -171,7 +171,7 @@ impl<'a> File<'a> {
         Ok(rows)
     }
 
-    /// `{"cat": ["1.jpg", "2.jpg"]}`
+    /// The rows of `{"cat": ["1.jpg", "2.jpg"]}`.
     fn rows_of_classes(&self, members: &[Member<'_>]) -> Result<Vec<JsonRow>, ConvertError> {
         let mut rows = Vec::new();
         for (class, paths) in members {
@@ -181,7 +181,7 @@ impl<'a> File<'a> {
         Ok(rows)
     }
 
-    /// `{"path": [..], "label": [..]}`, or the same with objects keyed by row number instead of arrays.
+    /// The rows of `{"path": [..], "label": [..]}`, or of the same with objects keyed by row number instead of arrays.
     fn rows_of_columns(&self, members: &[Member<'a>]) -> Result<Vec<JsonRow>, ConvertError> {
         let mut columns = Vec::with_capacity(members.len());
         for (name, column) in members {

@@ -24,7 +24,7 @@ fn split_of(name: &str) -> Option<(String, &str)> {
     (!rest.is_empty()).then(|| (split.to_ascii_lowercase(), rest))
 }
 
-/// The splits with an array of images, sorted.
+/// The splits in the array names that have an array of images, sorted.
 pub(super) fn splits<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
     let split_names = names.filter_map(split_of);
     let is_image = |plain: &str| {
@@ -38,7 +38,8 @@ pub(super) fn splits<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<St
     splits
 }
 
-/// One part per split in the array names, and one for arrays without a split if images are among them.
+/// One part for each split that the array names mention, and one for arrays without a split if images are among them. The whole
+/// source if there are no splits.
 pub(super) fn parts<'a>(whole: &Shards, names: impl Iterator<Item = &'a str> + Clone) -> Vec<Shards> {
     let splits = splits(names.clone());
     // A pack's export is a single set, whatever its fields are called.

@@ -39,9 +39,9 @@ struct Vector {
 /// Where a field is.
 #[derive(Debug, Clone)]
 enum Place {
-    /// Its index in the fields.
+    /// An index in [`Found::fields`].
     Field(usize),
-    /// Its index in the columns. Its items are JSON lists.
+    /// An index in [`Found::texts`], for a column whose values are JSON lists.
     Column(usize),
 }
 

@@ -30,8 +30,8 @@ use crate::formats::Input;
 /// Maximum number of tables to try in a folder.
 const MAX_TABLES: usize = 8;
 
-/// Reads a table instead of the folder. The folder must have at most one class or only splits, and the table must have labels for
-/// files that exist. If several tables have such labels, the first must be named like training data.
+/// Reads a table instead of the folder, if the folder has no certain labels and the table has labels, targets or captions for files
+/// that exist. If several tables do, the name of the first must show that it is meant.
 pub(super) fn instead(folder: &Path, found: &Result<Listing, ConvertError>, options: &ListOptions) -> Option<Listing> {
     if options.from.is_some() || options.images.is_some() || options.masks.is_some() {
         return None;
@@ -49,7 +49,7 @@ pub(super) fn instead(folder: &Path, found: &Result<Listing, ConvertError>, opti
     Some(listing)
 }
 
-/// The only table that describes images, or the first if it is named like training data.
+/// The only table that describes images, or the first if its name shows its purpose.
 fn only_meant(tables: Vec<PathBuf>, options: &ListOptions) -> Option<Meant> {
     let mut meant = tables.into_iter().take(MAX_TABLES).filter_map(|table| meant(table, options));
     let first = meant.next()?;
@@ -135,8 +135,8 @@ impl OnlyTable {
     }
 }
 
-/// The tables that divide a folder into splits, such as `train.csv` and `val.csv`. Each has labels or other columns for files that
-/// exist. In a folder that has only files without images, the tables need no such columns.
+/// The tables that divide a folder into splits, such as `train.csv` and `val.csv`. All files that they name must exist. At least one
+/// table must have labels or other columns, unless the folder has only files and none of them is an image.
 fn splits(
     folder: &Path,
     tables: &[Vec<u8>],

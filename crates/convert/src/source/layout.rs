@@ -446,7 +446,7 @@ impl Contents {
         self.mat && !self.images
     }
 
-    /// Searches a folder and a limited number of its subfolders for an image.
+    /// The kinds of files in a folder and a limited number of its subfolders. Stops at the first folder with images.
     fn below((root, files): (&Path, SampleFiles), folder: &[u8]) -> Result<Self, ConvertError> {
         let mut found = Self::default();
         let mut waiting = vec![folder.to_vec()];
@@ -503,7 +503,7 @@ fn refuse_annotated(
     if let (Some(images), Some(boxes)) = (find(&["jpegimages"]), find(&["annotations"]))
         && Contents::below((root, files), boxes)?.xml
     {
-        return refused("a Pascal VOC dataset with boxes in Annotations", images, find(&["segmentationclass"]));
+        return refused("a Pascal VOC dataset with boxes in 'Annotations'", images, find(&["segmentationclass"]));
     }
     let others = || folders.iter().copied().find(|name| !is_one_of(name, &["annotations", "labels"]));
     if let Some(annotations) = find(&["annotations"]) {
@@ -512,13 +512,13 @@ fn refuse_annotated(
         if let (Some(images), true) = (images, !contents.images && (contents.json || contents.xml)) {
             refuse_captions((root, files), folders, (annotations, images))?;
             let what = if contents.json { "a COCO dataset with boxes" } else { "a dataset with boxes" };
-            return refused(&format!("{what} in {}", String::from_utf8_lossy(annotations)), images, None);
+            return refused(&format!("{what} in '{}'", String::from_utf8_lossy(annotations)), images, None);
         }
     }
     if let (Some(images), Some(labels)) = (find(&IMAGE_FOLDERS), find(&["labels", "annotations", "labeltxt"])) {
         let contents = Contents::below((root, files), labels)?;
         if contents.boxes && !contents.images {
-            return refused(&format!("a YOLO dataset with boxes in {}", lossy(labels)), images, None);
+            return refused(&format!("a YOLO dataset with boxes in '{}'", lossy(labels)), images, None);
         }
         if let Some(text) = contents.text.filter(|_| !contents.images) {
             refuse_texts((root, files), images, labels, &text)?;
@@ -527,7 +527,7 @@ fn refuse_annotated(
     refuse_devkit((root, files), folders)?;
     refuse_data((root, files), folders)?;
     if top.names().any(|name| name.ends_with(b"_annotations.coco.json")) {
-        let reason = "this is a COCO dataset with boxes in _annotations.coco.json, and packds cannot pack boxes yet";
+        let reason = "this is a COCO dataset with boxes in '_annotations.coco.json', and packds cannot pack boxes yet";
         let hint = "to pack only the images, move the files named _annotations.coco.json out of the dataset";
         return Err(ConvertError::unsupported(root, "", reason, hint));
     }

@@ -185,7 +185,7 @@ pub(super) struct LabelLists {
 /// One mask per sample.
 #[derive(Debug, Clone)]
 pub(super) enum Masks {
-    /// Each mask consists of separate files.
+    /// Separate files, usually one for each mask.
     Files(MaskFiles),
     /// The items of a store.
     Stored(Arc<dyn Store>),
@@ -352,9 +352,9 @@ impl Listing {
         self.masks.is_some()
     }
 
-    /// Appends the path of the mask of sample `idx`, relative to the root, to `path`: the first of several files, or
-    /// the image if the mask has no file. Returns the mask's size. If the source has no masks, returns `None` and
-    /// appends nothing.
+    /// Appends a path for sample `idx`'s mask, relative to the root, to `path`: the mask's first file, the image if the mask has no
+    /// file, or the image's path and ` (mask)` if masks are not files. Returns the mask's size. If the source has no masks, returns
+    /// `None` and appends nothing.
     pub fn mask_path_into(&self, idx: usize, path: &mut Vec<u8>) -> Option<u64> {
         match self.masks.as_ref()? {
             Masks::Files(files) => {
@@ -383,7 +383,7 @@ impl Listing {
         self.warnings.extend(tally.warning(|count, first| Warning::LossyMasks { count, first }));
     }
 
-    /// Bytes of the mask of sample `idx` in the source; 0 without one.
+    /// Size of sample `idx`'s mask in the source, in bytes; 0 if it has none.
     pub(crate) fn mask_bytes(&self, idx: usize) -> u64 {
         match &self.masks {
             None => 0,
@@ -392,7 +392,7 @@ impl Listing {
         }
     }
 
-    /// The paths and sizes of the files of a mask, unless it consists of one file.
+    /// The paths and sizes of the files of a mask that has no file or several. `None` if it has one, or if masks are not files.
     pub(crate) fn mask_files(&self, idx: usize) -> Option<Vec<(Vec<u8>, u64)>> {
         let Some(Masks::Files(files)) = &self.masks else { return None };
         Some(files.of(idx)).filter(|files| files.len() != 1)
@@ -491,7 +491,7 @@ impl Listing {
         &self.warnings
     }
 
-    /// Number of files in the folder that are not images; 0 for a manifest.
+    /// Number of files or members in the source that are not samples.
     pub fn ignored(&self) -> u64 {
         self.ignored
     }

@@ -35,7 +35,7 @@ pub(super) struct MaskColors {
     ids: HashMap<[u8; 3], u8>,
 }
 
-/// Reads the table next to colour masks, if there is one.
+/// Finds the class of each colour if the first mask is a colour image: reads the table next to the masks, or accepts gray pixels.
 ///
 /// # Errors
 /// If the table is malformed.

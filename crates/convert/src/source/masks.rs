@@ -65,7 +65,7 @@ impl Numbers {
         let Err(SampleError::Source(reason)) = self.append(0, u64::MAX, &mut Vec::new()) else { return Ok(()) };
         let axis = if first { 0 } else { 2 };
         let hint = format!(
-            "write class numbers, with 0 for pixels without a class and the first of several classes, in Python: mask = (mask.any({axis}) * (mask.argmax({axis}) + 1)).astype(\"uint8\"); or leave the field out with {LEAVE_OUT}"
+            "write class numbers in Python: mask = (mask.any({axis}) * (mask.argmax({axis}) + 1)).astype(\"uint8\"), which gives 0 to pixels without a class, and the first class to pixels with several; or leave the field out with {LEAVE_OUT}"
         );
         Err(ConvertError::contradictory(source, "", reason, hint))
     }

@@ -23,7 +23,7 @@ use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::metadata::METADATA_KEY;
 
-/// One part per split, by the names of files or of the arrays in them.
+/// One part for each split in the file names. If the file names mention no split, the array names of the first file decide.
 pub(crate) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
     ArraySet::parts_by_names(shards, |file| Ok(zip_entries(file)?.iter().filter_map(key).map(str::to_owned).collect()))
 }

@@ -20,7 +20,7 @@ const MAX_FILES: usize = 32;
 /// Number of rows to try.
 const FIRST_ROWS: u64 = 100;
 
-/// In the listings of a folder, replaces the warnings that offer files that cannot be sources.
+/// Replaces warnings in a folder's listings that offer files as sources if these files cannot be sources.
 ///
 /// # Errors
 /// If one of the files has a row for each folder that was read as a class.

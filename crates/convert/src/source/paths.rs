@@ -111,7 +111,7 @@ impl PathTable {
     }
 }
 
-/// File paths with directories in any order.
+/// A table of file paths that may be added in any order. Each directory is stored once.
 #[derive(Default)]
 pub(super) struct FileTable {
     pub(super) paths: PathTable,

@@ -73,18 +73,18 @@ fn looks_like_one(found: &Found, n_files: usize) -> Option<String> {
     }
     let has_labels = found.labels.is_some() || !found.fields.is_empty() || !found.texts.is_empty();
     if is_u8 && (3..=4).contains(&width) && height > 4 {
-        Some(format!("{n}x{height}x{width} is the shape of one image"))
+        Some(format!("their shape {n}x{height}x{width} is that of one image"))
     } else if n_files > 1 && !has_labels {
         Some(format!("{n_files} files without labels have arrays of three dimensions"))
     } else if matches!(n, 3 | 4) && !has_labels && height > 4 && width > 4 {
-        Some(format!("{n}x{height}x{width} is the shape of one image"))
+        Some(format!("their shape {n}x{height}x{width} is that of one image"))
     } else {
         None
     }
 }
 
-/// Refuses files that were read as one sample each, but look like many: files of many flattened images, or images next to probable
-/// labels, which are files of numbers or vectors. Warns if each file may contain many images.
+/// Refuses files that were read as one sample each if they certainly hold many: flattened images, stacks of different lengths, or
+/// images next to files with fewer than two dimensions, which are probably labels. Warns if each file may hold many images.
 pub(super) fn refuse_many(
     folder: &Path,
     paths: &PathTable,

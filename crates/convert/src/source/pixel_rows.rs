@@ -75,7 +75,7 @@ impl Pixels {
         let first = pixel_number(&names[start])?;
         let is_next = |(n, name): &(usize, &String)| pixel_number(name) == Some(first + n);
         let n = names[start..].iter().enumerate().take_while(is_next).count();
-        // Names that are only numbers may be those of features.
+        // Columns whose names are only numbers may be features.
         let is_bare = names[start].parse::<usize>().is_ok();
         let is_sure = !is_bare || (!has_paths && square(n).is_some());
         (n >= MIN_PIXELS && is_sure).then_some(Self::Columns { range: start..start + n, size: None })

@@ -29,7 +29,7 @@ pub struct Reading {
     pub classes: Vec<String>,
     /// The names of the other fields.
     pub fields: Vec<String>,
-    /// Number of ignored files.
+    /// Number of files or members in the source that are not samples.
     pub ignored: u64,
     /// Why the source is read in this way, and how to change that.
     pub decisions: Vec<Decision>,

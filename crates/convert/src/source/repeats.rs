@@ -58,7 +58,7 @@ pub(super) fn check(
         quoted(&boxes)
     );
     let hint = format!(
-        "make lists of the boxes of each image (in Python: pandas.read_csv('x.csv').groupby('{column}').agg(list).reset_index().to_json('x.jsonl', orient='records', lines=True)), or leave these columns out ({LEAVE_OUT}) to pack each row as an image"
+        "group the boxes of each image into lists (in Python: pandas.read_csv('x.csv').groupby('{column}').agg(list).reset_index().to_json('x.jsonl', orient='records', lines=True)), or leave these columns out with {LEAVE_OUT} to pack each row as an image"
     );
     Err(ConvertError::contradictory(source, "", reason, hint))
 }

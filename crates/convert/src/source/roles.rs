@@ -170,7 +170,7 @@ pub(super) fn are_paths<'a>(texts: impl Iterator<Item = &'a str>) -> bool {
     texts.into_iter().all(|path| path.split('/').all(is_part) && seen.insert(path))
 }
 
-/// Fewer samples say nothing about the strings of a larger dataset.
+/// Minimum number of samples. Fewer say nothing about the strings of a larger dataset.
 const MIN_TEXTS: u64 = 5;
 
 /// Whether strings called labels are texts, such as the words in the images: more than half of them are different.

@@ -198,7 +198,8 @@ impl Root {
     }
 
     /// The image folder next to this one, such as `images` next to `labels`, if the first rows lead to files only there. It may also be
-    /// the split in the manifest's name: `train2017` for `captions_train2017.json`. Also returns the warnings about it.
+    /// a folder named after the split in the manifest's name: `train2017` for `captions_train2017.json`. Also returns the warnings
+    /// about it.
     pub(super) fn beside<'a>(
         &self,
         manifest: &Path,

@@ -56,7 +56,7 @@ impl RowForm {
         })
     }
 
-    /// Whether cells are strings, with types that must be inferred.
+    /// Whether cells are strings whose types must be inferred.
     pub(super) fn has_text_cells(self) -> bool {
         !matches!(self, Self::JsonLines | Self::Json)
     }
@@ -88,7 +88,7 @@ pub(super) struct RowFile {
 }
 
 impl RowFile {
-    /// Opens `path`. Writes a compressed file, or one in UTF-16, into `folder` as UTF-8.
+    /// Opens `path`. If the file is compressed or in UTF-16, writes it to a temporary file in `folder`, unpacked and in UTF-8.
     pub(super) fn new(path: &Path, folder: &Path) -> Result<Self, ConvertError> {
         let mut file = Self { path: path.to_owned(), unpacked: None, first_rows: None };
         let new = || NamedTempFile::new_in(folder).map_err(ConvertError::io(folder));
@@ -246,7 +246,7 @@ impl<'a> Rows<'a> {
         malformed(&self.file.path, self.line, reason)
     }
 
-    /// An error about a path of the current row.
+    /// The error for a path in the current row that leads outside the root.
     pub(super) fn escapes(&self, file: &str, root: &Path) -> ConvertError {
         ConvertError::ManifestPathEscapes {
             path: self.file.path.clone(),

@@ -22,7 +22,7 @@ use crate::metadata::METADATA_KEY;
 /// Maximum size of a header, in bytes: the format's own limit.
 const MAX_HEADER: u64 = 100_000_000;
 
-/// One part per split, by the names of files or of the tensors in them.
+/// One part for each split in the file names. If the file names mention no split, the tensor names of the first file decide.
 pub(crate) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
     ArraySet::parts(shards, |file| read_file(file, PerFile::Many))
 }
@@ -117,7 +117,7 @@ fn push_tensor(
     let dtype = dtype.ok_or_else(|| wrong("a string `dtype`"))?;
     let dtype = of_safetensors_name(dtype).ok_or_else(|| {
         let reason = format!("elements of type {dtype} are not supported");
-        let hint = "save it as BOOL, an integer, F16, BF16, F32 or F64";
+        let hint = "save the tensor as BOOL, an integer type, F16, BF16, F32 or F64";
         ConvertError::unsupported(&file.path, name, reason, hint)
     })?;
     let Some((begin, end)) = offsets(tensor) else {

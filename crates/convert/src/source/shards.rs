@@ -75,8 +75,8 @@ impl Shards {
         }
     }
 
-    /// Groups the files by the splits in their names (`train-00000-of-00010.parquet`), in name order. Without such names, one part
-    /// without a split.
+    /// Groups the files by the split in their name (`train-00000-of-00010.parquet`) or in the name of their folder, sorted by split.
+    /// Files without a split form one part.
     pub(crate) fn by_split(self) -> Vec<Self> {
         let root = self.root.clone();
         let split = |file: &Path| {

@@ -285,7 +285,7 @@ impl TarReader {
         Ok(name)
     }
 
-    /// All data, at most `most` bytes, of a header that describes other members.
+    /// Reads the data of a header that describes other members. Refuses more than `most` bytes.
     fn extended(&mut self, start: u64, bytes: u64, most: u64) -> Result<Vec<u8>, ConvertError> {
         if bytes > most {
             let reason = format!("expected a header of at most {most} bytes, found {bytes}");

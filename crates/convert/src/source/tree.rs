@@ -142,7 +142,8 @@ fn splits(source: &Path, nodes: &[Node]) -> Result<Vec<String>, ConvertError> {
     Ok(found)
 }
 
-/// One part per split in the array names, and one for arrays without a split if images are among them.
+/// One part for each split that the array names mention, and one for arrays without a split if images are among them. The whole
+/// source if there are no splits.
 pub(super) fn parts(whole: Shards, nodes: &[Node], is_exported: bool) -> Result<Vec<Shards>, ConvertError> {
     // A pack's export is a single set, whatever its fields are called.
     let splits = match is_exported {
@@ -199,7 +200,7 @@ struct Member {
     name: String,
 }
 
-/// The arrays of a split. If none, the arrays outside all `splits`.
+/// The arrays of `split`, or all arrays if no array name mentions it. If it is `None`, the arrays outside all `splits`.
 fn members(nodes: &[Node], split: Option<&str>, splits: &[String]) -> Vec<Member> {
     let parts: Vec<(usize, String)> = match split {
         Some(split) => {

@@ -108,7 +108,7 @@ pub enum Warning {
         /// The first of these masks.
         first: Vec<u8>,
     },
-    /// Images with a mask file for each object.
+    /// Images with several mask files, one for each object; merged into one mask.
     MergedMasks {
         /// Number of images.
         count: u64,
@@ -358,7 +358,7 @@ pub enum Warning {
         /// The first class.
         first: Vec<u8>,
     },
-    /// Files of one sample each that look like several images each; packed unchanged.
+    /// Each file was read as one sample, but looks like several images; packed unchanged.
     Stacks {
         /// The shape of the first file.
         shape: Vec<u64>,
@@ -396,7 +396,7 @@ pub enum Warning {
         /// The first file found.
         path: Vec<u8>,
     },
-    /// The names of files differ from those in a manifest only in case or Unicode form.
+    /// File names differ from the paths in a manifest only in case or Unicode form.
     NearNames {
         /// Number of files.
         count: u64,
@@ -446,7 +446,7 @@ pub enum Warning {
         /// Its line.
         line: u64,
     },
-    /// Numbers are packed as text because some have a decimal comma or are words for missing values.
+    /// A column of numbers is packed as text because some cells have a decimal comma or are words for missing values.
     NumbersAsText {
         /// The column.
         field: String,
@@ -505,7 +505,7 @@ pub enum Warning {
         /// Channels of the image.
         channels: u64,
     },
-    /// The colours of the masks are packed as class numbers, in the order of a table.
+    /// Each colour in the masks is packed as a class number: the position of its row in a table.
     MaskColors {
         /// The name of the table.
         file: Vec<u8>,
@@ -606,7 +606,7 @@ pub enum Warning {
         /// The name of the last column.
         last: String,
     },
-    /// Captions at the end of a row that contain the delimiter, although they are not in quotes.
+    /// Captions at the end of rows contain the delimiter, although they are not in quotes.
     UnquotedCaptions {
         /// Number of rows.
         count: u64,
@@ -624,7 +624,7 @@ pub enum Warning {
         /// Whether they are packed as texts instead of class names.
         are_texts: bool,
     },
-    /// Images without a row in a manifest, in the folders of its images.
+    /// Images that have no row in a manifest, but are in the folders of images that have one.
     Unlisted {
         /// Number of images.
         count: u64,
@@ -690,7 +690,7 @@ pub enum Warning {
         /// Whether the folder consists of splits, which are not classes.
         in_splits: bool,
     },
-    /// A folder named like a split has no image that the table of the source names. It is read as a split without labels.
+    /// The table of the source names no image in a folder that is named like a split. The folder is read as a split without labels.
     NotInTable {
         /// The folder.
         folder: Vec<u8>,
@@ -740,7 +740,7 @@ pub enum Warning {
 }
 
 impl Warning {
-    /// The label field contains numbers other than class ids.
+    /// The warning for a label field with numbers other than class ids.
     pub(super) fn no_ids(field: &str, dtype: DType) -> Self {
         let found = match !dtype.is_float() {
             true => format!("{dtype} values above 2^63 - 1"),
@@ -749,20 +749,20 @@ impl Warning {
         Self::NotLabels { field: field.to_owned(), found }
     }
 
-    /// Files that may be meant instead of the folder were not read. The most likely one comes first.
+    /// The warning that files were not read, although they may be meant instead of the folder. The most likely one comes first.
     pub(super) fn manifests_unread(files: Vec<Vec<u8>>) -> Option<Self> {
         let mut files = files.into_iter();
         let file = files.next()?;
         Some(Self::ManifestUnread { file, others: files.collect() })
     }
 
-    /// Files that name no image of the folder were not read.
+    /// The warning that files were not read because they name no image of the folder.
     pub(super) fn no_lists(files: Vec<Vec<u8>>) -> Option<Self> {
         let mut files = files.into_iter();
         Some(Self::NoLists { file: files.next()?, others: files.collect() })
     }
 
-    /// The label field contains negative integers.
+    /// The warning for a label field with negative integers.
     pub(super) fn negative_ids(field: &str) -> Self {
         let found = "negative numbers (class ids count from 0)".to_owned();
         Self::NotLabels { field: field.to_owned(), found }

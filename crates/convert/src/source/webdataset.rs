@@ -127,7 +127,7 @@ struct Shard {
 }
 
 /// Lists all shards on all threads and adds their samples in order. Returns the shards that can only be added once unpacking has
-/// finished.
+/// finished, and the files that contain the members of all shards.
 fn list_shards(
     part: &Shards,
     tars: Vec<TarFile>,

@@ -225,7 +225,7 @@ impl fmt::Display for Warning {
 fn fmt_not_labels(out: &mut fmt::Formatter<'_>, field: &str, found: &str) -> fmt::Result {
     write!(
         out,
-        "'{field}' is packed as an ordinary field, not as labels: labels are an integer or a name for each image, but this field has {found}"
+        "'{field}' is packed as an ordinary field, not as labels: expected an integer or a name for each image, found {found}"
     )?;
     if found == "images" { write!(out, "; to read them as masks, add {}", MASK_KEY.with(field)) } else { Ok(()) }
 }
@@ -420,7 +420,7 @@ impl Warning {
             }
             Self::NearNames { count, named, path } => write!(
                 out,
-                "found {} under names that differ from the table only in case or Unicode form: '{}' is read from '{}'",
+                "found {} only by ignoring case and Unicode form: '{}' is read from '{}'",
                 counted(*count, "file"),
                 text(named),
                 text(path)
@@ -462,7 +462,7 @@ impl Warning {
         match self {
             Self::MissingNames { field, name, n_rows } => write!(
                 out,
-                "'{name}' is packed as a class ({} of '{field}'): if these labels are missing, leave the cells empty",
+                "'{name}' in '{field}' is packed as a class ({}): if it stands for a missing label, leave the cell empty instead",
                 counted(*n_rows, "row")
             ),
             Self::NumbersAsNames { field, name, line } => {

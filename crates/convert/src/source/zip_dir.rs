@@ -103,7 +103,7 @@ fn damaged(file: &OpenFile, offset: u64) -> ConvertError {
     ConvertError::malformed(&file.path, &place, "the directory of the zip file is damaged")
 }
 
-/// The directory's start and its bytes.
+/// The offset and the size of the directory.
 fn find_directory(file: &OpenFile) -> Result<(u64, u64), ConvertError> {
     let cut = || {
         let reason = "expected the directory of a zip file at the end, found none";
@@ -131,7 +131,7 @@ fn find_directory(file: &OpenFile) -> Result<(u64, u64), ConvertError> {
     }
 }
 
-/// The directory's bytes and start according to the 64-bit records before the end record at `end`.
+/// The size and the offset of the directory according to the 64-bit records before the end record at `end`.
 fn large_directory(file: &OpenFile, end: u64) -> Option<(u64, u64)> {
     let locator = file.bytes_at(end.checked_sub(20)?, 20).ok()?;
     let mut locator = Fields { bytes: &locator };

@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 
 const PAGE: usize = 4096;
 const PAGE_BYTES: u64 = 4096;
-/// Size of the header of a page, and of a value that has its own pages.
+/// Size of the header of a page, or of a run of pages that holds one large value.
 const PAGE_HEADER: usize = 16;
 /// Size of the header of a node. The key follows.
 const NODE_HEADER: usize = 8;

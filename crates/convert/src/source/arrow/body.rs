@@ -8,9 +8,9 @@ use packds_system::to_usize;
 use super::frames::{Frame, MAX_BODY_BYTES};
 use crate::source::store::OpenFile;
 
-/// Minimum size of values to skip, in bytes. Shorter ones are read with the rest, because skipping them costs an extra read.
+/// Minimum size, in bytes, of values that are skipped. Shorter values are read with the rest, because skipping costs an extra read.
 const MIN_GAP_BYTES: u64 = 256 << 10;
-/// Maximum number of buffers of a column: nested lists have two each.
+/// Maximum nesting of a column's type.
 const MAX_LEVELS: usize = 64;
 
 /// The checked buffer locations of a batch.

@@ -102,7 +102,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     gather.finish(DataFormat::Arrow, files)
 }
 
-/// Makes the plan from the first file that has rows. Also returns the size of its first record batch in bytes.
+/// Makes the plan from the first record batch that has rows. Also returns the size of that batch in bytes.
 fn plan(part: &Shards, options: &ListOptions) -> Result<(TablePlan, u64), ConvertError> {
     for path in &part.files {
         let mut table = Table::open(path, 0, options)?;

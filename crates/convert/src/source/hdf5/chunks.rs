@@ -43,7 +43,7 @@ pub(super) struct Chunks<'a> {
     infos: Vec<ChunkInfo>,
 }
 
-/// Refuses chunks with so many rows that one band does not fit in memory.
+/// The size of a band of `rows` rows, in bytes. Refuses a band that exceeds [`MAX_BAND_BYTES`].
 pub(super) fn check_band(file: &H5File, dataset: &H5Dataset, rows: usize) -> Result<u64, ConvertError> {
     let all = dataset.shape.first().copied().unwrap_or(0);
     let rows = to_u64(rows).min(all);

@@ -139,7 +139,7 @@ impl H5File {
         }
     }
 
-    /// An attribute's variable-length strings, read without the library. `header` explains why.
+    /// An attribute's variable-length strings, read without the library. The module `header` explains why.
     fn texts_in_heaps(&self, of: &Location, name: &str, n: usize) -> Result<Vec<String>, String> {
         let at = of.loc_info().map_err(|e| e.to_string())?;
         let at = address(&at.token).ok_or("it has no header")?;

@@ -11,7 +11,7 @@ const MAX_BYTES: u64 = 1 << 26;
 const MAX_BLOCKS: usize = 1 << 12;
 const ATTRIBUTE: u16 = 0x0c;
 const CONTINUATION: u16 = 0x10;
-/// The message is stored elsewhere and shared by several objects.
+/// The flag of a message that is stored elsewhere and shared by several objects.
 const IS_SHARED: u8 = 2;
 
 /// The encoding of a header's messages.

@@ -9,11 +9,11 @@ use crate::error::ConvertError;
 use crate::source::numbers::{u32_at, u64_at};
 use crate::source::store::{RowPart, Span};
 
-/// `GCOL`, version, size.
+/// Size of a heap's header: `GCOL`, version, size.
 const HEAD_BYTES: u64 = 16;
-/// Index, reference count, size.
+/// Size of an object's header: index, reference count, size.
 const OBJECT_BYTES: u64 = 16;
-/// References read at a time.
+/// Number of references read at a time.
 const BAND_ROWS: usize = 1 << 16;
 
 /// The locations of the items that the rows of `part` refer to. `number` is the file's index in a list of files.

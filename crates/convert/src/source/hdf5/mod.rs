@@ -35,7 +35,7 @@ const READABLE: &str = "write each column as a separate dataset of numbers or st
 /// Maximum size of strings kept in memory, in bytes.
 const MAX_TEXT_BYTES: usize = 1 << 32;
 
-/// One part per split. Splits come from the file names, or from the dataset names of the first file.
+/// One part for each split in the file names. If the file names mention no split, the dataset names of the first file decide.
 pub(crate) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
     let by_name = shards.clone().by_split();
     if by_name.iter().any(|part| part.split.is_some()) {

@@ -74,7 +74,7 @@ fn group_of(path: &str) -> (Option<String>, &str) {
     }
 }
 
-/// One part per split, if every image is in a group named after a split.
+/// One part for each split if every image is in a group named after a split, otherwise the whole source.
 pub(super) fn parts(whole: Shards, file: &H5File) -> Vec<Shards> {
     let splits: Option<Vec<String>> = file.datasets.iter().map(|dataset| group_of(&dataset.path).0).collect();
     let Some(mut splits) = splits else { return vec![whole] };
@@ -163,7 +163,7 @@ impl Pictures<'_> {
     }
 }
 
-/// The class names: the groups of all splits, sorted. `None` if there are fewer than two.
+/// The class names: the groups of all splits, sorted. Empty if there are fewer than two groups.
 fn classes(files: &[H5File], source: &Path) -> Result<Vec<String>, ConvertError> {
     let datasets = files.iter().flat_map(|file| &file.datasets);
     let groups: BTreeSet<&str> = datasets.map(|dataset| group_of(&dataset.path).1).collect();

@@ -154,7 +154,7 @@ impl<'a> Literal<'a> {
                 b"descr" if self.peek() == Some(b'[') => {
                     return Err(HeaderError::Unsupported(
                         "structured arrays are not supported".to_owned(),
-                        "save each of its fields as a separate array",
+                        "save each field as a separate array",
                     ));
                 }
                 b"descr" => descr = Some(self.string()?),
@@ -275,7 +275,7 @@ pub(in crate::source) fn elements(descr: &[u8]) -> Result<Elements, HeaderError>
             "save an array of numbers, or of fixed-width strings",
         ),
         (b'c' | b'V' | b'M' | b'm' | b'f' | b'i' | b'u', _) => {
-            unsupported("", "save it as bool, an integer, float16, float32 or float64")
+            unsupported("", "save the array as bool, an integer type, float16, float32 or float64")
         }
         _ => Err(HeaderError::found("an element type", descr)),
     }

@@ -31,7 +31,8 @@ const HEAD_BYTES: u64 = 512;
 /// Maximum number of files that are checked as fields.
 const MAX_FIELDS: usize = 64;
 
-/// One part per split in the names of a folder's files.
+/// One part for each split that the names of a folder's files mention, and one for files without a split if images are among them.
+/// The whole source if there are no splits.
 pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     let whole = Shards::one(source);
     if !source.is_dir() {

@@ -53,7 +53,7 @@ fn encrypted(path: &Path) -> ConvertError {
     ConvertError::unsupported(path, "", "the file is encrypted", hint)
 }
 
-/// Whether the footer belongs to an encrypted file.
+/// Checks the schema in the footer. Returns whether the file is encrypted.
 fn look(footer: &[u8]) -> Result<bool, String> {
     let mut thrift = Thrift { rest: footer };
     let (mut field, mut is_encrypted) = (0, false);

@@ -434,7 +434,7 @@ impl Machine<'_> {
         self.push_node(Node::Global(joined(module, name).into()))
     }
 
-    /// The result of a call, if it merely wraps data.
+    /// Pushes the result of a call that merely wraps data. Refuses any other call.
     fn made(&mut self, callable: Id, args: Id) -> Result<(), ConvertError> {
         let name = match self.nodes.get(to_usize(callable)) {
             Some(Node::Global(name)) => name.to_string(),

@@ -90,7 +90,7 @@ fn integers(tree: &Tree, items: &[Id]) -> Option<Vec<u8>> {
 fn floats(tree: &Tree, items: &[Id]) -> Option<Vec<u8>> {
     let bytes = items.iter().map(|id| match tree.get(*id) {
         Node::Float(number) => Some(number.to_le_bytes()),
-        // In a list of floats, an integer is meant as a float.
+        // An integer in a list of floats becomes a float.
         Node::Int(number) => i32::try_from(*number).ok().map(|n| f64::from(n).to_le_bytes()),
         _ => None,
     });

@@ -22,7 +22,7 @@ use super::whole::FileValue;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 
-/// One part per split in the names of the files, or in the names of their tensors.
+/// One part for each split in the file names. If the file names mention no split, the tensor names of the first file decide.
 pub(crate) fn parts(shards: Shards, options: &ListOptions) -> Result<Vec<Shards>, ConvertError> {
     ArraySet::parts_by_names(shards, |file| {
         let samples = samples::names(&storages::open(file)?.0);

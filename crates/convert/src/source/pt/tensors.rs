@@ -42,7 +42,7 @@ pub(super) struct Storage<'a> {
     pub(super) key: &'a str,
 }
 
-/// The storage of a persistent ID `('storage', type, key, location, n)`.
+/// The storage that a persistent id `('storage', type, key, location, n)` refers to.
 pub(super) fn storage(tree: &Tree, name: Id) -> Option<Storage<'_>> {
     let parts = tree.items(name)?;
     let (&[word, class, key], _) = parts.split_first_chunk()?;

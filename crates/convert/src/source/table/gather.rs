@@ -252,7 +252,7 @@ impl FoundParts<'_> {
         self.found.labels = Some(FoundLabels { name: planned.name.clone(), values, classes: self.classes.to_vec() });
     }
 
-    /// Adds numbers unchanged. In types without NaN, nulls are handled as in manifests.
+    /// Adds numbers unchanged, with NaN for nulls. A type without NaN that has nulls is converted by [`with_nulls`].
     fn put_numbers(&mut self, planned: &Planned, dtype: DType, mut bytes: Vec<u8>, nulls: &[usize]) {
         if let Some(nan) = Scalar::Double(f64::NAN).to_bytes(dtype) {
             fill(&mut bytes, dtype, nulls, &nan);
@@ -294,7 +294,8 @@ fn fill(bytes: &mut [u8], dtype: DType, rows: &[usize], value: &[u8]) {
     }
 }
 
-/// Numbers or booleans with nulls, of a type without NaN. Nulls are handled as in manifests.
+/// Numbers or booleans with nulls, of a type without NaN. As in manifests, they become floats with NaN if that loses nothing,
+/// otherwise text.
 fn with_nulls(dtype: DType, bytes: &[u8], nulls: &[usize]) -> ColumnValues {
     let mut nulls = nulls.iter().copied().peekable();
     let rows = Scalar::each(dtype, bytes).enumerate().map(|(row, value)| {

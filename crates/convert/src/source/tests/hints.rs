@@ -119,7 +119,7 @@ fn a_file_of_one_image_is_not_taken_for_one_of_its_lines() {
     let bytes = [&b"\x93NUMPY\x01\x00"[..], &len, header.as_bytes(), &[0; 9 * 8 * 3]].concat();
     tree.write("one.npy", &bytes);
     let (error, hint) = said(&tree.path("one.npy"), None);
-    assert!(error.contains("but 9x8x3 is the shape of one image: the file may be one sample"), "{error}");
+    assert!(error.contains("but their shape 9x8x3 is that of one image: the file may be one sample"), "{error}");
     assert!(hint.contains("one_sample_per_file") && hint.contains("many_samples_per_file"), "{hint}");
 }
 
@@ -165,7 +165,7 @@ fn labels_that_are_no_class_ids_keep_their_type_and_a_warning_says_so() {
     assert_eq!(
         warnings,
         [
-            "'label' is packed as an ordinary field, not as labels: labels are an integer or a name for each image, but this field has u8 arrays of shape [2]"
+            "'label' is packed as an ordinary field, not as labels: expected an integer or a name for each image, found u8 arrays of shape [2]"
         ]
     );
 }

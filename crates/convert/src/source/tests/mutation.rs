@@ -1,5 +1,5 @@
-//! Damages files thousands of times to test readers. For each, they must return a listing or an error, quickly and with little
-//! memory.
+//! Tests the readers with thousands of damaged files. For each file, a reader must return a listing or an error, quickly and with
+//! little memory.
 
 use std::path::Path;
 

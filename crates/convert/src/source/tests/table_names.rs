@@ -33,7 +33,7 @@ fn folders_of_splits_that_a_table_does_not_name_are_splits_without_labels() {
     let valid = ListOptions { split: Some("valid".to_owned()), ..ListOptions::default() };
     assert_eq!(list(tree.root(), &valid).unwrap().len(), 1);
     assert!(matches!(list(tree.root(), &ListOptions::default()), Err(ConvertError::SeveralSplits { .. })));
-    // A folder with both kinds of images, and a table of several splits, decide nothing.
+    // The folder is not divided into splits if only some images of a split are in the table, or if the table names several splits.
     for table in ["id,label\n1,pug\n", "id,label\ntrain_images/1,pug\ntrain_images/2,pug\nvalid/x/4,husky\n"] {
         tree.write("labels.csv", table.as_bytes());
         let listing = list(tree.root(), &ListOptions::default()).unwrap();
@@ -99,7 +99,7 @@ fn coco_files_of_classes_are_splits_with_the_same_ids() {
     // The file alone has the same class ids.
     let val = list(&tree.path("val2018.json"), &ListOptions::default()).unwrap();
     assert_eq!((labels(&val), classes(&val)), (vec![1], vec!["yew", "owl"]));
-    // A file of boxes is no table of classes.
+    // A file of boxes is not a table of classes.
     let boxes = r#"{"id": 3, "image_id": 3, "category_id": 9, "bbox": [0, 0, 1, 1]}"#;
     tree.write("val2018.json", coco(&image(3, "Aves/9/2.jpg"), boxes).as_bytes());
     let error = list(&tree.path("val2018.json"), &ListOptions::default()).unwrap_err();

@@ -190,7 +190,7 @@ fn a_table_beside_images_without_labels_is_read_if_it_has_them() {
         read.to_string(),
         "read the images in 'train.csv', and ignored 2 other images in the folder (first: 'extra/3.png'): to pack them too, pass their folder as another source; to read a folder without the table, pass that folder as the source"
     );
-    // A table without labels or for other files is not read.
+    // A table is not read if it has no labels, or if it lists other files.
     for (file, table) in [("sizes.csv", "id,width\n1,5\n2,6\n"), ("train.csv", "id,label\n8,cat\n9,dog\n")] {
         std::fs::remove_file(tree.path("train.csv")).or_else(|_| std::fs::remove_file(tree.path("sizes.csv"))).unwrap();
         tree.write(file, table.as_bytes());
@@ -523,7 +523,7 @@ fn labels_below_zero_are_a_column_and_told() {
         assert_eq!(
             told(&listing)[..1],
             [
-                "'label' is packed as an ordinary field, not as labels: labels are an integer or a name for each image, but this field has negative numbers (class ids count from 0)"
+                "'label' is packed as an ordinary field, not as labels: expected an integer or a name for each image, found negative numbers (class ids count from 0)"
             ]
         );
     }
@@ -653,7 +653,7 @@ fn names_in_another_case_or_unicode_form_are_found() {
     let said = listing.warnings()[0].to_string();
     assert_eq!(
         said,
-        "found 2 files under names that differ from the table only in case or Unicode form: 'images/IMG_1.JPG' is read from 'images/img_1.jpg'"
+        "found 2 files only by ignoring case and Unicode form: 'images/IMG_1.JPG' is read from 'images/img_1.jpg'"
     );
     // The name is ambiguous if two files match.
     tree.write("images/IMG_1.jpg", b"x");
@@ -669,7 +669,7 @@ fn a_column_of_image_names_may_hold_pixels() {
     let listing = listed(&[], "training.csv", text.as_bytes()).unwrap();
     assert_eq!(listing.len(), 2);
     assert!(listing.warnings().contains(&Warning::PixelColumns { height: 4, width: 4 }), "{:?}", listing.warnings());
-    // A name is not pixels, whatever numbers it has.
+    // A file name that consists of numbers is not read as pixels.
     let listing = listed(&["1 2 3.jpg"], "m.csv", b"Image,label\n1 2 3.jpg,0\n").unwrap();
     assert_eq!(paths(&listing), ["1 2 3.jpg"]);
 }

@@ -20,9 +20,10 @@ const MAX_MEMBERS: usize = 1024;
 /// Maximum number of members to inspect in a compressed tar file, where each must be unpacked.
 pub(super) const MAX_PACKED: usize = 256;
 
-/// Whether these members are separate files rather than samples: each has a different key.
+/// Whether the members are files of another kind of source, not samples: no two members have the same key.
 ///
-/// A plain tar file is read in place if its files are all images or all arrays, without masks and without folders of splits.
+/// Also false for a plain tar file that can be read in place: its files are all images, all arrays or all tar files, and there are no
+/// masks and no folders of splits.
 pub(super) fn are_files(members: &[Member], is_plain: bool) -> bool {
     let visible = |member: &&Member| {
         let mut parts = member.name.split(|byte| *byte == b'/');

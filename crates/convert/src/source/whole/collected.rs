@@ -201,7 +201,7 @@ impl<'a> Collected<'a> {
         let own_label = names.iter().position(|name| is_label_name(name));
         if let (Some(own), Some(_), None) = (own_label, &labels, &options.label_key) {
             let own = names.get(own).map_or("", String::as_str);
-            let reason = "the files have labels, but they are also in class folders";
+            let reason = "both the files and the class folders have labels";
             let hint =
                 format!("ignore the labels in the files with {}, or choose them with {LABEL_KEY}", LEAVE_OUT.with(own));
             return Err(ConvertError::contradictory(self.root, own, reason, hint));

@@ -96,7 +96,7 @@ impl Format {
         let mut listing = Self { format, read: *read }.open(files, &options)?;
         if !matches!(labels, Labels::None) {
             if listing.has_labels() || listing.has_label_lists() {
-                let reason = "the files have labels, but they are also in the table";
+                let reason = "both the files and the table have labels";
                 let hint = "remove the column of labels from the table, or the labels from the files";
                 return Err(ConvertError::contradictory(&listing.root, "", reason, hint));
             }

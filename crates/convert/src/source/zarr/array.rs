@@ -171,7 +171,9 @@ impl Array {
         }
         let mut inner = unit.iter().zip(chunk);
         if unit.len() != chunk.len() || !inner.all(|(unit, chunk)| chunk.get() % unit.get() == 0) {
-            return Err(format!("expected shards of whole chunks of {unit:?}, found {chunk:?}"));
+            return Err(format!(
+                "expected a shard shape that is a multiple of the chunk shape {unit:?}, found {chunk:?}"
+            ));
         }
         if self.chain.is_variable() != matches!(self.element, Element::Text | Element::Bytes) {
             return Err(format!("the codecs cannot store elements of type {:?}", self.element));

@@ -42,7 +42,8 @@ fn texts(value: Option<&Value>) -> Vec<String> {
     texts.collect::<Option<_>>().unwrap_or_default()
 }
 
-/// One part per split in the names of the arrays.
+/// One part for each split that the array names mention, and one for arrays without a split if images are among them. The whole
+/// source if there are no splits.
 pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     let group = Group::open(source)?;
     let is_exported = group.attributes.contains_key(METADATA_KEY);
