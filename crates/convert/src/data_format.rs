@@ -9,7 +9,7 @@ use crate::formats::{self, Entry, Input};
 pub enum DataFormat {
     /// Class folders of image files, or one folder of image files.
     ImageFolder,
-    /// A CSV, TSV or JSON Lines file that names image files.
+    /// A table that names image files, in a form such as CSV, TSV, JSON or JSON Lines.
     Manifest,
     /// NumPy's `.npy`: one array of all images, or one file per sample.
     Npy,

@@ -290,7 +290,7 @@ pub enum ConvertError {
         /// The missing folder.
         folder: PathBuf,
     },
-    /// Files cannot be created in the output's folder.
+    /// Files cannot be created in the output's folder, or not with this name.
     #[error("{path}: cannot write here: {source}")]
     OutputNotWritable {
         /// The output.
@@ -573,7 +573,8 @@ fn hint_of_fields(found: &[String]) -> String {
     }
 }
 
-/// Writes the TIFF files of a folder as arrays. Pillow does not read more than four channels.
+/// A line of Python that writes the TIFF files of a folder as arrays. It uses tifffile, because Pillow does not read more than four
+/// channels.
 const BANDS_TO_NPY: &str = "import pathlib, numpy, tifffile; src, out = pathlib.Path(\"images\"), pathlib.Path(\"arrays\"); [((out / f.relative_to(src)).parent.mkdir(parents=True, exist_ok=True), numpy.save((out / f.relative_to(src)).with_suffix(\".npy\"), tifffile.imread(f))) for f in src.rglob(\"*.tif*\")]";
 
 fn hint_of_sample(error: &SampleError) -> String {

@@ -99,7 +99,7 @@ pub enum Phase {
 
 /// Receives progress and can cancel.
 pub trait Observer: Sync {
-    /// Called from the converting thread when a phase begins, and periodically after that.
+    /// Called from the thread that runs the conversion or export, when a phase begins and periodically after that.
     fn progress(&self, _progress: Progress) {}
 
     /// Whether to stop. If so, the output is removed and [`ConvertError::Interrupted`] is returned.

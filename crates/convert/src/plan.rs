@@ -547,8 +547,8 @@ fn array_field(array: &ArrayType, listing: &Listing, options: &ConvertOptions) -
 /// Maximum size of a column item in bytes.
 const MAX_COLUMN_BYTES: u64 = 1024;
 
-/// The field for an additional source field. Numbers and small arrays become columns. `known` is the field from which
-/// the source was exported, if any.
+/// The field for an additional source field. Numbers and small arrays become columns. `known` is the pack
+/// field that the source field was exported from, if any.
 fn source_field(source: &SourceField, known: Option<&Field>, options: &ConvertOptions) -> Field {
     let variable = |kind| Field {
         codec: options.compression.codec(Filter::NONE),

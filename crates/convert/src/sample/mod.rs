@@ -77,7 +77,7 @@ pub enum SampleError {
         /// The mask folder.
         masks: String,
         /// A line of Python that writes a mask for each image in this image's folder. `None` if some of these images
-        /// have masks.
+        /// have masks, or if the source is an archive.
         line: Option<String>,
     },
     /// The item does not exist.

@@ -71,8 +71,8 @@ pub(super) fn add(listing: &mut Listing, table: &Path, [first, last]: [i64; 2]) 
     Ok(())
 }
 
-/// Finds the only JSON file next to a table that has a name for each id from `first` to `last`. Returns its name and the class
-/// names.
+/// Finds the JSON file next to a table that has a name for each id from `first` to `last`. Returns its name and the class names.
+/// `None` if two such files have different class names.
 fn of_ids(table: &Path, [first, last]: [i64; 2]) -> Result<Option<(String, Vec<String>)>, ConvertError> {
     let Some(folder) = table.parent() else { return Ok(None) };
     let is_one = |name: &String| {

@@ -11,7 +11,7 @@ use super::warning::Warning;
 
 /// Maximum number of files to compare with all others by name.
 const MAX_COMPARED: usize = 1000;
-/// Maximum length of a prefix.
+/// Maximum length of a prefix, plus one. Suffixes may be longer.
 const MAX_PREFIX: usize = 12;
 
 /// Pairs of files with the same stem and two different extensions.

@@ -164,7 +164,7 @@ impl Found {
             None => take_label_sets(&mut listing, source)?,
         }
         note_overlooked_labels(&mut listing);
-        // In an exported pack, the metadata describes the fields.
+        // If the source was exported from a pack, the metadata describes its fields.
         let boxes = if listing.metadata.is_none() { boxes_in(&listing.columns, &listing.fields) } else { None };
         listing.warnings.extend(boxes);
         let forms = [images_last(&listing), flat_pixels(&listing)];

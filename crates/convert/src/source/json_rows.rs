@@ -275,7 +275,7 @@ fn labelled(path: &str, label: &str) -> String {
     format!("{{\"path\": {path}, \"label\": {label}}}")
 }
 
-/// The object with one more member, a string.
+/// The object with one more member, whose value is a string.
 fn with_member(name: &str, value: &str, object: &str) -> String {
     with_json_member(name, &Value::from(value).to_string(), object)
 }

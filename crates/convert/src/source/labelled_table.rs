@@ -60,7 +60,7 @@ fn only_meant(tables: Vec<PathBuf>, options: &ListOptions) -> Option<Meant> {
 struct Meant {
     table: PathBuf,
     listing: Listing,
-    /// Whether its name shows its purpose: Hugging Face's `metadata`, or training data.
+    /// Whether it is named like Hugging Face's `metadata` files, or like training data.
     is_named: bool,
 }
 

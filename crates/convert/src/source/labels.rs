@@ -47,7 +47,7 @@ pub(super) enum LabelForm {
     Classes { names: bool, lists: bool },
     /// Numbers other than ids: an ordinary column.
     Numbers,
-    /// Whole numbers of which some are negative: an ordinary column. The first negative number is on this line.
+    /// Whole numbers, some of them negative: an ordinary column. The first negative number is on this line.
     Negatives { line: u64 },
 }
 

@@ -36,7 +36,7 @@ pub enum SourceKind {
     FlatFolder,
     /// A folder of images and a folder of masks.
     PairedFolders,
-    /// A CSV or JSON Lines file that lists the images.
+    /// A table that lists the images, in a form such as CSV or JSON Lines.
     Manifest,
     /// A file or folder in a format that stores the samples itself.
     Container(DataFormat),
@@ -141,14 +141,14 @@ pub(super) enum Fault {
         /// The line of Python that writes empty masks, if no image of the folder has a mask.
         line: Option<Arc<str>>,
     },
-    /// The file that the manifest names on this line is missing.
+    /// The file that the manifest names on this line is missing, or is not a regular file.
     File {
         manifest: Arc<Path>,
         line: u64,
         is_mask: bool,
         /// Something exists there, but it is a folder, pipe, socket or device.
         is_there: bool,
-        /// Files whose names differ only in case or Unicode form.
+        /// Two files whose names differ from this name only in case or Unicode form.
         near: Option<Box<[String; 2]>>,
     },
 }

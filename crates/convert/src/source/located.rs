@@ -30,7 +30,7 @@ pub(super) struct Located {
 #[derive(Debug, Clone, Copy)]
 struct File {
     idx: usize,
-    /// Another file of this name.
+    /// Another file with the same name or path.
     other: Option<usize>,
 }
 

@@ -164,8 +164,8 @@ use crate::opt::{
 pub struct ListOptions {
     /// The source's format. `None` to detect it from content and name.
     pub from: Option<DataFormat>,
-    /// List only this split: a subfolder of the source, the files whose names start with it, or a part of the file. Class ids are
-    /// the same for all splits.
+    /// List only this split: a subfolder of the source, the files whose names contain it, or a part of the file. Class ids are the
+    /// same for all splits.
     pub split: Option<String>,
     /// The folder that a manifest's paths are relative to. `None` for the manifest's own folder.
     pub root: Option<PathBuf>,
@@ -179,7 +179,8 @@ pub struct ListOptions {
     pub images: Option<PathBuf>,
     /// The mask folder inside the source, with names like those of the images. `None` to find it by name.
     pub masks: Option<PathBuf>,
-    /// Whether each file of arrays holds one sample rather than one per row. `None` if this is true only for files in class folders.
+    /// Whether each file of arrays holds one sample rather than one per row. `None` to decide by the folders: true for files in class
+    /// folders, false for others.
     pub one_sample_per_file: Option<bool>,
     /// Fields to exclude.
     pub leave_out: Vec<String>,
@@ -187,7 +188,7 @@ pub struct ListOptions {
     pub jobs: usize,
     /// The folder for temporary files, used for sources that must be unpacked. `None` for the system's folder.
     pub spool: Option<PathBuf>,
-    /// Receives the progress of unpacking.
+    /// Receives the progress of unpacking, and may stop it.
     pub unpacking: Unpacking,
 }
 

@@ -46,7 +46,7 @@ pub(super) struct Root {
     folder: OwnedFd,
     /// Other absolute paths of the folder. Paths in the manifest may start with them.
     absolute: Vec<PathBuf>,
-    /// The folder that relative paths are relative to, if different.
+    /// The folder that relative paths are resolved against, if it is not `path`.
     base: Option<PathBuf>,
     /// The files of columns whose paths lack the folder or the extension.
     located: BTreeMap<usize, Located>,

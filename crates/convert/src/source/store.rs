@@ -44,9 +44,9 @@ pub(crate) fn is_one(shape: &[u64]) -> bool {
 pub(crate) struct PixelShape {
     pub(crate) width: u32,
     pub(crate) height: u32,
-    /// 1 or 3.
+    /// The number of channels: 1 or 3.
     pub(crate) channels: u8,
-    /// True for channels, height, width; false for height, width, channels.
+    /// The order of the dimensions: true for channels, height, width; false for height, width, channels.
     pub(crate) planar: bool,
 }
 

@@ -196,7 +196,7 @@ fn last(path: &str) -> &str {
 /// An array of the part being read.
 struct Member {
     node: usize,
-    /// The field name: the last component of its path, if unique.
+    /// The field name: the last component of the path if no other member has the same, otherwise the path with underscores.
     name: String,
 }
 

@@ -17,7 +17,7 @@ use crate::metadata::METADATA_FILE;
 /// A type of file that is not read.
 pub(crate) struct Unread {
     pub(crate) name: &'static str,
-    /// In lower case, without the dot.
+    /// The file extensions, in lower case and without the dot.
     extensions: &'static [&'static str],
     /// What to do with such a file.
     pub(crate) hint: &'static str,

@@ -323,7 +323,7 @@ pub enum Warning {
         /// What its values are.
         found: String,
     },
-    /// A field whose name is reserved in packs.
+    /// A field that is packed under another name, because packs reserve its own.
     Renamed {
         /// Its old name.
         field: String,
@@ -613,7 +613,7 @@ pub enum Warning {
         /// The first such caption.
         first: String,
     },
-    /// Most labels are different, as texts are.
+    /// Most labels differ from each other, as texts do.
     TextLabels {
         /// The name of the labels.
         field: String,

@@ -39,7 +39,7 @@ pub(super) struct Chunks<'a> {
     /// Elements of a chunk in each dimension.
     chunk: Vec<u64>,
     element_bytes: u64,
-    /// Sorted by first row, then by position.
+    /// The chunks, sorted by first row, then by position.
     infos: Vec<ChunkInfo>,
 }
 

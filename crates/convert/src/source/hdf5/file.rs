@@ -43,7 +43,7 @@ pub(super) struct H5File {
     pub(super) open: Arc<OpenFile>,
     /// The file offset that HDF5 addresses are relative to.
     pub(super) base: u64,
-    /// In name order.
+    /// The datasets, in name order.
     pub(super) datasets: Vec<H5Dataset>,
     /// The paths of links to other files.
     pub(super) links: Vec<String>,

@@ -301,7 +301,7 @@ impl Tree for Files<'_> {
                     }
                 };
                 read.map_err(|e| malformed(e.to_string()))?;
-                // The text is padded with zeros or spaces.
+                // Short texts are padded with zero bytes.
                 while text.last().is_some_and(|b| *b == 0) {
                     text.pop();
                 }

@@ -54,7 +54,7 @@ pub(super) fn count(file: &H5File, dataset: &H5Dataset) -> Result<usize, Convert
     })
 }
 
-/// The rows in place. `None` if they must be unpacked.
+/// The location of the rows, if they can be read in place. `None` if they must be unpacked.
 pub(super) fn in_place(file: &H5File, dataset: &H5Dataset) -> Result<Option<RowPart>, ConvertError> {
     let rows = count(file, dataset)?;
     let stride = row_bytes(file, dataset)?;

@@ -230,7 +230,7 @@ impl Machine<'_> {
             return Ok(Node::Huge);
         }
         let mut bytes = self.input.bytes(n)?;
-        // Removes leading zeros that a positive number does not need.
+        // Removes the high zero bytes that a positive number does not need.
         while let [.., low, 0] = bytes.as_slice()
             && low & 0x80 == 0
         {

@@ -27,7 +27,7 @@ pub(in crate::source) enum Node {
     Tuple(Box<[Id]>),
     /// Keys and values in their original order.
     Dict(Vec<(Id, Id)>),
-    /// `module.name`.
+    /// An imported name: `module.name`.
     Global(Box<str>),
     /// The result of a call: the name of the function, its arguments, and the state set afterwards.
     Made {
@@ -51,13 +51,13 @@ pub(in crate::source) struct Tree {
 }
 
 impl Tree {
-    /// A value.
+    /// The value with this index.
     pub(in crate::source) fn get(&self, id: Id) -> &Node {
         let node = usize::try_from(id).ok().and_then(|id| self.nodes.get(id));
         node.unwrap_or(&Node::None)
     }
 
-    /// A short text.
+    /// The text of a value, if it is a short string.
     pub(in crate::source) fn text(&self, id: Id) -> Option<&str> {
         let id = match self.made(id) {
             // Python 3 writes bytes this way for Python 2.

@@ -37,7 +37,7 @@ const MAX_ENTRIES: usize = 1 << 16;
 
 /// The storage of a tensor.
 pub(super) struct Storage<'a> {
-    /// `None` for untyped storages.
+    /// The element type. `None` for untyped storages.
     pub(super) dtype: Option<DType>,
     pub(super) key: &'a str,
 }
