@@ -12,38 +12,35 @@ use crate::error::CudaError;
 use crate::resident::{Resident, Tables, Tier};
 use crate::staging::{Copies, FilePlan, Images, Ring, RingWith, Window, WindowPlan};
 
-/// The message if chunks cannot be read from the disk.
-const NOT_READABLE: &str = "only the tier gpu-window reads chunks from the disk into the GPU's memory";
+/// The message if reads from the disk are requested for another tier.
+const NOT_READABLE: &str = "only tier 'gpu-window' reads chunks from the disk into the GPU's memory";
 
-/// The message if the mapped file cannot be registered.
-const NOT_REGISTRABLE: &str = "the mapped file can only be registered for the tiers gpu-window and host";
+/// The message if registering the mapped file is requested for another tier.
+const NOT_REGISTRABLE: &str = "the mapped file can only be registered for tiers 'gpu-window' and 'host'";
 
-/// The message if there cannot be a window on the host.
-const NO_WINDOW: &str =
-    "the tier host-window needs the order window, which shuffles the samples of a few chunks at a time";
+/// The message if [`Tier::HostWindow`] is requested with another order.
+const NO_WINDOW: &str = "tier 'host-window' needs order 'window', which shuffles the samples of a few chunks at a time";
 
 /// A GPU. It can serve several loaders, each with its own ring.
 #[derive(Debug, Clone)]
 pub struct CudaDevice {
     driver: Arc<dyn Driver>,
-    /// The source of images.
     images: ImageSource,
-    /// The requested source, if it is not staging memory.
     requested: Requested,
-    /// The reason for the tier, if the tier was not requested.
+    /// Why the device is in its tier, or which files it decodes, as a sentence.
     why: Option<String>,
 }
 
 /// The source of images for a device's loaders.
 #[derive(Debug, Clone)]
 enum ImageSource {
-    /// The slots.
+    /// The slots of the ring.
     Slots,
     /// The slots of the ring, or the file if batches are stored contiguously in it.
     Batches(Arc<Copies>),
     /// A dataset that is completely on the GPU.
     Resident(Arc<Resident>),
-    /// Chunks.
+    /// The chunks of current batches, on the GPU.
     Window(Arc<WindowPlan>),
     /// JPEG files in the slots.
     Files(Arc<FilePlan>),
@@ -75,20 +72,21 @@ impl CudaDevice {
         Self { driver, images: ImageSource::Slots, requested: Requested::Staging, why: None }
     }
 
-    /// Registers the mapped file of a pack with the driver, read-only. This is for the tiers
-    /// [`GpuWindow`](Tier::GpuWindow) and [`Host`](Tier::Host). Chunks, or batches that are stored contiguously, are
-    /// then copied to the GPU directly from the page cache, without a copy by the CPU. The whole file stays in memory
-    /// as long as the device exists. If registering is not possible, data goes through staging memory, and
-    /// [`copies`](Self::copies) says why.
+    /// Makes [`in_tier`](Self::in_tier) register the mapped file of the pack with the driver, read-only. This is for
+    /// the tiers [`GpuWindow`](Tier::GpuWindow) and [`Host`](Tier::Host). Chunks, or batches that are stored
+    /// contiguously, are then copied to the GPU directly from the page cache, without a copy by the CPU. The whole file
+    /// stays in memory as long as the device exists. If registering is not possible, data goes through staging memory,
+    /// and [`copies`](Self::copies) says why.
     #[must_use]
     pub const fn registering_file(mut self) -> Self {
         self.requested = Requested::File;
         self
     }
 
-    /// Reads chunks from the disk into GPU memory with GPUDirect Storage, bypassing the page cache and the CPU. This
-    /// requires the tier [`GpuWindow`](Tier::GpuWindow). Checksums must be off, because the bytes never reach the CPU.
-    /// If such reads are not possible, data goes through staging memory, and [`copies`](Self::copies) says why.
+    /// Makes the device read chunks from the disk into GPU memory with GPUDirect Storage, bypassing the page cache and
+    /// the CPU. This requires the tier [`GpuWindow`](Tier::GpuWindow). Checksums must be off, because the bytes never
+    /// reach the CPU. If such reads are not possible, data goes through staging memory, and [`copies`](Self::copies)
+    /// says why.
     #[must_use]
     pub const fn reading_from_disk(mut self) -> Self {
         self.requested = Requested::Disk;
@@ -106,7 +104,8 @@ impl CudaDevice {
         }
     }
 
-    /// Why the device is in its tier, or which files it decodes, as a sentence. `None` if the tier was requested.
+    /// Why the device is in its tier, or which files it decodes, as a sentence. `None` if the tier or the limits for
+    /// files were requested.
     #[must_use]
     pub fn why(&self) -> Option<&str> {
         self.why.as_deref()
@@ -116,14 +115,17 @@ impl CudaDevice {
     /// that the GPU's memory allows. In the resident tier, the dataset is loaded before this returns.
     ///
     /// # Errors
-    /// [`LoadError`] if images are requested on the GPU but cannot be there, or if a resident dataset cannot be loaded
-    /// completely. The same error is returned if registering the file is requested without `GpuWindow` or `Host`, or if
-    /// reading chunks from the disk is requested without `GpuWindow` or with checksums.
+    /// [`LoadError`] in these cases:
+    /// - Images are requested on the GPU, but cannot be there.
+    /// - A resident dataset cannot be loaded completely.
+    /// - `HostWindow` is requested, but the order is not `window`.
+    /// - Registering the file is requested without `GpuWindow` or `Host`.
+    /// - Reading chunks from the disk is requested without `GpuWindow`, or with checksums.
     pub fn in_tier(&self, builder: &LoaderBuilder, wanted: Option<Tier>) -> Result<(Self, Tier), LoadError> {
         let probe = Probe::new(builder);
         let because = |images, tier: Tier, why: Option<String>| {
             let device =
-                Self { images, why: why.map(|why| format!("tier {}, because {why}", tier.name())), ..self.clone() };
+                Self { images, why: why.map(|why| format!("tier '{}', because {why}", tier.name())), ..self.clone() };
             Ok((device, tier))
         };
         let with = |images, tier| because(images, tier, None);
@@ -232,7 +234,8 @@ impl CudaDevice {
         })
     }
 
-    /// The requested copies from the pack's file, unless the loader's options rule them out.
+    /// How chunks or batches are copied: from the pack's file as requested, or through staging memory if `against`
+    /// gives a reason or the driver does not support the request.
     fn copies_of(&self, probe: Probe<'_>, against: Option<String>) -> Copies {
         match against {
             Some(why) => Copies::Refused(why),
@@ -300,7 +303,7 @@ impl Device for CudaDevice {
     }
 }
 
-/// A ring that needs only slots.
+/// Attaches a ring that needs only its slots.
 fn ring_with(driver: Arc<dyn Driver>, images: Images) -> Attach<dyn Receiver> {
     Box::new(move |ring| Ok(Arc::new(Ring::new(driver, Arc::clone(ring), images)?)))
 }

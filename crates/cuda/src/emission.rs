@@ -4,7 +4,7 @@ use packds_pixels::{FloatType, Layout, Padding};
 
 use crate::driver::DevicePtr;
 
-/// Size of a block: threads per row, and rows.
+/// Size of a thread block: threads per row, and number of rows.
 pub(crate) const BLOCK: (u32, u32) = (32, 8);
 /// Number of image rows that each row of threads writes. It is more than 1, so that loading the table costs little per
 /// row.
@@ -12,7 +12,7 @@ const LINES_EACH: u32 = 4;
 /// Maximum number of images in a grid. With more images, each block processes several of them.
 const MOST_IMAGES: u32 = 65_535;
 
-/// A launch for `n` images of one size.
+/// A launch of the kernel for `n` images of the same size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Emission {
@@ -21,8 +21,8 @@ pub struct Emission {
     /// A [`Frame`](packds_reader::device::Frame) for each image. 0 for whole pictures, which have the size of the
     /// images and are contiguous.
     pub frames: DevicePtr,
-    /// For each channel, the bit patterns of 256 results of 4 bytes each. After them, one bit pattern for each patch
-    /// and channel of an image.
+    /// For each channel, the results for 256 bytes, as bit patterns of 4 bytes each. After them, one bit pattern for
+    /// each patch and channel of an image.
     pub table: DevicePtr,
     /// [`n_patches`](Self::n_patches) [`Patch`](packds_reader::device::Patch)es for each image, which are applied in order.
     pub patches: DevicePtr,
@@ -73,7 +73,7 @@ pub(crate) enum Entry {
 }
 
 impl Emission {
-    /// Number of blocks in the grid: along the rows of an image, and along the images.
+    /// Number of blocks in the grid: down an image, and across the images.
     #[must_use]
     pub fn grid(&self) -> (u32, u32) {
         // A block that needs the mean of an image writes the whole image, so that the mean is computed only once.
@@ -95,7 +95,7 @@ impl Emission {
         }
     }
 
-    /// Size of a value.
+    /// Size of an output value in bytes.
     #[must_use]
     pub const fn value_bytes(&self) -> u32 {
         match self.ty {
@@ -105,7 +105,7 @@ impl Emission {
         }
     }
 
-    /// Size of all images.
+    /// Size of all output images in bytes.
     #[must_use]
     pub fn out_bytes(&self) -> u64 {
         let sides = [self.width, self.height, self.channels, self.value_bytes()];
@@ -123,7 +123,7 @@ pub const fn planar(layout: Layout) -> u32 {
     }
 }
 
-/// The type of values, as encoded for the kernel. `None` is bytes.
+/// The type of output values, as encoded for the kernel. `None` means `u8`.
 #[must_use]
 pub const fn type_word(float: Option<FloatType>) -> u32 {
     match float {

@@ -67,7 +67,7 @@ pub enum CudaError {
         /// The driver's message.
         text: String,
     },
-    /// Unsupported usage.
+    /// Any other error, as a message: something is unsupported, used wrongly or not available.
     #[error("{0}")]
     Use(String),
 }

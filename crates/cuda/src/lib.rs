@@ -15,8 +15,8 @@
 //! }
 //! ```
 //!
-//! A loader uses it as its device. [`CudaDevice::in_tier`] decides from the options of the loader where the images are
-//! kept:
+//! The device is passed to a loader's builder. [`CudaDevice::in_tier`] decides from the loader's options where the
+//! images are kept:
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -29,7 +29,7 @@
 //! let pack = packds_reader::open("train.pack")?;
 //! let builder = Loader::builder(pack).batch(256).device(Arc::new(gpu.clone()));
 //! let (device, tier) = gpu.in_tier(&builder, None)?;
-//! println!("images are in the tier {}", tier.name());
+//! println!("the images are in tier '{}'", tier.name());
 //! let loader = builder.device(Arc::new(device)).build()?;
 //! for batch in loader.epoch(0)? {
 //!     let batch = batch?;

@@ -28,7 +28,8 @@ pub enum Tier {
     Resident,
     /// The chunks of current batches are on the GPU. A batch consists of crops of their images.
     GpuWindow,
-    /// The images are on the host, in the chunks that the order `window` mixes. Each batch is copied to the GPU.
+    /// The images are on the host, in the chunks that the order `window` shuffles together. Each batch is copied to the
+    /// GPU.
     HostWindow,
     /// The images are on the host. Each batch is copied to the GPU.
     Host,
@@ -94,13 +95,13 @@ impl Tables {
 
 impl Drop for Tables {
     fn drop(&mut self) {
-        // SAFETY: as for the images.
+        // SAFETY: the copy into the memory is done. Stagings read the memory, and keep it until their reads are done.
         unsafe { self.driver.free(self.taps) };
     }
 }
 
 impl Resident {
-    /// Copies the images of a loader's pack to the device, with the checks that the loader makes. Also copies the taps
+    /// Copies the images of a loader's pack to the device, with the same checksums as the loader. Also copies the taps
     /// for resizing them.
     pub(crate) fn load(device: &CudaDevice, probe: Probe<'_>, holdable: Holdable) -> Result<Self, LoadError> {
         let pack = probe.pack();
@@ -120,7 +121,7 @@ impl Resident {
             .build()?;
         let images = driver.allocate(room, "the images of the pack")?;
         let mut resident = Self { driver, pack: pack.header().pack_uuid, images, tables: None };
-        // In every case, this is dropped before the images are freed.
+        // Declared after `resident`, so that even after an error, it waits for the copies before the images are freed.
         let end = End::new(Arc::clone(&resident.driver))?;
         for batch in loader.epoch(0)? {
             let batch = batch?;

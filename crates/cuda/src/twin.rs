@@ -58,7 +58,7 @@ pub fn emit(emission: &Emission, inputs: Inputs<'_>, out: &mut [u8]) -> Result<(
     }
 }
 
-/// Mixes each image with the previous image as it was before mixing.
+/// Mixes each image with the previous one, and the first with the last, as they were before mixing.
 fn mix(emission: &Emission, shares: &[Share], item: usize, out: &mut [u8]) -> Result<(), CudaError> {
     let before = out.to_vec();
     let named = |float: &FloatType| type_word(Some(*float)) == emission.ty;
@@ -131,7 +131,7 @@ fn show(emission: &Emission, inputs: Inputs<'_>, out: &mut [u8]) -> Result<(), C
     Ok(())
 }
 
-/// Writes the pixels of an image.
+/// Writes the pixels of an image before colour operations.
 fn show_window(emission: &Emission, inputs: Inputs<'_>, number: usize, window: &mut [u8]) -> Result<(), CudaError> {
     let frame = match inputs.frames {
         Some(frames) => *frames.get(number).ok_or_else(|| wrong("frames"))?,
@@ -224,7 +224,7 @@ impl<'a> Axis<'a> {
         (outputs.len() == out).then_some(Self(outputs))
     }
 
-    /// Number of source positions.
+    /// Number of source positions that the outputs use.
     fn length(&self) -> Option<usize> {
         let ends = self.0.iter().map(|(start, weights)| start + weights.len());
         ends.max()
@@ -280,5 +280,5 @@ fn padding(emission: &Emission) -> Result<Padding, CudaError> {
 }
 
 fn wrong(what: &str) -> CudaError {
-    CudaError::Use(format!("the emission's {what} do not match its sizes"))
+    CudaError::Use(format!("invalid launch: wrong {what}"))
 }

@@ -145,8 +145,8 @@ def test_what_reads_from_the_disk_are_not_for_is_refused(numbered, torch):
     options = {"output": "torch", "device": "simulated", "augment": "flip", "order": "chunks"}
     for bad, said in [
         ({"tier": "gpu-window"}, "hint: use checksums='off'"),
-        ({"tier": "host", "checksums": "off"}, "only the tier gpu-window"),
-        ({"checksums": "off"}, "only the tier gpu-window"),
+        ({"tier": "host", "checksums": "off"}, "only tier 'gpu-window'"),
+        ({"checksums": "off"}, "only tier 'gpu-window'"),
     ]:
         with pytest.raises(packds.OptionError, match=said):
             packds.Loader(numbered, register="gds", **options, **bad)
@@ -160,7 +160,7 @@ def test_whether_the_file_is_registered_is_told(numbered, torch):
         assert said in told and loader.notices()[-1] == told
     loader = packds.Loader(numbered, tier="gpu-window", **options)
     assert loader.stats()["copies"] is None
-    for bad, said in [({"register": "file"}, "for the tiers gpu-window and host"), ({"register": "all"}, "staging, file or gds, found")]:
+    for bad, said in [({"register": "file"}, "for tiers 'gpu-window' and 'host'"), ({"register": "all"}, "staging, file or gds, found")]:
         with pytest.raises(packds.OptionError, match=said):
             packds.Loader(numbered, **options, **bad)
     with pytest.raises(packds.OptionError, match="register applies to batches on a GPU"):
@@ -228,7 +228,7 @@ def test_the_tier_is_chosen_and_told(numbered, torch):
     for asked in ("host-window", "auto"):
         loader = packds.Loader(numbered, augment="blur:3/0.1-2", order="window", tier=asked, **options)
         assert loader.tier == loader.stats()["tier"] == "host-window"
-    with pytest.raises(packds.OptionError, match="needs the order window.*\nhint: use order='window'"):
+    with pytest.raises(packds.OptionError, match="needs order 'window'.*\nhint: use order='window'"):
         packds.Loader(numbered, order="chunks", tier="host-window", **options)
     assert packds.Loader(numbered, output="torch").tier is None
     for bad, said in [({"augment": "rotate:10", "tier": "resident"}, "hint: use tier='host'"), ({"tier": "window"}, "tier")]:
@@ -244,8 +244,8 @@ def test_a_tier_that_is_chosen_or_refused_says_why(numbered, tmp_path, torch):
     def chosen(pack=numbered, **more):
         return [notice for notice in packds.Loader(pack, **options, **more).notices() if notice.startswith("tier ")]
 
-    assert chosen()[0].startswith("tier resident, because the images take")
-    assert chosen(bad_samples="skip") == ["tier host, because a resident dataset is read completely, so a bad sample would be an error"]
+    assert chosen()[0].startswith("tier 'resident', because the images take")
+    assert chosen(bad_samples="skip") == ["tier 'host', because a resident dataset is read completely, so a bad sample would be an error"]
     assert chosen(tier="resident") == []
     assert "neighbouring pixels" in chosen(augment="blur:3/0.1-2")[0]
     planar = tmp_path / "chw.pack"

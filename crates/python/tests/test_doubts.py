@@ -36,7 +36,7 @@ def said(make) -> list:
 
 def test_chunks_of_a_sorted_pack_are_a_warning_that_says_what_to_do(sorted_pack):
     [text] = said(lambda: packds.Loader(sorted_pack, 16, order="chunks"))
-    assert "the order chunks is harmful for this pack: the file is sorted by `label`" in text
+    assert "order 'chunks' is harmful for this pack: the file is sorted by `label`" in text
     assert "use a window of" in text
 
 

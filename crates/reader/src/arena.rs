@@ -7,7 +7,8 @@
 //!
 //! # Why references never conflict
 //!
-//! Every access to the mapping goes through three types, and each byte belongs to exactly one of them:
+//! Every access to the mapping goes through three types, and each byte is accessible through at most one of them at a
+//! time:
 //!
 //! - The numbers of free slots are in one list. [`Arena::take`] removes a number. The number is put back only when
 //!   the single `Owner` that was made for it is dropped. So a slot has at most one `Owner` at any time.
@@ -51,7 +52,7 @@ pub struct Arena {
     /// cached.
     free: Mutex<Vec<usize>>,
     freed: Condvar,
-    /// The NUMA node for its memory.
+    /// The NUMA node that was requested for the memory.
     node: OnceLock<u32>,
 }
 
@@ -130,7 +131,7 @@ impl Arena {
         let mut nodes = [0_u64; MOST_NODES / 64];
         let number = to_usize(node);
         let word = nodes.get_mut(number / 64).ok_or_else(|| {
-            let text = format!("NUMA node {node} is above the maximum of {MOST_NODES} nodes");
+            let text = format!("expected a NUMA node below {MOST_NODES}, found {node}");
             io::Error::new(io::ErrorKind::InvalidInput, text)
         })?;
         *word = 1 << (number % 64);
@@ -193,7 +194,7 @@ impl Arena {
     }
 }
 
-/// Exclusive access to a slot's bytes. Dropping it frees the slot.
+/// Ownership of a slot. Dropping it frees the slot.
 #[derive(Debug)]
 struct Owner {
     arena: Arc<Arena>,
@@ -228,9 +229,9 @@ impl SlotMut {
         self.owner.number
     }
 
-    /// Divides the slot into pieces for several threads, starting at its first byte. Each piece dereferences to `&mut
-    /// [u8]`. Bytes outside all pieces are inaccessible until the pieces are joined. Returns `None` if there are no
-    /// pieces or they exceed the slot; the slot is then free again.
+    /// Divides the slot into pieces of these lengths for several threads, starting at its first byte. Each piece
+    /// dereferences to `&mut [u8]`. Bytes outside all pieces are inaccessible until the pieces are joined. If `lens` is
+    /// empty or its sum exceeds the slot, this frees the slot and returns `None`.
     #[must_use]
     pub fn split(self, lens: &[usize]) -> Option<Vec<PieceMut>> {
         let all = lens.iter().try_fold(0_usize, |sum, len| sum.checked_add(*len));

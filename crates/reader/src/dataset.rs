@@ -6,8 +6,8 @@ use crate::plan::Dataset;
 use crate::{Pack, ReadError};
 
 impl Pack {
-    /// The properties of this pack that plans need: how it is divided into chunks, the size of a chunk in memory, and
-    /// the pack's identifier.
+    /// The properties of this pack that plans need: how it is divided into chunks, the mean size of a chunk (stored or
+    /// decompressed, whichever is larger), and the pack's identifier.
     ///
     /// # Errors
     /// [`ReadError::Format`] if the chunk table is damaged.

@@ -14,7 +14,7 @@ pub struct ItemDecoder {
     decoder: Decoder,
 }
 
-/// A variable-size image field, described by columns.
+/// A variable-size image field. Columns contain the coding and the size of each item.
 #[derive(Debug)]
 pub(crate) struct SizedField {
     name: String,
@@ -26,7 +26,7 @@ pub(crate) struct SizedField {
 pub struct ItemPixels {
     /// The pixels, in C order.
     pub data: Vec<u8>,
-    /// `[height, width, channels]`, or `[height, width]` for masks.
+    /// `[height, width, channels]`, or `[height, width]` for masks and other images of class numbers.
     pub shape: Vec<usize>,
 }
 

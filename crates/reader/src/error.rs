@@ -46,7 +46,7 @@ pub enum ReadError {
         source: io::Error,
     },
     /// The length of the file changed after it was opened.
-    #[error("{}: changed while it was read: it had {} and now has {found}", path.display(), counted(*expected, "byte"))]
+    #[error("{}: changed while it was read: its length was {} and is now {found}", path.display(), counted(*expected, "byte"))]
     Changed {
         /// The file.
         path: PathBuf,

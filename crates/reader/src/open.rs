@@ -11,7 +11,8 @@ use crate::{Pack, ReadError};
 /// Opens a pack with the default [`Limits`]. This takes milliseconds and does not read any chunk.
 ///
 /// # Errors
-/// [`ReadError::Open`] if the file cannot be opened, [`ReadError::Format`] if it is not a pack or is incomplete.
+/// [`ReadError::Open`] if the file cannot be opened, [`ReadError::Format`] if it is not a pack, is incomplete or is
+/// damaged, [`ReadError::Changed`] and [`ReadError::Read`] if it was truncated or could not be read meanwhile.
 pub fn open(path: impl AsRef<Path>) -> Result<Pack, ReadError> {
     open_with(path, Limits::default())
 }
@@ -29,7 +30,7 @@ pub fn open_with(path: impl AsRef<Path>, limits: Limits) -> Result<Pack, ReadErr
 /// Opens a pack in memory with the default [`Limits`]. Error messages use `name` instead of a path.
 ///
 /// # Errors
-/// [`ReadError::Format`] if the bytes are not a pack or are incomplete.
+/// [`ReadError::Format`] if the bytes are not a pack, are incomplete or are damaged.
 pub fn open_bytes(name: impl AsRef<Path>, bytes: impl AsRef<[u8]> + Send + 'static) -> Result<Pack, ReadError> {
     Pack::new(Memory::new(bytes), name.as_ref(), Limits::default())
 }

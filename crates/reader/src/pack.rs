@@ -70,7 +70,7 @@ impl Pack {
         &*self.storage
     }
 
-    /// Makes pages that the file loses read as zeros instead of ending the process. Call it again before each read,
+    /// Makes lost pages of the file read as zeros instead of ending the process. Call it again before each read,
     /// because other code may have replaced the SIGBUS handler. If the handler cannot be installed, the file's length
     /// is compared instead. This costs one system call.
     ///

@@ -13,7 +13,8 @@ use crate::{Pack, ReadError};
 
 impl Pack {
     /// The samples that meet a condition such as `label = 'cat' and width >= 512`, in file order. docs/reference/where.md
-    /// describes the language. Reads the columns that the condition names, and the chunks only if it names a text field.
+    /// describes the language. Reads the columns that the condition names, and the chunks only if it names a field
+    /// that is stored in them, such as text.
     ///
     /// # Errors
     /// [`ReadError::Condition`] if the condition cannot be parsed, names a column or a class that the pack does not have, or

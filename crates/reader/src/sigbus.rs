@@ -58,7 +58,7 @@ impl Slot {
         (before.is_multiple_of(2) && same && range.0 != 0).then_some(range)
     }
 
-    /// The caller must hold the lock of the table.
+    /// Sets the range. The caller must hold the lock of the table.
     fn set(&self, start: usize, end: usize) {
         self.version.fetch_add(1, Ordering::AcqRel);
         self.start.store(start, Ordering::Release);

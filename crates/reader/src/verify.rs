@@ -160,7 +160,7 @@ struct Damaged {
     samples: Vec<u64>,
 }
 
-/// The work. Runs of chunks are assigned from front to back.
+/// The work of verifying a pack. Threads take runs of chunks from front to back.
 struct Tasks<'a> {
     pack: &'a Pack,
     task_chunks: u64,

@@ -22,7 +22,7 @@ const NAMES: [&str; 2] = ["libcufile.so.0", "libcufile.so"];
 /// Type of a handle for a file that is given by its descriptor.
 const OPAQUE_FD: c_int = 1;
 const SUCCESS: c_int = 0;
-/// Status if other code in this process has already opened the driver.
+/// Status if the driver is already open in this process.
 const ALREADY_OPEN: c_int = 5026;
 /// Maximum size of a single read.
 const MOST_BYTES: usize = 1 << 30;
@@ -35,7 +35,7 @@ struct Status {
     cuda: c_int,
 }
 
-/// `CUfileDescr_t` for a descriptor. The unused fields fill up its union.
+/// `CUfileDescr_t` for a file descriptor. `before` and `behind` are padding.
 #[repr(C)]
 struct Description {
     kind: c_int,
@@ -96,8 +96,8 @@ impl CuFile {
         // SAFETY: the call fills in the struct.
         let told = unsafe { (functions.properties)(&raw mut properties) };
         checked("cuFileDriverGetProperties", told)?;
-        // If no kind of disk is supported, cuFile would read through host memory, like the fallback. Each kind of disk
-        // has a bit.
+        // Each bit of the status stands for a supported kind of disk. If there is none, cuFile would read through host
+        // memory, as the fallback does.
         if properties.status == 0 {
             let text = "cuFile supports none of this machine's disks (is the kernel module nvidia-fs loaded?)";
             return Err(CudaError::Use(text.to_owned()));
@@ -207,7 +207,7 @@ mod tests {
         let opened = CuFile::open(tempfile::tempfile().unwrap(), std::ptr::null_mut());
         if let Err(error) = opened {
             let text = error.to_string();
-            let known = ["libcufile.so.0", "supports no disk on this machine", "cuFileDriverOpen failed"];
+            let known = ["libcufile.so.0", "supports none of this machine's disks", "cuFileDriverOpen failed"];
             assert!(known.iter().any(|known| text.contains(known)), "{text}");
         }
     }

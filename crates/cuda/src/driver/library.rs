@@ -8,7 +8,7 @@ use libloading::Library;
 /// types must match the library's header.
 macro_rules! functions {
     ($library:literal in $names:expr, or install $remedy:literal; $($symbol:literal as $field:ident: $kind:ty;)+) => {
-        /// The functions that are used.
+        /// The functions that are used from the library.
         struct Functions {
             $($field: $kind,)+
             /// The library that contains them.
@@ -35,7 +35,7 @@ macro_rules! functions {
 
 pub(super) use functions;
 
-/// Loads the first available library with one of these names. If none is available, the error is that of the first
+/// Loads the first library that is found under one of these names. If there is none, returns the error for the first
 /// name.
 pub(super) fn open(names: &[&str]) -> Result<Library, String> {
     let mut why = None;

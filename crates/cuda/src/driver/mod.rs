@@ -62,7 +62,7 @@ pub trait Driver: fmt::Debug + Send + Sync {
     /// The NUMA node of the host memory that is closest to the device, if known.
     fn numa_node(&self) -> Option<u32>;
 
-    /// The device's current memory.
+    /// The free and the total memory of the device.
     fn memory(&self) -> Result<Memory, CudaError>;
 
     /// Allocates device memory for `what`.
@@ -98,7 +98,7 @@ pub trait Driver: fmt::Debug + Send + Sync {
     /// The memory is registered, and no queued work reads it.
     unsafe fn unregister(&self, host: *const u8);
 
-    /// Creates a stream with the lowest priority that does not wait for the default stream.
+    /// Creates a stream of the lowest priority. It does not wait for the default stream.
     fn stream(&self) -> Result<Stream, CudaError>;
 
     /// Destroys a stream.
@@ -116,8 +116,8 @@ pub trait Driver: fmt::Debug + Send + Sync {
     /// The event is from [`event`](Self::event) and is not used again.
     unsafe fn drop_event(&self, event: Event);
 
-    /// Records `event` on `stream`: it happens when all work queued so far is complete. This replaces its previous
-    /// record.
+    /// Records `event` on `stream`: the event happens when all work queued on the stream so far is complete. This
+    /// replaces the event's previous record.
     ///
     /// # Safety
     /// The event and the stream exist.
@@ -183,7 +183,7 @@ pub trait Driver: fmt::Debug + Send + Sync {
 
 /// A file for reads into device memory. It must not outlive the driver that opened it.
 pub trait DirectFile: fmt::Debug + Send + Sync {
-    /// Reads bytes from an offset of the file. Blocks until all work that is queued afterwards can use them.
+    /// Reads bytes from an offset of the file. When this returns, newly queued work can use them.
     ///
     /// # Safety
     /// The device's bytes are allocated, and nobody uses them during the read.
@@ -211,8 +211,8 @@ pub struct JpegFile<'a> {
 /// A decoder of JPEG files. It must not outlive the driver that opened it.
 pub trait JpegDecoder: fmt::Debug + Send + Sync {
     /// Queues the decoding of files to interleaved pixels of 1 or 3 `channels`, as stored: EXIF orientation is ignored.
-    /// It may wait for earlier work. The pixels are complete when the stream has executed the work. But they may be
-    /// written as soon as this is called, before the stream reaches this work. Returns the files that it rejects
+    /// The call may wait for earlier work. The pixels are complete when the stream has executed the work. But they may
+    /// be written as soon as this is called, before the stream reaches this work. Returns the files that it rejects
     /// because they are damaged or unsupported. In this case, no work is queued, and the pixels are unspecified.
     ///
     /// # Safety

@@ -92,7 +92,7 @@ fn library() -> Result<(), CudaError> {
 fn lacks(name: &str) -> Result<(), String> {
     // SAFETY: NVIDIA's libraries may be initialized at any time.
     let library = unsafe { Library::new(name) }.map_err(|error| said(&error))?;
-    // Check that cudarc finds the library too, because it tries several names.
+    // Check that cudarc, which tries several names, finds the library too.
     // SAFETY: as above.
     if !unsafe { sys::is_culib_present() } {
         return Err(format!("{name} cannot be loaded"));
@@ -137,7 +137,7 @@ impl Nvidia {
     /// Opens the GPU with this number, as counted by the driver from 0.
     ///
     /// # Errors
-    /// [`CudaError`] if a requirement is missing.
+    /// [`CudaError`] if a requirement is not met.
     pub fn open(ordinal: u32) -> Result<Self, CudaError> {
         let found = Self::count()?;
         let no_such = CudaError::NoSuchDevice { requested: ordinal, found };
@@ -202,7 +202,7 @@ impl Nvidia {
 pub(super) struct Current;
 
 impl Current {
-    /// The context must stay retained as long as the guard and the driver's handles exist.
+    /// Makes a context current until the guard is dropped. The context must stay retained as long as the guard exists.
     pub(super) fn of(context: sys::CUcontext) -> Result<Self, CudaError> {
         // SAFETY: the context is retained as long as the driver exists, and all callers belong to the driver.
         checked("cuCtxPushCurrent", unsafe { sys::cuCtxPushCurrent_v2(context) })?;
@@ -241,7 +241,7 @@ impl Driver for Nvidia {
     fn numa_node(&self) -> Option<u32> {
         let place = place_of(self.device).ok()?;
         let path = format!("/sys/bus/pci/devices/{place}/numa_node");
-        // -1 means that there is only one node.
+        // -1 means that the node is unknown. It cannot be parsed as a `u32`.
         fs::read_to_string(path).ok()?.trim().parse().ok()
     }
 

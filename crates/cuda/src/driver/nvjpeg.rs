@@ -80,7 +80,7 @@ functions! {
     ) -> c_int;
 }
 
-/// nvJPEG in a context.
+/// The nvJPEG library, opened in a CUDA context.
 #[derive(Debug)]
 pub(super) struct NvJpeg {
     context: sys::CUcontext,
@@ -183,8 +183,8 @@ impl NvJpeg {
         Ok(is_so(widths[0], file.width) && is_so(heights[0], file.height))
     }
 
-    /// Queues the decoding of one batch. The previous batch of `turn` must be complete. If files are rejected, this
-    /// returns them, and all work that it queued is complete.
+    /// Queues the decoding of one batch. The previous batch of `turn` must be complete. Returns the numbers of rejected
+    /// files. If there are any, all work that was queued is complete.
     ///
     /// # Safety
     /// As for [`JpegDecoder::decode`].
@@ -308,7 +308,7 @@ impl JpegDecoder for NvJpeg {
         let stream = ptr::with_exposed_provenance_mut(to_usize(stream.0));
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         turns.rotate_left(1);
-        let lost = || CudaError::Use("nvJPEG has no state".to_owned());
+        let lost = || CudaError::Use("nvJPEG has no decoder".to_owned());
         let turn = turns.first_mut().ok_or_else(lost)?;
         // The state's host memory is read until its last batch is complete.
         // SAFETY: the event exists.

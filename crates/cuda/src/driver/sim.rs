@@ -123,7 +123,7 @@ impl SimDriver {
         self.shared.lock().read_directly
     }
 
-    /// Makes every driver call fail after the next `calls`.
+    /// Makes every driver call fail, except the next `calls`.
     pub fn fail_after(&self, calls: u64) {
         let mut state = self.shared.lock();
         state.fails_after = Some(state.calls + calls);
@@ -191,7 +191,8 @@ impl SimDriver {
     }
 }
 
-/// Lower numbers are the user's streams, which exist from their first use.
+/// The first number of the driver's own streams. Lower numbers are the user's streams, which exist from their first
+/// use.
 const FIRST_STREAM: u64 = 1 << 32;
 
 impl Shared {
@@ -204,7 +205,7 @@ impl Shared {
         waited.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a driver call. Returns an error if this call should fail.
+    /// Counts a driver call and locks the state. Returns an error if this call should fail.
     fn call(&self, name: &'static str) -> Result<MutexGuard<'_, State>, CudaError> {
         let mut state = self.lock();
         state.calls += 1;

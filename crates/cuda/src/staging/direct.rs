@@ -1,7 +1,7 @@
 //! Reads chunks of a pack's file from the disk into GPU memory, bypassing the page cache and the CPU.
 //!
-//! The data is compared with the file only once, when the loader is made. Therefore, direct reads are only for loaders
-//! without checksums.
+//! The bytes never reach the CPU, so they cannot be verified: direct reads are only for loaders without checksums. When
+//! the file is opened, one piece of it is read and compared.
 
 use packds_system::to_u64;
 use std::fs::File;
@@ -27,7 +27,8 @@ impl DirectReads {
     pub(super) fn new(driver: &Arc<dyn Driver>, pack: &Pack) -> Result<Self, String> {
         let file = match pack.open_past_cache() {
             Some(file) => file,
-            // The file cannot be opened this way. Pass it anyway: the library decides whether it can read the file.
+            // The file cannot be opened for direct reads. Pass the pack's own descriptor: the library decides whether
+            // it can read the file.
             None => {
                 let file = pack.file().and_then(File::try_clone);
                 file.map_err(|error| error.to_string())?

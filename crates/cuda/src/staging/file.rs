@@ -20,14 +20,14 @@ use crate::driver::{DevicePtr, Driver};
 use crate::error::CudaError;
 use crate::resident::End;
 
-/// Number of bytes that are registered to test whether this makes pages dirty. A file smaller than this is written back
-/// quickly anyway.
+/// Number of bytes that are registered to test whether this makes pages dirty. A smaller file is not tested, because it
+/// would be written back quickly.
 const TRIAL_BYTES: usize = 16 << 20;
 /// Number of attempts at this test. Several are needed, because other processes may write files at the same time.
 const TRIALS: usize = 4;
 /// Size of the pages in the system's counters.
 const PAGE_BYTES: u64 = 4096;
-/// Size of the copy that is compared.
+/// Number of bytes of the file that are copied and compared.
 const COMPARED_BYTES: usize = 1 << 20;
 
 /// How chunks or batches get to the GPU.
@@ -113,7 +113,7 @@ impl RegisteredFile {
         Arc::ptr_eq(&self.pack, pack)
     }
 
-    /// Bytes of the file.
+    /// The bytes in this range of the file.
     pub(crate) fn bytes(&self, range: &Range<usize>) -> Option<&[u8]> {
         self.pack.bytes_unchecked().get(range.clone())
     }
@@ -121,7 +121,7 @@ impl RegisteredFile {
 
 impl Drop for RegisteredFile {
     fn drop(&mut self) {
-        // SAFETY: the mapping was registered. Windows that copied from it waited for their copies before they released
+        // SAFETY: the mapping was registered. Stagings that copied from it waited for their copies before they released
         // it.
         unsafe { self.driver.unregister(self.pack.bytes_unchecked().as_ptr()) };
     }
@@ -143,8 +143,8 @@ pub(super) fn middle(pack: &Pack) -> Range<usize> {
     start..len.min(start.saturating_add(COMPARED_BYTES))
 }
 
-/// Checks that pages stay clean when they are registered and unregistered. Otherwise the whole dataset would be written
-/// back.
+/// Checks that pages stay clean when they are registered and unregistered. If they became dirty, the system would write
+/// the whole dataset back.
 fn keeps_clean(driver: &dyn Driver, map: &[u8], dirtied: &mut dyn FnMut() -> Option<u64>) -> Result<(), String> {
     let pages = to_u64(map.len()) / PAGE_BYTES;
     let untold = || "the system does not report how many pages become dirty".to_owned();
@@ -175,7 +175,7 @@ fn dirtied_in(vmstat: &str) -> Option<u64> {
     count.trim().parse().ok()
 }
 
-/// The registered bytes after a copy to the device and back.
+/// Copies registered bytes to the device and back.
 fn arrived(driver: &Arc<dyn Driver>, bytes: &[u8]) -> Result<Vec<u8>, CudaError> {
     let end = End::new(Arc::clone(driver))?;
     brought(driver.as_ref(), bytes.len(), |memory| {
@@ -186,7 +186,8 @@ fn arrived(driver: &Arc<dyn Driver>, bytes: &[u8]) -> Result<Vec<u8>, CudaError>
     })
 }
 
-/// What `bring` writes to `len` bytes of device memory, copied back. `bring` waits until its work is done.
+/// Allocates `len` bytes of device memory, lets `bring` fill them, and returns them. `bring` waits until its work is
+/// done.
 pub(super) fn brought(
     driver: &dyn Driver,
     len: usize,
@@ -229,7 +230,7 @@ mod tests {
         tried(&driver, &[PAGES / 2 - 1]).unwrap();
         tried(&driver, &[5 * PAGES, PAGES, 0]).unwrap();
         let dirty = tried(&driver, &[PAGES, PAGES / 2, PAGES, PAGES]).unwrap_err();
-        assert!(dirty.contains("with this driver marks all of it as dirty"), "{dirty}");
+        assert!(dirty.contains("the driver may mark the whole file as dirty"), "{dirty}");
         let untold = tried(&driver, &[]).unwrap_err();
         assert!(untold.contains("does not report"), "{untold}");
         assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));

@@ -33,7 +33,7 @@ use crate::resident::Tables;
 #[derive(Debug)]
 pub(crate) struct FilePlan {
     pub(crate) limits: FileLimits,
-    /// Maximum GPU memory for rings of default length.
+    /// GPU memory for slots and for the pixels of their files. It limits the default number of slots.
     pub(crate) room: u64,
     /// Images per batch.
     pub(crate) rows: u64,
@@ -53,8 +53,8 @@ impl FilePlan {
 impl FileReceiver for RingWith<FilePlan> {
     fn submit_files(&self, slot: SlotMut, len: usize, files: FilesPart) -> Result<FilesTaken, DeviceError> {
         let refused = self.ring.queue_with(slot.number(), |staging| {
-            // SAFETY: the slot stays alive until `uploaded` has happened, unless the device does not read it. Until
-            // then, nothing else uses the slot's part of the mirror.
+            // SAFETY: the slot stays alive until `uploaded` has happened, unless files are rejected, in which case no
+            // work reads it. Until then, nothing else uses the slot's part of the mirror.
             unsafe { staging.send_files(&slot, len, &self.with, files) }
         })?;
         if !refused.is_empty() {

@@ -6,15 +6,16 @@
 //!
 //! # Why data never changes while it is read
 //!
-//! Each slot has two events. `uploaded` marks the end of its copy. `emitted` marks the end of the work that reads its mirror.
+//! Each slot has two events. `uploaded` marks the end of its copy. `emitted` marks the end of the work that reads its
+//! part of the mirror.
 //!
 //! - The slot is not written while the copy reads it: a thread, the reaper, holds a [`SlotRef`] until `uploaded` has
 //!   happened.
 //! - The mirror is not read before the copy is complete: the user's stream waits for `uploaded`.
 //! - The mirror is not written while it is read: the copy stream waits for `emitted` before the slot's next copy. If
-//!   `files` are decoded, a thread of the loader waits instead, because a decoder may write before its stream reaches
-//!   the batch. The batch holds a [`SlotRef`] too. Therefore the slot is not refilled before the batch is dropped, and
-//!   `emitted` is not recorded after that.
+//!   JPEG files are decoded, a thread of the loader waits instead, because a decoder may write before its stream
+//!   reaches the batch. The batch holds a [`SlotRef`] too. Therefore the slot is not refilled before the batch is
+//!   dropped, and `emitted` is not recorded after that.
 //! - The user's memory is written on the user's own stream, so later work on that stream is ordered after it.
 //!
 //! Neither the loader's threads nor the user's threads wait for the GPU in any of this. The exceptions are windows of
@@ -51,7 +52,7 @@ pub(crate) use self::file::{Copies, RegisteredFile};
 pub(crate) use self::files::FilePlan;
 pub(crate) use self::window::{Window, WindowPlan};
 
-/// Maximum size of a copy, so that copies of the user's model can run in between.
+/// Maximum size of a copy. Larger copies are split, so that the user's own copies can run in between.
 const PIECE: usize = 16 << 20;
 
 /// A ring with its mirror on the GPU.
@@ -70,7 +71,6 @@ struct Staging {
     slots: Vec<Mutex<SlotEvents>>,
     reaper: Mutex<Option<Sender<Sent>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// The source of images, if it is on the GPU.
     images: Images,
     /// The first failure. After it, no more copies are queued, and slots are released unused.
     failure: Arc<Mutex<Option<CudaError>>>,
@@ -85,7 +85,7 @@ pub(crate) enum Images {
     Stored(#[expect(dead_code, reason = "keeps the file until its copies are done")] Arc<RegisteredFile>),
     /// A dataset that is completely on the GPU.
     Resident(Arc<Resident>),
-    /// Chunks.
+    /// The chunks of current batches, on the GPU.
     Window(Arc<Window>),
     /// JPEG files in the slots.
     Files(Arc<FilePlan>),
@@ -111,7 +111,7 @@ struct SlotEvents {
     is_emitted: bool,
 }
 
-/// A queued copy.
+/// A queued copy of a slot, for the reaper.
 #[derive(Debug)]
 struct Sent {
     slot: SlotRef,
@@ -184,8 +184,8 @@ impl Staging {
         Ok(())
     }
 
-    /// Queues the work that brings a slot to its part of the mirror, after earlier reads of that part. Then records the
-    /// event.
+    /// Queues the work that brings a slot to its part of the mirror, after earlier reads of that part. Then records
+    /// `uploaded`.
     fn upload<T>(&self, events: &mut SlotEvents, bring: impl FnOnce() -> Result<T, CudaError>) -> Result<T, CudaError> {
         if events.is_emitted {
             match self.images {
@@ -416,16 +416,17 @@ impl Transfer for Upload {
     }
 }
 
-/// Queues work on `stream` that writes fields of a batch into the user's memory. `outputs` has the address of each
-/// fixed-size field, in the order of [`Batch::fields`], or `None` to skip the field. This returns when the work is
-/// queued. The batch may then be dropped. Its slot is refilled once the GPU no longer needs it.
+/// Queues work on `stream` that writes fields of a batch into the user's memory. `outputs` has an entry for each field,
+/// in the order of [`Batch::fields`]: the field's address, or `None` to skip the field. Variable-size fields are always
+/// skipped. This returns when the work is queued. The batch may then be dropped. Its slot is refilled once the GPU no
+/// longer needs it.
 ///
 /// Images that the device finishes are written as their [`Finish`] describes. Other fields are copied unchanged.
 ///
 /// # Safety
-/// Each address has enough bytes for its field of all samples in the batch, in memory of this GPU that `stream` may
-/// use. Work that is queued on the stream after this call runs after the writing. All other use of the memory must also
-/// come after it. The stream exists.
+/// Each address is in memory of this GPU that `stream` may use, with space for the field's values of all samples in the
+/// batch. Work that is queued on the stream after this call runs after the writing. All other use of the memory must
+/// also come after it. The stream exists.
 ///
 /// # Errors
 /// [`CudaError::Use`] if the batch belongs to another device or `outputs` has a wrong length, [`CudaError::Call`] if a driver
@@ -486,7 +487,7 @@ impl Upload {
     /// Queues the work that writes one field.
     ///
     /// # Safety
-    /// As for [`finish`]. The slot's copy must be queued before.
+    /// As for [`finish`]. The slot's copy must already be queued.
     unsafe fn write(&self, batch: &Batch, field: &BatchField, to: DevicePtr, stream: Stream) -> Result<(), CudaError> {
         if field.shape.is_none() || batch.is_empty() {
             return Ok(());
@@ -527,7 +528,7 @@ impl Upload {
                 (emission.padding, emission.color) = padding_word(windows.padding);
             }
             // SAFETY: guaranteed by the caller. The table and the pixels or frames are in the slot's part of the
-            // mirror. Frames refer to pictures of the resident pack.
+            // mirror. Frames refer to pictures that stay on the GPU until `emitted` has happened.
             return unsafe { self.staging.driver.emit(&emission, stream) };
         }
         let bytes = batch.len().saturating_mul(field.n_bytes());

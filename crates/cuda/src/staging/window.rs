@@ -69,13 +69,13 @@ pub(super) enum ChunkSource<'a> {
     Disk(&'a DirectReads, Range<usize>),
 }
 
-/// Chunks on the GPU.
+/// The memory on the GPU for chunks, and which chunks are in it.
 #[derive(Debug)]
 pub(crate) struct Window {
     driver: Arc<dyn Driver>,
     pub(crate) plan: Arc<WindowPlan>,
     pub(crate) memory: DevicePtr,
-    /// The staging ring for chunks, unless they come from the file.
+    /// The staging ring for chunks. Chunks that come from the file do not use it.
     staged: Arc<Arena>,
     /// The event of each slot's copy, followed by the event of the last copy from the file.
     copied: Vec<Event>,
@@ -93,20 +93,20 @@ pub(super) struct State {
     taken: u64,
 }
 
-/// A place for a chunk.
+/// A place for a chunk in the window.
 #[derive(Debug, Clone, Default)]
 struct Place {
     chunk: Option<u64>,
-    /// Number of slots of the ring that hold it.
+    /// Number of the ring's slots that hold the place.
     holders: usize,
-    /// The value of `taken` when it was last taken.
+    /// The value of [`State::taken`] when a slot last took the place.
     last: u64,
     /// Slots of the ring that held the place since it was written. Work that reads it may be in progress.
     readers: BTreeSet<usize>,
 }
 
 impl Window {
-    /// A window for a ring of `n_slots`.
+    /// A window for a ring of `n_slots` slots.
     pub(crate) fn new(driver: Arc<dyn Driver>, plan: Arc<WindowPlan>, n_slots: usize) -> Result<Self, CudaError> {
         let n_places = plan.chunks_of_batch.saturating_mul(to_u64(n_slots)).min(plan.n_chunks);
         let too_large = |_| CudaError::Use(format!("{n_places} chunks are too many for one GPU"));
@@ -136,7 +136,7 @@ impl Window {
         }
         let (host, len) = window.staged.address();
         if let Some(node) = window.driver.numa_node() {
-            // As for the ring.
+            // If the system refuses, the memory may be on any node.
             let _ = window.staged.prefer_node(node);
         }
         // SAFETY: the arena lives as long as the window, whose `drop` unregisters it.
@@ -174,7 +174,7 @@ impl Window {
         }
     }
 
-    /// Waits for a free slot to copy a chunk from. Also returns the event of its copy.
+    /// Waits for a free slot in the staging ring for chunks. Also returns the event of the slot's copy.
     fn stage(&self) -> Result<(SlotMut, Event), CudaError> {
         let lost = || CudaError::Use("the window has no slot".to_owned());
         // The reaper releases every slot, even after an error.
@@ -245,8 +245,8 @@ impl State {
 }
 
 impl RingWith<Window> {
-    /// Brings a chunk into the window unless it is there already. Returns its start. `None` if `images` could not be
-    /// written.
+    /// Brings a chunk into the window unless it is there already. Returns its start. `None` if its images could not be
+    /// read.
     fn bring(&self, (slot, chunk): (usize, u64), images: &mut dyn ChunkImages) -> Result<Option<u64>, CudaError> {
         let (window, staging) = (&*self.with, &self.ring.0);
         staging.check()?;
@@ -279,8 +279,8 @@ impl ChunkReceiver for RingWith<Window> {
 }
 
 impl Staging {
-    /// Brings a chunk to its place after these events. Either queues a copy after them, or waits for them and reads the
-    /// chunk.
+    /// Brings a chunk to its place after the events in `emitted`. Either queues a copy after these events, or waits for
+    /// them and reads the chunk.
     ///
     /// # Safety
     /// Only two kinds of work may use the place: work that the events mark, and work that is queued after this.

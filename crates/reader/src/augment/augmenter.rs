@@ -24,7 +24,7 @@ struct Workshop {
     images: Renderer,
     masks: Renderer,
     tools: Tools,
-    /// The unfinished views of a sample.
+    /// The views of a sample before their values are finished, or a mask before its geometric transforms.
     scratch: Vec<u8>,
     /// The output buffer of geometric transforms.
     turned: Vec<u8>,
@@ -58,9 +58,10 @@ impl Augmenter {
 
     /// Makes all views of one sample. `outs[view]` has `item_bytes()` bytes.
     ///
-    /// A mask gets the geometry of its image, with nearest-neighbour sampling and black outside. Colours, erasing and
-    /// normalization do not change it. `mask_outs[view]` has `height * width * channels` bytes of `u8`. A raw mask
-    /// keeps its channels; an encoded mask has one.
+    /// A mask gets the geometry of its image, with nearest-neighbour sampling. Outside the mask, a crop pads it as it
+    /// pads the image, and geometric transforms fill it with 0. Colours, erasing and normalization do not change it.
+    /// `mask_outs[view]` has `height * width * channels` bytes of `u8`. A raw mask keeps its channels. An encoded mask
+    /// has one channel.
     ///
     /// # Errors
     /// `Buffer`, `Picture`, `MaskSize`, `TooSmall`, and `Pixels` if the image cannot be decoded. After an error, the
@@ -186,7 +187,7 @@ fn check_buffers(plan: &AugmentPlan, outs: &[&mut [u8]], n_bytes: usize) -> Resu
     }
 }
 
-/// Size of `u8` pixels.
+/// Size of an image of `u8` values in bytes.
 pub(super) fn pixel_bytes(size: Size, channels: u8) -> Result<usize, AugmentError> {
     let sides = [size.width, size.height, channels.into()];
     let product = sides.iter().try_fold(1_usize, |n, &side| n.checked_mul(to_usize(side)));

@@ -18,7 +18,8 @@ pub(super) fn color_adjustments(plan: &AugmentPlan, root: u64, view: u32) -> imp
     })
 }
 
-/// Maximum number of steps of an op. `None` if a step depends on more than a single pixel and the mean of the image.
+/// Maximum number of colour operations that an op applies to an image. `None` if an operation needs more than the pixel
+/// itself and the mean of the image.
 pub(super) fn most_adjustments(op: &Op) -> Option<usize> {
     match *op {
         Op::Jitter { brightness, contrast, saturation, hue, .. } => {
@@ -36,7 +37,7 @@ pub(super) fn measures(op: &Op) -> bool {
     matches!(*op, Op::Jitter { contrast, .. } if contrast > 0.0)
 }
 
-/// The colour steps of an op. Draw 0 decides whether it is applied.
+/// The colour steps of an op. Draw 0 decides whether the op is applied.
 pub(super) fn steps(op: &Op, draws: Draws) -> [Option<Step>; 4] {
     let one = |step| [Some(step), None, None, None];
     match *op {
@@ -50,7 +51,7 @@ pub(super) fn steps(op: &Op, draws: Draws) -> [Option<Step>; 4] {
     }
 }
 
-/// Draws 1 to 3 decide the order of the four changes, and draws 4 to 7 decide their factors.
+/// The changes of a colour jitter, in random order. Draws 1 to 3 decide the order, and draws 4 to 7 decide the amounts.
 fn jitter(op: &Op, draws: Draws) -> [Option<Adjustment>; 4] {
     let Op::Jitter { brightness, contrast, saturation, hue, .. } = *op else {
         return [None; 4];
@@ -65,7 +66,8 @@ fn jitter(op: &Op, draws: Draws) -> [Option<Adjustment>; 4] {
     })
 }
 
-/// Brightness 0, contrast 1, saturation 2 and hue 3 in random order: a shuffle from the last position down.
+/// A random order of brightness (0), contrast (1), saturation (2) and hue (3), shuffled from the last position to the
+/// first.
 pub(super) fn jitter_order(draws: Draws) -> [u8; 4] {
     let mut order = [0, 1, 2, 3];
     for (index, last) in [(1, 3_u32), (2, 2), (3, 1)] {

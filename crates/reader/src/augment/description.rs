@@ -69,8 +69,8 @@ impl Augment {
         /// is width divided by height, drawn uniformly in its logarithm.
         random_resized_crop_with(size: impl Into<Size>, scale: (f64, f64), ratio: (f64, f64)) =
             Op::RandomResizedCrop { size: size.into(), scale, ratio };
-        /// A random window of `size` pixels in the image with `padding` pixels around it. If the padded image is still
-        /// too small, `pad_if_needed` adds more padding. Without it, this is an error.
+        /// A random window of `size` pixels in the image with `padding` pixels around it. A padded image that is still
+        /// too small gets more padding if `pad_if_needed` is set. Otherwise it is an error.
         random_crop(size: impl Into<Size>, padding: u32, mode: Padding, pad_if_needed: bool) =
             Op::RandomCrop { size: size.into(), padding, mode, if_needed: pad_if_needed };
         /// The central `size` pixels. If the image is smaller, it is padded with black.
@@ -99,7 +99,7 @@ impl Augment {
         /// rotates the hue by `-hue` to `hue` of the colour circle. The order is random.
         color_jitter(brightness: f64, contrast: f64, saturation: f64, hue: f64) =
             Op::Jitter { brightness, contrast, saturation, hue, p: 1.0 };
-        /// Like `color_jitter`, with probability `p`.
+        /// Like `color_jitter`, but applied with probability `p`.
         color_jitter_with(brightness: f64, contrast: f64, saturation: f64, hue: f64, p: f64) =
             Op::Jitter { brightness, contrast, saturation, hue, p };
         /// Converts to grayscale with probability `p`. The number of channels stays the same.
@@ -161,16 +161,16 @@ impl Augment {
         self.normalize(&IMAGENET.0, &IMAGENET.1)
     }
 
-    /// The same augmentation without normalization, as `U8`. The device then only has to multiply and add. `None` if
-    /// the result is already `U8`.
+    /// The same augmentation without normalization, as `U8`. A device can normalize the result with a multiplication
+    /// and an addition. `None` if the result is already `U8`.
     #[doc(hidden)]
     pub fn as_bytes(&self) -> Option<Self> {
         let is_bytes = self.normalize.is_none() && matches!(self.dtype, None | Some(DType::U8));
         (!is_bytes).then(|| Self { normalize: None, dtype: None, ..self.clone() })
     }
 
-    /// The same augmentation, but values are not finished. The result is interleaved `u8` pixels. The draws are the
-    /// same, because erasing comes last.
+    /// The same augmentation, but values are not finished, erased or mixed. The result is interleaved `u8` pixels. The
+    /// draws of the other ops stay the same, because erasing comes last.
     pub(crate) fn as_pixels(&self) -> Self {
         let mut pixels =
             Self { layout: Layout::Hwc, mixup: None, cutmix: None, ..self.as_bytes().unwrap_or_else(|| self.clone()) };

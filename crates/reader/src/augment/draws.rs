@@ -48,7 +48,7 @@ impl Draws {
         self.uniform(index, (low.ln(), high.ln())).exp()
     }
 
-    /// Draw `index` as one of 0 to `n - 1`. 0 if `n` is 0.
+    /// Draw `index` as a number from 0 to `n - 1`. 0 if `n` is 0.
     pub(super) fn below(self, index: u64, n: u32) -> u32 {
         let below = crate::plan::below(self.word(index), u64::from(n));
         // Cannot fail: the result is below `n`, a u32.
@@ -65,7 +65,7 @@ impl Draws {
     /// Beta(alpha + 1, alpha + 1) needs two draws, without rejection. Two powers of uniform numbers then reduce the
     /// shape of its two gamma variables to alpha.
     pub(super) fn beta(self, index: u64, alpha: f64) -> f64 {
-        // In (0, 1], so that the logarithms are finite.
+        // The result is in (0, 1], so that its logarithm is finite.
         let above_zero = |index| 1.0 - self.unit(index);
         let radius = -(2.0 / (2.0 * alpha + 1.0) * above_zero(index).ln()).exp_m1();
         let turn = std::f64::consts::TAU * self.unit(index + 1);

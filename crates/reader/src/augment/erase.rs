@@ -12,7 +12,7 @@ use crate::device::Patch;
 /// The first draw for random values.
 const NORMALS: u64 = 32;
 
-/// Sets the random rectangles of finished values.
+/// Erases the random rectangles of a view, whose values are finished.
 pub(super) fn erase(plan: &AugmentPlan, root: u64, view: u32, out: &mut [u8]) {
     for (op, draws, patch) in drawn(plan, root, view) {
         match erased_to(op) {
@@ -23,7 +23,7 @@ pub(super) fn erase(plan: &AugmentPlan, root: u64, view: u32, out: &mut [u8]) {
 }
 
 impl AugmentPlan {
-    /// Whether random values are set. Devices do not support this.
+    /// Whether erasing sets random values. Devices do not support this.
     pub(super) fn erases_randomly(&self) -> bool {
         let random = Filling::Random;
         let mut ops = self.ops.iter();
@@ -53,8 +53,8 @@ pub(super) fn erased_to(op: &Op) -> Option<&[f32]> {
     }
 }
 
-/// torchvision's `RandomErasing.get_params`. Draw 0 decides whether to erase. Attempt `t` uses draws `1 + 2 t` (area)
-/// and `2 + 2 t` (ratio). Draws 21 (y) and 22 (x) decide the position.
+/// The rectangle of torchvision's `RandomErasing.get_params`. `None` if nothing is erased. Draw 0 decides whether to
+/// erase. Attempt `t` uses draws `1 + 2 t` (area) and `2 + 2 t` (ratio). Draws 21 (y) and 22 (x) decide the position.
 pub(super) fn erased(draws: Draws, size: Size, p: f64, scale: Span, ratio: Span) -> Option<Patch> {
     if !draws.chance(0, p) {
         return None;
@@ -109,8 +109,8 @@ impl AugmentPlan {
         self.float.map_or(1, FloatType::n_bytes)
     }
 
-    /// Calls `run` with the byte ranges of a rectangle in a result, row by row. If the result has separate planes,
-    /// calls it plane by plane.
+    /// Calls `run` with the byte range of each row of a rectangle in a result. If the result has separate planes, this
+    /// goes plane by plane and also passes the plane's number.
     pub(super) fn for_each_run(&self, patch: Patch, mut run: impl FnMut(std::ops::Range<usize>, Option<usize>)) {
         let channels = usize::from(self.output().channels);
         let (planes, values) = match self.output().layout {
@@ -172,7 +172,7 @@ pub(super) fn normals(draws: Draws, pair: u64) -> [f32; 2] {
     [(radius * cos) as f32, (radius * sin) as f32]
 }
 
-/// The value in the type of the result, in the first bytes.
+/// The bytes of a value in the type of the result. Smaller types use only the first bytes.
 pub(super) fn encode(float: Option<FloatType>, value: f32) -> [u8; 4] {
     match float {
         // The value is an integer from 0 to 255, as checked when the plan was made.

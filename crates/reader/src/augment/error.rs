@@ -94,7 +94,7 @@ pub enum AugmentError {
         found: String,
     },
     /// A label is not a valid class id.
-    #[error("label {place} of the batch: expected 0 to {n_classes} (exclusive), found {found}")]
+    #[error("label {place} of the batch: expected a class id of at least 0 and below {n_classes}, found {found}")]
     Label {
         /// Its index in the batch.
         place: usize,

@@ -68,7 +68,8 @@ impl Frame {
         Ok(frame)
     }
 
-    /// The visible area of the image, if the frame is an area. The area is resized to `out` later.
+    /// The visible area of the image, which is resized to `out`. `None` if the frame needs padding or a resize of the
+    /// whole image.
     pub(super) fn crop_resize(&self, picture: Size, out: Size, filter: Filter) -> Option<CropResize> {
         let area = match self.shown {
             Shown::Area(area) => area,
@@ -101,8 +102,8 @@ pub(super) fn resized_size(resize: Resize, picture: Size) -> Size {
     Size { width, height }
 }
 
-/// torchvision's `RandomResizedCrop.get_params`. Attempt `t` uses draws `2 t` (area) and `2 t + 1` (ratio). Draws 20
-/// (y) and 21 (x) decide the position.
+/// The area of torchvision's `RandomResizedCrop.get_params`. Attempt `t` uses draws `2 t` (area) and `2 t + 1` (ratio).
+/// Draws 20 (y) and 21 (x) decide the position.
 fn random_area(draws: Draws, picture: Size, scale: Span, ratio: Span) -> Area {
     let (full_width, full_height) = (f64::from(picture.width), f64::from(picture.height));
     let full = full_width * full_height;
@@ -140,7 +141,7 @@ pub(super) fn pixels(value: f64) -> u32 {
     value.clamp(0.0, f64::from(u32::MAX)) as u32
 }
 
-/// The start of a random window of `out` pixels on one axis. `None` if it does not fit.
+/// The start of a random window of `out` pixels on one axis. `None` if the window does not fit.
 fn random_start(draws: Draws, index: u64, side: u32, out: u32, padding: u32, if_needed: bool) -> Option<i64> {
     let mut before = i64::from(padding);
     let mut padded = i64::from(side) + 2 * before;
@@ -154,7 +155,7 @@ fn random_start(draws: Draws, index: u64, side: u32, out: u32, padding: u32, if_
     Some(i64::from(draws.below(index, starts)) - before)
 }
 
-/// The start of the central `out` pixels. As in torchvision's `center_crop`, half is rounded to even.
+/// The start of the central `out` pixels. As in torchvision's `center_crop`, halves are rounded to even.
 fn center_start(side: u32, out: u32) -> i64 {
     if out >= side {
         return -i64::from((out - side) / 2);

@@ -11,8 +11,7 @@ use super::{AugmentError, AugmentPlan, SampleKey};
 /// The part of a stored image that a view shows, and how it is transformed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Geometry {
-    /// Left edge of the part, in pixels of the stored image. With padding, this and the other values may be outside
-    /// the image.
+    /// Left edge of the part, in pixels of the stored image. With padding, the part may extend beyond the image.
     pub x: f64,
     /// Top edge of the part.
     pub y: f64,
@@ -65,7 +64,7 @@ impl Geometry {
                 [pixels(x) * across, pixels(y) * down, width * across, height * down]
             }
         };
-        // Measured from the edge that comes first in the view.
+        // The factor and the offset of an axis. A flipped axis starts at the opposite edge of the part.
         let axis = |start: f64, len: f64, out: f64, flips: bool| {
             if flips { (-out / len, out + start * out / len) } else { (out / len, -start * out / len) }
         };

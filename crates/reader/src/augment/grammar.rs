@@ -70,7 +70,7 @@ impl Augment {
     fn word(self, word: &str) -> Result<Self, AugmentError> {
         let digits = |c: char| c.is_ascii_digit();
         let (head, options) = word.split_once(':').map_or((word, None), |(head, options)| (head, Some(options)));
-        // These names end in digits. Other names may be followed by a size.
+        // The names of types end in digits. After any other name, digits are a size.
         if PIXEL_TYPES.contains(&head) {
             let dtype = head.parse().ok().filter(|_| options.is_none());
             return dtype.map(|dtype| self.dtype(dtype)).ok_or_else(|| refused(word, head.to_owned()));
@@ -160,7 +160,7 @@ fn sized(augment: Augment, name: &str, text: &str, options: Option<&str>) -> Opt
     }
 }
 
-/// Parses a word that has numbers after a colon or uses the default numbers.
+/// Parses a word without a size after the name. `options` are the values after its colon, if there are any.
 fn with_options(augment: Augment, name: &str, options: &[&str]) -> Option<Augment> {
     Some(match (name, options) {
         ("flip", []) => augment.horizontal_flip(0.5),

@@ -114,8 +114,8 @@ impl AugmentPlan {
         Some(Mix { partner: (0..n).map(before).collect(), lambda: keys.iter().map(lambda).collect() })
     }
 
-    /// Draw 0 chooses between mixup and cutmix, draws 1 to 4 give the weight, and draws 5 (y) and 6 (x) give the centre
-    /// of the rectangle.
+    /// How a sample is mixed with its partner. Draw 0 chooses between mixup and cutmix, draws 1 to 4 give the weight,
+    /// and draws 5 (y) and 6 (x) give the centre of the rectangle.
     #[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest f32")]
     pub(crate) fn share(&self, key: SampleKey) -> Share {
         let size = self.size();

@@ -83,7 +83,7 @@ impl ImageSource {
     }
 }
 
-/// The output: one image per view.
+/// The output of an augmentation: one image per view of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Output {
     /// Height.
@@ -171,10 +171,10 @@ impl AugmentPlan {
     }
 
     /// The part of an image of this size that each view of a sample shows, with its flips. This is what a decoder
-    /// needs. A view that extends beyond the image (padding) is an error.
+    /// needs.
     ///
     /// # Errors
-    /// `TooSmall` if the image is smaller than the crop.
+    /// `TooSmall` if a view extends beyond the image (padding) or needs a resize of the whole image.
     pub fn crops(&self, key: SampleKey, width: u32, height: u32) -> Result<Vec<CropResize>, AugmentError> {
         let picture = Size { width, height };
         let crop = |view| {
@@ -182,7 +182,7 @@ impl AugmentPlan {
             let shown = frame.crop_resize(picture, self.size(), self.filter);
             shown.ok_or_else(|| AugmentError::TooSmall {
                 op: "crop".to_owned(),
-                expected: "a crop that needs neither padding nor a resize of the whole image".to_owned(),
+                expected: "the size of the crop, with neither padding nor a resize of the whole image".to_owned(),
                 found: picture.to_string(),
             })
         };
@@ -199,7 +199,7 @@ impl AugmentPlan {
             && self.cutmix.is_none()
     }
 
-    /// Whether the augmentation may move pixels.
+    /// Whether an op may move pixels after the crop and the resize.
     pub(super) fn maps(&self) -> bool {
         self.ops.iter().any(Op::maps)
     }

@@ -66,7 +66,8 @@ pub(super) const POLICY_OPS: [PolicyOp; 14] = [
     Equalize,
 ];
 
-/// A drawn operation with its magnitude: degrees, pixels, bits, a threshold, or a factor minus 1.
+/// A drawn operation with its magnitude: degrees, pixels, the tangent of a shear, bits, a threshold, or a factor minus
+/// 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Drawn {
     pub(super) op: PolicyOp,

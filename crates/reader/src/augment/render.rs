@@ -46,10 +46,10 @@ impl Renderer {
         let views = frames.iter().map(|frame| frame.crop_resize(size, out, filter));
         self.views.clear();
         self.views.extend(views.flatten());
-        // A window of raw pixels is a copy. Only areas are resized.
+        // Windows of raw pixels are copied, not resized.
         let copies =
             matches!((picture, frames.first()), (Picture::Raw(_), Some(Frame { shown: Shown::Window { .. }, .. })));
-        // Views are always decoded at full size.
+        // Single views are always decoded at full size. With DCT scaling, the whole image is decoded instead.
         let scaled = plan.dct_scaling && matches!(picture, Picture::Encoded(_));
         if self.views.len() == frames.len() && !copies && !scaled {
             return self.show(picture, outs);
@@ -64,7 +64,8 @@ impl Renderer {
             Picture::Raw(raw) => self.whole(raw, resized, filter)?,
             Picture::Encoded(encoded) => {
                 let geometry = geometry(&plan.ops, filter);
-                // If only the centre is shown, only the centre is decoded.
+                // If all frames show the same part, which is the centre crop or the whole image, only that part is
+                // decoded.
                 if geometry.crop != Crop::None || frames.iter().all(|frame| matches!(frame.shown, Shown::Area(_))) {
                     return self.show_alike(encoded.bytes, &geometry, out, frames, outs);
                 }
@@ -106,7 +107,7 @@ impl Renderer {
         Ok(())
     }
 
-    /// Renders a geometry of a file. The result has `size` pixels in the renderer's own memory.
+    /// Renders a file with this geometry into the renderer's own memory. `size` is the size of the result.
     fn rendered(&mut self, bytes: &[u8], geometry: &Geometry, size: Size) -> Result<Pixels<'_>, AugmentError> {
         let n_bytes = self.admit(size, self.file_channels)?;
         let memory = self.resized.get_mut(..n_bytes).unwrap_or_default();
@@ -173,7 +174,7 @@ fn geometry(ops: &[Op], filter: Filter) -> Geometry {
     geometry
 }
 
-/// The padding of the plan's crop.
+/// The padding of the plan's crop. Black if there is no random crop.
 fn padding(ops: &[Op]) -> Padding {
     let modes = ops.iter().find_map(|op| match *op {
         Op::RandomCrop { mode, .. } => Some(mode),

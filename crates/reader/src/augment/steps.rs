@@ -23,7 +23,7 @@ pub(super) enum Step {
     Equalize,
 }
 
-/// Calls `each` with the steps of a view of the sample with the root key `root`.
+/// Calls `to` with each step of a view, for the sample with the root key `root`.
 pub(super) fn each_step(
     plan: &AugmentPlan,
     root: u64,

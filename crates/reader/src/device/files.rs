@@ -39,7 +39,7 @@ pub enum FilesTaken {
     Refused(SlotMut, Vec<usize>),
 }
 
-/// What follows this head in an image's space.
+/// The head of an image's space in a slot. It says what follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileHead {
     /// The pixels of the image, decoded, cropped and resized by the host.
@@ -80,7 +80,7 @@ impl FileHead {
 }
 
 impl FileLimits {
-    /// The size of an image's space in a slot, if the host's pixels for an image have this size.
+    /// The size of an image's space in a slot. `made` is the size of the pixels that the host makes for an image.
     pub(crate) fn item_bytes(self, made: usize) -> Option<usize> {
         let most = made.max(self.file_bytes);
         most.checked_add(FileHead::BYTES)?.checked_next_multiple_of(FileHead::BYTES)

@@ -12,8 +12,8 @@ use super::Resampling;
 /// Alignment of the finishing data in a slot.
 const ALIGN: usize = 16;
 
-/// How `u8` pixels become images. Each value of a channel is looked up in a table of 256 results. The host makes the
-/// tables, so a device produces exactly the same values as the host.
+/// How a device makes images from `u8` pixels. Each value of a channel is looked up in a table of 256 results. The
+/// host makes the tables, so a device produces exactly the same values as the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finish {
     /// Element type of the images: `U8`, `F16`, `Bf16` or `F32`.
@@ -240,7 +240,7 @@ pub(super) fn put_words(to: &mut [u8], words: impl IntoIterator<Item = u32>) {
     }
 }
 
-/// Total size of the preceding views.
+/// Total size of the views before `view`, if each takes `bytes` bytes.
 fn of_views(view: u32, bytes: usize) -> usize {
     to_usize(view).saturating_mul(bytes)
 }

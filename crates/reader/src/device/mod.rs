@@ -246,9 +246,9 @@ pub struct StoredPart<'a> {
 /// The images of a chunk, for a device that takes the chunk.
 #[doc(hidden)]
 pub trait ChunkImages {
-    /// Their contiguous range in the pack's file, after verification. `None` if the loader does not read them in place
-    /// or could not read them. In this case, call [`write`](Self::write) instead. If the device reads the file itself,
-    /// the images are not read or verified.
+    /// The images' contiguous range in the pack's file, after verification. `None` if the loader does not read them in
+    /// place or could not read them. In this case, call [`write`](Self::write) instead. If the device reads the file
+    /// itself, the images are not read or verified.
     fn in_file(&mut self) -> Option<Range<usize>>;
 
     /// Copies the images to `to`, one after another. Returns whether it succeeded.

@@ -45,7 +45,7 @@ pub struct SimDevice {
 struct Shared {
     reading: Mutex<BTreeSet<usize>>,
     violations: Mutex<Vec<Violation>>,
-    /// The bytes of the last transfer. They are the device's own memory.
+    /// The device's own memory. It contains the bytes of the last transfer.
     memory: Mutex<Vec<u8>>,
 }
 

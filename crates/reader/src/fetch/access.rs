@@ -9,7 +9,7 @@ use crate::human::tenths;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Access {
-    /// Mapped if the pack fits in memory, otherwise direct.
+    /// Mapped if the pack fits in memory and no loaded field is compressed, otherwise direct.
     #[default]
     Auto,
     /// The pack is read through a memory mapping. All processes share the page cache, and data is not copied.
@@ -26,7 +26,7 @@ packds_system::named!(Access { Auto = "auto", Mapped = "mapped", Direct = "direc
 pub struct AccessReport {
     /// The chosen access, never [`Access::Auto`].
     pub access: Access,
-    /// The I/O engine: `mmap`, `io_uring` or `pread`.
+    /// The I/O engine: `mmap`, `memory`, `io_uring` or `pread`.
     pub engine: &'static str,
     /// Whether reads bypass the page cache, provided that the file system supports this.
     pub past_cache: bool,
@@ -102,7 +102,7 @@ fn decide(file_len: u64, compressed: Option<&str>, options: &FetchOptions, avail
             return choice(Access::Direct, true, reason);
         }
         Some(available) => {
-            format!("the pack's {size} fit in the {} of available memory", tenths(available))
+            format!("the size of the pack is {size}, and {} of memory is available", tenths(available))
         }
         None => "the system does not report how much memory is available".to_owned(),
     };
@@ -187,7 +187,7 @@ mod tests {
     fn a_pack_is_mapped_up_to_six_tenths_of_the_memory() {
         let fits = auto(6 * GIB, None, None);
         assert_eq!((fits.access, fits.past_cache), (Access::Mapped, false));
-        assert_eq!(fits.reason, "mapped, because the pack's 6.0 GiB fit in the 10.0 GiB of available memory");
+        assert_eq!(fits.reason, "mapped, because the size of the pack is 6.0 GiB, and 10.0 GiB of memory is available");
         let larger = auto(6 * GIB + 1, None, None);
         assert_eq!((larger.access, larger.past_cache), (Access::Direct, true));
         assert_eq!(

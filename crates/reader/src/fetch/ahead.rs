@@ -22,7 +22,7 @@ use super::{Counts, FetchStats};
 use crate::ReadError;
 use crate::plan::Route;
 
-/// Bytes loaded by one call: a huge page.
+/// Number of bytes that one call loads: a huge page.
 pub(super) const PIECE_BYTES: u64 = 2 << 20;
 /// Maximum number of bytes to prefetch for steps that were not requested yet.
 const AHEAD_BYTES: u64 = 256 << 20;
@@ -97,7 +97,7 @@ struct Shared {
     state: Mutex<State>,
     /// Wakes loading threads if there is work again or loading has ended.
     work: Condvar,
-    /// Wakes steps if one of them may be ready.
+    /// Wakes threads that wait for a step, because one may be ready.
     ready: Condvar,
     counts: Counts,
 }
@@ -111,7 +111,7 @@ struct State {
     found: bool,
     /// Whether a thread is finding the pieces of `next_step`.
     planning: bool,
-    /// The first step that has not been scanned.
+    /// The first step whose pieces have not been determined yet.
     next_step: u64,
     /// The latest requested step.
     requested: u64,

@@ -53,7 +53,8 @@ enum Unit {
 }
 
 impl Checks {
-    /// If the column of sample checksums will be used, verifies the column itself.
+    /// A record in which nothing is verified yet. If the column of sample checksums will be used, this verifies the
+    /// column itself.
     ///
     /// # Errors
     /// [`ReadError::Format`] if the column is damaged.

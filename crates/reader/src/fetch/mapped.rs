@@ -172,9 +172,9 @@ fn body(pack: &Pack) -> Result<Range<u64>, ReadError> {
 pub(super) struct MappedEpoch {
     fetch: Arc<MappedFetch>,
     stopped: AtomicBool,
-    /// Set if the pack is not in memory.
+    /// Reads the first step, if the pack is not in memory and this saves time.
     early: Option<Early>,
-    /// `None` if there is nothing to load.
+    /// Prefetches the other steps. `None` if nothing has to be loaded.
     ahead: Option<Ahead>,
 }
 
@@ -325,8 +325,8 @@ impl MappedStep {
         Ok(Some(ItemRun { bytes, place: Some((Arc::clone(&fetch.pack), range)) }))
     }
 
-    /// Verifies whole chunks against their checksums, and parts of chunks sample by sample if possible. Only delivered
-    /// data is verified.
+    /// Verifies consecutive samples. A part of a chunk is verified sample by sample if possible. Otherwise, the whole
+    /// chunk is verified against its checksum.
     fn check_run(&self, samples: Range<u64>) -> Result<(), ReadError> {
         let geometry = self.fetch.pack.geometry();
         let mut next = samples.start;

@@ -1,5 +1,5 @@
-//! Fetches the bytes of a plan. The data of a step is in memory before the step is requested. It is verified and, if
-//! possible, used without a copy.
+//! Fetches the bytes of a plan. Data is read ahead, before its step is requested. It is verified and, if possible, used
+//! without a copy.
 //!
 //! A [`Fetch`] belongs to one loader. It holds the pack, the [`Access`], and the record of verified data. Each epoch
 //! has an [`EpochFetch`], and each of its steps has a [`StepItems`]. The order of samples is decided in `plan`, and the

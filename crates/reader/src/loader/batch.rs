@@ -47,8 +47,8 @@ pub struct BadSample {
 
 /// Samples of one step on one rank, by field.
 ///
-/// It occupies a slot of the staging ring, or borrows the pack's own bytes. The slot is not overwritten until the batch
-/// is dropped. Each batch that you keep holds one slot.
+/// It holds a slot of the staging ring, which is not overwritten until the batch is dropped. One field may be borrowed
+/// from the pack or from a buffer instead of being copied into the slot.
 #[derive(Debug)]
 pub struct Batch {
     contents: Arc<Contents>,
@@ -126,7 +126,7 @@ impl Batch {
         is_augmented.then(|| BatchGeometry::new(&self.contents, &self.prepared.rows))
     }
 
-    /// Whether a field borrows the pack's bytes instead of copying them.
+    /// Whether the bytes of a field are borrowed from the pack or from a buffer instead of being copied.
     pub fn is_lent(&self) -> bool {
         self.prepared.borrowed.is_some()
     }
@@ -149,7 +149,7 @@ impl Batch {
         self.view(name, 0)
     }
 
-    /// One view of an image, `[samples, ..]`; views count from 0.
+    /// One view of an image, `[samples, ..]`. Views are numbered from 0.
     ///
     /// # Errors
     /// As for [`field`](Self::field).
@@ -180,7 +180,7 @@ impl Batch {
         elements.map_err(|wrong| LoadError::Option(format!("field `{name}`: {wrong}")))
     }
 
-    /// The bytes of a field of one sample, for any kind of field.
+    /// The bytes of a field of one sample, for any kind of field. For an image with several views, the first view.
     ///
     /// # Errors
     /// [`LoadError::Option`] if the field or the row does not exist.

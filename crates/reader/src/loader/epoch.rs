@@ -29,7 +29,7 @@ pub struct Epoch {
     taken: Instant,
     /// The time when the consumer began to wait, if it called `wait` before `next`.
     waits_since: Option<Instant>,
-    /// The total time that all threads were busy, and that they waited for the disk, when the last batch was taken.
+    /// How long all threads together had been busy, and had waited for the disk, when the last batch was taken.
     threads_before: Option<(Duration, Duration)>,
     over: bool,
     made_in: u32,

@@ -79,7 +79,7 @@ pub(crate) struct Filling {
     pub(crate) step: u64,
     pub(crate) rows: Vec<Row>,
     pub(crate) padding: usize,
-    /// The bytes of this step, for each pack.
+    /// The items of this step, for each pack that it takes samples from.
     pub(crate) items: Arc<[Option<StepItems>]>,
     state: Mutex<State>,
 }

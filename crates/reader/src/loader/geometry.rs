@@ -1,5 +1,5 @@
-//! The part of the source that each image of a batch shows. The random choices are computed again, because they follow
-//! from seed, epoch and sample.
+//! The part of its stored image that each image of a batch shows. The random choices are computed again, because they
+//! follow from seed, epoch and sample.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl BatchGeometry {
         made.map_or((0, 0), |made| (made.width, made.height))
     }
 
-    /// What a view shows of each sample's image.
+    /// The part of each sample's image that a view shows, and how the part is transformed.
     ///
     /// # Errors
     /// [`LoadError::Option`] if the view does not exist, or the pack does not store the image sizes.
@@ -52,7 +52,7 @@ const PLACES: &str = "\
     landmark opticalflow point polygon polyline pose pt quad rect rectangle roi segmentation skeleton vertex vertice \
     xy xywh xyxy";
 
-/// Words that make a name describe something about positions, such as `bbox_label`.
+/// Words in the names of fields that describe positions but do not contain them, such as `bbox_label`.
 const ABOUT: &str =
     "area categorie category class confidence count id idx index label n name num score valid visibility";
 

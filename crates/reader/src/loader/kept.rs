@@ -78,7 +78,7 @@ impl Kept {
         for row in rows.iter().take(MOST_SAMPLES) {
             match samples.add(loader, *row) {
                 Err(error) if loader.shared.bad_samples == BadSamples::Error => return Err(error),
-                // Bad samples are skipped here, whatever the policy for training is.
+                // Bad samples are skipped here, even if training replaces them.
                 Err(_) => {}
                 Ok(()) if samples.size.decoded > MOST_BYTES => break,
                 Ok(()) => {}

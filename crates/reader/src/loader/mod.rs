@@ -316,8 +316,8 @@ impl Loader {
         shuffle_report(self.pack(), &self.schedule)
     }
 
-    /// Notices for the user: defaults that were chosen, and problems with the order. For a mixture, the notices of each
-    /// pack with its path.
+    /// Notices for the user: defaults that were chosen, how the pack is read, and problems with the order, the prefetch
+    /// and the threads. For a mixture, each notice about a pack begins with its path.
     ///
     /// # Errors
     /// As for [`shuffle_report`](Self::shuffle_report).
@@ -447,7 +447,7 @@ fn notices(report: &ShuffleReport, access: &AccessReport) -> Vec<String> {
     notices
 }
 
-/// What to do if batches have similar labels.
+/// What to do if neighbouring samples have similar labels.
 fn similar_neighbours() -> String {
     const KEEP_ORDER: Opt = Opt::new("keep_order");
     const SHUFFLE: Opt = Opt::new("shuffle");
@@ -476,10 +476,10 @@ fn doubts(report: &ShuffleReport) -> Vec<String> {
     doubts
 }
 
-/// A sentence if the order is not good enough for the labels.
+/// The verdict on the order as a sentence, if the order is not good enough for the labels.
 fn bad_verdict(report: &ShuffleReport) -> Option<String> {
     let verdict = report.verdict;
     let verdict = verdict.filter(|verdict| matches!(verdict, Verdict::Weak | Verdict::Harmful))?;
     let order = report.order.name();
-    Some(format!("the order {order} is {} for this pack", verdict.name()))
+    Some(format!("order '{order}' is {} for this pack", verdict.name()))
 }

@@ -381,9 +381,9 @@ impl LoaderBuilder {
         let (why, remedy) = if held == Held::All {
             return Ok(());
         } else if schedule.recipe().order == OrderKind::Random {
-            ("cannot be used with the order random", Remedy::OrderWindow)
+            ("cannot be used with order 'random'", Remedy::OrderWindow)
         } else if self.bad_samples != BadSamples::Error {
-            ("are read whole, so bad samples cannot be left out", Remedy::BadSamplesError)
+            ("are read in whole chunks, so bad samples cannot be left out", Remedy::BadSamplesError)
         } else if held == Held::ChunksOfFile {
             return self.check_unread();
         } else {

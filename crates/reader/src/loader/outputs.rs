@@ -20,7 +20,7 @@ use crate::sample::dimensions;
 pub struct BatchField {
     /// Its name in the pack's schema.
     pub name: String,
-    /// Which view of the sample's image it shows. 0 for all other fields.
+    /// Which view of the sample's image or mask it shows. 0 for all other fields.
     pub view: u32,
     /// Element type.
     pub dtype: DType,
@@ -93,7 +93,7 @@ pub(crate) struct Outputs {
     pub(crate) pictures: Option<Pictures>,
 }
 
-/// The parts that the batches of a loader consist of. A batch keeps them, but not the loader's device or ring.
+/// What all batches of a loader share: the descriptions of their fields, the packs and the seeds.
 #[derive(Debug)]
 pub(crate) struct Contents {
     pub(crate) outputs: Outputs,
@@ -170,7 +170,7 @@ impl Outputs {
         self.place(field, 0, field.dtype, shape, bytes, source)
     }
 
-    /// Adds a field that the augmentation makes.
+    /// Adds the views of a field that the augmentation makes.
     fn push_views(&mut self, field: &Field, source: Source) -> Result<(), LoadError> {
         let Some(pictures) = &self.pictures else { return Ok(()) };
         let (dtype, shape, views) = pictures.output(source);
@@ -265,8 +265,8 @@ impl Outputs {
         pictures.write_finish((finish, field), slot, rows, seeds, source)
     }
 
-    /// The only field, if its batches can be borrowed from the pack. Its samples must be stored in the form that
-    /// batches have.
+    /// The field whose batches can be borrowed from the pack: its index, and its position in the body. It must be the
+    /// only field besides columns, and its samples must be stored in the form that batches have.
     pub(crate) fn borrowable(&self) -> Option<(usize, usize)> {
         let mut filled = self.fields.iter().enumerate().filter(|(_, f)| !matches!(f.source, Source::Column(_)));
         match (filled.next(), filled.next()) {

@@ -233,7 +233,7 @@ impl Pictures {
         all.into_iter().flatten().collect()
     }
 
-    /// How the body field at `position` is used.
+    /// How the body field at `position` is used. `None` if the augmentation does not use it.
     pub(crate) fn source_of(&self, position: usize) -> Option<Source> {
         if position == self.image.position {
             return Some(match self.place {
@@ -275,7 +275,7 @@ impl Pictures {
         self.plan.output()
     }
 
-    /// Element type, shape and views of the output.
+    /// Element type, item shape and number of views of the augmented image or of its mask.
     pub(crate) fn output(&self, source: Source) -> (DType, Vec<usize>, u32) {
         let output = self.plan.output();
         let (height, width) = (to_usize(output.height), to_usize(output.width));

@@ -23,7 +23,7 @@ pub enum Remedy {
     NameWindow,
     /// Decode files on the host.
     HostDecodes,
-    /// Use an order that visits chunk after chunk.
+    /// Use the order `window`.
     OrderWindow,
     /// Use the policy that makes bad samples errors.
     BadSamplesError,

@@ -19,8 +19,9 @@ pub struct LoaderStats {
     pub bytes: u64,
     /// Number of samples that were left out or replaced because they could not be read or decoded.
     pub bad_samples: u64,
-    /// Number of images that the host handled although the device decodes JPEG files: raw images, and files that are too
-    /// large, are not JPEG, or were rejected by the device. Includes batches that have not been taken yet.
+    /// Number of images that the host handled although the device decodes JPEG files: raw images, and files that exceed
+    /// the limits, are of an unsupported kind, or were rejected by the device. Includes batches that have not been
+    /// taken yet.
     pub host_decoded: u64,
     /// Time that the consumer waited for a batch. If it is high, the loader is the bottleneck.
     pub consumer_waited: Duration,

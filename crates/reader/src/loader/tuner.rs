@@ -6,8 +6,9 @@ use std::time::Duration;
 
 /// Number of steps that are evaluated together.
 const ROUND: u32 = 64;
-/// Initial number of rounds without waiting before a lower value is tried, and the maximum of this number.
+/// Initial number of rounds without waiting before a lower value is tried.
 const PATIENCE: u32 = 8;
+/// Maximum number of rounds without waiting before a lower value is tried.
 const MOST_PATIENCE: u32 = 1024;
 /// Maximum number of log entries. If the needs of a training run keep changing, the oldest entries are dropped.
 const MOST_ENTRIES: usize = 1000;

@@ -177,7 +177,7 @@ impl Workers {
         Some(Job::Begin(progress.next_begin - 1))
     }
 
-    /// Begins a step: finds its rows, waits for a slot and for the bytes, and makes the pieces available.
+    /// Begins a step: waits for a slot, finds the rows, waits for their bytes, and makes the pieces available.
     fn begin(&self, step: u64) -> Result<(), (u64, LoadError)> {
         let slot = {
             let idle = Instant::now();

@@ -17,7 +17,7 @@ use super::rng::{Domain, key, random};
 const MAX_WEIGHT: f64 = 65_536.0;
 /// The weight 1.0 in the palette. Weights have 32 fractional bits.
 const ONE: u64 = 1 << 32;
-/// Bits per code if there are more than two weights.
+/// Bits per code of a weighted choice. Selections need 1 bit.
 const WEIGHT_BITS: u8 = 7;
 /// Number of different weights that a code can represent.
 const LEVELS: usize = 1 << WEIGHT_BITS;
@@ -144,7 +144,7 @@ impl Choice {
         self.rounding
     }
 
-    /// Size in memory.
+    /// Size of the choice in memory, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         to_u64(self.codes.len() + self.palette.len() * 8)
     }
@@ -159,7 +159,7 @@ impl Choice {
         self.fingerprint
     }
 
-    /// How often `sample` occurs in the epoch of `occurrence_key`.
+    /// How often `sample` occurs in the epoch with this key.
     pub(crate) fn times(&self, sample: u64, occurrence_key: u64) -> u64 {
         let code = Codes::get(&self.codes, self.bits, sample);
         let weight = self.palette.get(usize::from(code)).copied().unwrap_or(0);

@@ -29,7 +29,7 @@ impl<'a> Integers<'a> {
         match (0..checked).find(|sample| column.integer(*sample).is_none()) {
             None => Ok(whole),
             Some(sample) => Err(pack.error(FormatError::WrongUse(format!(
-                "column `{name}` must hold one whole number below 2^63 per sample, but sample {sample} has something else"
+                "column `{name}`: expected one whole number below 2^63 per sample, found another value at sample {sample}"
             )))),
         }
     }

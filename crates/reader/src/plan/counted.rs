@@ -1,4 +1,5 @@
-//! The design effect counted from batches. [`LabelReport::deff`](super::LabelReport::deff) predicts it.
+//! Computes the design effect from the labels in batches. [`LabelReport::deff`](super::LabelReport::deff) predicts it
+//! by a formula.
 
 use packds_system::share;
 use std::collections::BTreeMap;
@@ -8,8 +9,8 @@ use super::epoch::EpochPlan;
 impl EpochPlan {
     /// The variance of label counts in this rank's batches, relative to uniform batches. Up to `n_steps` batches are
     /// used, spread over the epoch. For classes of equal size, the result is the chi-square of the counts divided by
-    /// its degrees of freedom. This makes one pass over all labels of the epoch. `None` if there is only one class or
-    /// one batch.
+    /// its degrees of freedom. This makes one pass over all labels of the epoch. `None` if there is only one class, one
+    /// batch, or one sample per batch.
     pub fn counted_deff(&self, n_steps: u64, label: impl Fn(u64) -> i64) -> Option<f64> {
         let mut totals: BTreeMap<i64, f64> = BTreeMap::new();
         for sample in self.samples() {

@@ -17,9 +17,9 @@ use super::state::State;
 /// One position in a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
-    /// The sample, in file order from 0.
+    /// The sample, by position in the file, from 0.
     pub sample: u64,
-    /// Whether the position is padding of the last batch. Padding repeats samples from earlier in the epoch.
+    /// Whether the position is padding of the last batch. Padding repeats the first samples of the epoch.
     pub padding: bool,
 }
 
@@ -29,7 +29,7 @@ pub struct ChunkUse {
     /// The chunk.
     pub chunk: u64,
     /// The last step that takes samples from it, as far as known at this step. A later step may list the chunk again with
-    /// a later last step.
+    /// a later value.
     pub until: u64,
 }
 
@@ -46,14 +46,14 @@ pub struct EpochPlan {
     steps: u64,
 }
 
-/// How the order of the line is shuffled.
+/// How the samples on the line are shuffled.
 #[derive(Debug, Clone)]
 enum Mix {
     /// The line is not shuffled.
     Keep,
     /// All samples are shuffled together.
     All(Permutation),
-    /// The samples of each group in a lane are shuffled.
+    /// The samples of each group in a lane are shuffled together.
     Groups(Vec<LaneGroups>),
 }
 

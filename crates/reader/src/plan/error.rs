@@ -76,7 +76,7 @@ pub enum PlanError {
         why: &'static str,
     },
     /// A selection contains a sample that the pack does not have.
-    #[error("sample {sample} is selected, but the number of samples is {samples}")]
+    #[error("sample {sample} is selected, but the pack's sample numbers are below {samples}")]
     NoSuchSample {
         /// The sample.
         sample: u64,
@@ -101,7 +101,8 @@ pub enum PlanError {
         /// Number of samples in the pack.
         found: u64,
     },
-    /// A pack of a mixture would contribute no samples to a batch, or more samples than it has.
+    /// A pack cannot be part of a mixture. Its proportion is invalid or rounds to 0 samples, it has fewer samples than
+    /// its part of a batch, or it has a choice of samples.
     #[error("pack {source_index} of the mixture: {why}")]
     Mixture {
         /// Its index in the mixture, from 0.

@@ -17,7 +17,7 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    /// Requires that `count` divides `batch` and neither is 0.
+    /// Divides a line of `len` samples into `count` lanes. `count` must divide `batch`, and neither may be 0.
     pub(crate) fn new(len: u64, batch: u32, count: u32) -> Self {
         let batch = u64::from(batch.max(1));
         let count = u64::from(count.max(1));
@@ -67,7 +67,7 @@ impl Lanes {
     }
 }
 
-/// How the slots of one lane are divided into groups. Chunks are shuffled within a group.
+/// How the slots of one lane are divided into groups. The samples of a group are shuffled together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LaneGroups {
     /// Start and end of the lane on the line.
@@ -78,7 +78,7 @@ pub(crate) struct LaneGroups {
     groups: u64,
 }
 
-/// A group: a part of the line.
+/// A group, as a range of places on the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Group {
     pub(crate) start: u64,
@@ -86,7 +86,8 @@ pub(crate) struct Group {
 }
 
 impl LaneGroups {
-    /// The smallest number of groups with at most `most` slots each. Their sizes differ by at most 1.
+    /// Divides a lane into as few groups as possible, with at most `most` slots each. Their numbers of slots differ by
+    /// at most 1.
     pub(crate) fn new(line: &Line, lanes: &Lanes, lane: u64, most: u64) -> Self {
         let (start, end) = (lanes.start(lane), lanes.start(lane + 1));
         if end <= start {

@@ -87,8 +87,9 @@ impl Mixture {
     /// packs.
     ///
     /// # Errors
-    /// [`PlanError::Mixture`] if a pack's proportion rounds to zero, if a pack has fewer samples than its part of a
-    /// batch, or if it has a choice of samples. [`PlanError`] if packs, batches and ranks do not match.
+    /// [`PlanError::Mixture`] if a pack's proportion is not a positive number or rounds to zero, if a pack has fewer
+    /// samples than its part of a batch, or if it has a choice of samples. [`PlanError`] if packs, batches and ranks do
+    /// not match.
     pub fn new(sources: &[Source], ranks: Ranks, batching: Batching) -> Result<Self, PlanError> {
         let batch = batching.resolve(ranks)?;
         let quotas = apportion(sources, batch)?;
@@ -124,7 +125,7 @@ impl Mixture {
         self.parts.iter().map(|part| part.quota).collect()
     }
 
-    /// Number of steps in which the mixture uses as many samples as all packs have together. This defines an epoch.
+    /// Number of steps of an epoch. In these steps, the mixture uses about as many samples as all packs have together.
     pub const fn steps_per_epoch(&self) -> u64 {
         self.steps_per_epoch
     }

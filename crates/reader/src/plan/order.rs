@@ -98,7 +98,7 @@ impl OrderKind {
         matches!(self, Self::Sequential)
     }
 
-    /// Whether batches consist of consecutive samples of the file.
+    /// Whether the samples of each chunk stay in file order.
     pub(crate) const fn in_file_order(self) -> bool {
         matches!(self, Self::Sequential | Self::Chunks)
     }

@@ -1,14 +1,14 @@
-//! How well an order mixes, as formulas of a few numbers. See docs/reference/sampling.md, "Quality".
+//! How well an order mixes, computed from a few numbers. See docs/reference/sampling.md, "Quality".
 
 use packds_format::Geometry;
 
 use super::order::{OrderKind, Shuffled};
 use super::sampler::Recipe;
 
-/// How much a batch differs from a uniform sample.
+/// A verdict on how much batches differ from uniform batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// Design effect at most 1.05: as good as a full shuffle.
+    /// The design effect is at most 1.05: as good as a full shuffle.
     UniformLike,
     /// The design effect is at most 1.5.
     Ok,
@@ -106,7 +106,7 @@ impl Mixing {
         }
     }
 
-    /// Mean number of samples in a run from the same group as a given sample of the run.
+    /// Mean number of other samples in a run that come from the same group as a given sample.
     fn group_mates(&self) -> f64 {
         let (run, group) = (self.run, self.group);
         let most = run.min(group) - 1.0;
@@ -166,7 +166,7 @@ fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-/// The smallest window with a design effect of at most `target`, within 0.5%.
+/// The smallest window with a design effect of at most `target`. The result is at most 0.5% too large.
 pub(crate) fn smallest_window(geometry: &Geometry, samples: u64, batch: u32, icc: f64, target: f64) -> u64 {
     let n_chunks = geometry.n_chunks().max(1);
     let most = u32::try_from(n_chunks).unwrap_or(u32::MAX);

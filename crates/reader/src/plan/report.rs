@@ -13,7 +13,7 @@ use super::sampler::{Last, Recipe, Schedule, default_lanes, divisors};
 
 const PAD_LAST: Words = Words { command: "pad the last batch", python: "use drop_last=False" };
 
-/// If chunks are read more often than this, there is a notice.
+/// If chunks are read more often than this per epoch, there is a notice.
 const MUCH_REREADING: f64 = 1.25;
 
 /// A notice about a run's order.
@@ -47,7 +47,7 @@ pub enum Notice {
         /// The smallest window with a verdict of `ok`.
         window_ok: u64,
     },
-    /// Several ranks read the same chunks.
+    /// Chunks are read more than once per epoch, because ranks or lanes share them.
     Rereading {
         /// Mean number of reads per chunk and epoch.
         times: f64,
@@ -75,7 +75,7 @@ impl fmt::Display for Notice {
             Self::AutoRandom { total_bytes, memory_bytes } => {
                 write!(
                     f,
-                    "order auto is random here: all {total_bytes} bytes fit in the memory limit of {memory_bytes} bytes"
+                    "order 'auto' is 'random' here: all {total_bytes} bytes fit in the memory limit of {memory_bytes} bytes"
                 )
             }
             Self::WindowReduced { chunks, from, memory_bytes } => write!(

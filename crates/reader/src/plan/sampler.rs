@@ -58,8 +58,8 @@ impl Dataset {
     }
 }
 
-/// Everything that determines the order of a run, except seed, epoch and data. It is decided at the start of a run and
-/// saved in every [`State`].
+/// Everything that determines the order of a run, except seed, epoch, data and choice of samples. It is decided at the
+/// start of a run and saved in every [`State`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recipe {
     /// The order.
@@ -80,7 +80,7 @@ impl Recipe {
     }
 
     fn describe(&self) -> String {
-        format!("{} of window {}, lanes {}, batch {}", self.order.name(), self.window, self.lanes, self.batch)
+        format!("'{}' with window {}, lanes {}, batch {}", self.order.name(), self.window, self.lanes, self.batch)
     }
 
     /// Maximum number of chunks that each lane shuffles together, out of `n_chunks`.
@@ -93,7 +93,7 @@ impl Recipe {
     }
 }
 
-/// One of the processes that train together.
+/// The number of this process, and the number of processes that train together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ranks {
     rank: u32,
@@ -217,8 +217,8 @@ impl Sampler {
         seed(seed: u64) = seed;
         /// Selects samples, or makes some of them more frequent than others.
         choice(choice: Choice) = Some(Arc::new(choice));
-        /// The number of lanes. The default is the largest divisor of the global batch that the window allows. Only for
-        /// `Chunks` and `Window`.
+        /// The number of lanes. For `Window`, the default is the largest divisor of the global batch that the window
+        /// and the number of chunks allow. For `Chunks`, the default is 1. Other orders have one lane.
         lanes(lanes: u32) = Some(lanes);
         /// Memory for the windows of all ranks. Two windows must fit.
         memory_bytes(bytes: u64) = bytes;

@@ -8,7 +8,8 @@ use super::sampler::Recipe;
 /// The version of the state and of the orders that it refers to.
 pub(crate) const VERSION: u64 = 1;
 
-/// The position of a run in its order. It does not contain ranks, batches or threads, so all of them may change.
+/// The position of a run in its order. It does not depend on the number of ranks, the current batch or the threads, so
+/// all of them may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct State {
     /// Fingerprint of the dataset.

@@ -233,7 +233,7 @@ fn order(number: Scalar, value: &Value) -> Option<Ordering> {
     }
 }
 
-/// Whether a set of classes passes a test, which applies to any class in the set.
+/// Whether a set of classes passes a test: at least one class must pass it. With `!=`, no class may be equal.
 fn set_passes(bits: &[u8], test: &Test) -> bool {
     let has = |value: &Value| {
         let Value::Integer(id) = value else { return false };

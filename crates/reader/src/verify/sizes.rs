@@ -5,7 +5,7 @@ use packds_format::{Field, FieldKind, FormatError};
 use crate::decode::SizedField;
 use crate::{Pack, ReadError};
 
-/// The body fields with variable-size raw items, by number.
+/// The variable-size image fields whose raw items are checked, by their schema numbers.
 pub(super) struct RawSizes<'a> {
     pack: &'a Pack,
     fields: Vec<(usize, SizedField)>,

@@ -126,7 +126,7 @@ impl QueuedFile {
         before + self.pixel_row()
     }
 
-    /// Decodes the file. Checks all rules except those for writes.
+    /// Decodes the file. Checks all rules except those for writes, which [`State::run`] checks.
     pub(super) fn run(&self, state: &mut State) {
         if !state.is_allocated(&(self.to..self.to + self.pixel_bytes())) {
             state.faults.push(Fault::NotAllocated);

@@ -54,7 +54,7 @@ fn color_of(bytes: &[u8]) -> ColorOp {
     })
 }
 
-/// `n` items of `N` bytes each at an address.
+/// Reads `n` items of `N` bytes each at an address. Empty if the address is null.
 fn items<const N: usize, T>(at: DevicePtr, n: u64, item: impl Fn(&[u8]) -> T) -> Vec<T> {
     if at.0 == 0 {
         return Vec::new();
@@ -63,7 +63,8 @@ fn items<const N: usize, T>(at: DevicePtr, n: u64, item: impl Fn(&[u8]) -> T) ->
     bytes.chunks_exact(N).map(item).collect()
 }
 
-/// Performs a launch. `pictures` and `taps` are the sizes of the memory at these addresses.
+/// Performs a launch. `pictures` and `taps` are the numbers of bytes from the addresses of the source and the taps to
+/// the ends of their allocations.
 pub(super) fn emit(e: &Emission, pictures: u64, taps: u64) -> Result<(), CudaError> {
     let n = u64::from(e.n);
     let table = items::<4, _>(e.table, table_bytes(e) / 4, word);

@@ -40,7 +40,7 @@ impl Kind {
                     range(e.patches.0, patches),
                     range(e.colors.0, n * u64::from(e.n_colors) * address(ColorOp::BYTES)),
                 ];
-                // Taps have at least this size.
+                // The size of the taps is unknown here, but it is at least 4 bytes.
                 if e.taps.0 != 0 {
                     ranges.push(range(e.taps.0, 4));
                 }

@@ -77,7 +77,7 @@ impl State {
         (z ^ (z >> 31)) % below.max(1)
     }
 
-    /// A stream whose first step can run now.
+    /// A random stream whose first step can run now.
     pub(super) fn ready(&mut self) -> Option<u64> {
         let can = |op: &Op| match op.kind {
             Kind::Wait { event, record } => {
@@ -94,7 +94,7 @@ impl State {
         ready.get(at).copied()
     }
 
-    /// Like the driver, rejects memory that is already registered.
+    /// Registers memory. Like a real driver, rejects memory that is already registered.
     pub(super) fn register(&mut self, host: u64, bytes: u64) -> Result<(), CudaError> {
         let range = host..host + bytes;
         let mut all = self.registered.iter();
@@ -148,7 +148,7 @@ impl State {
         before.is_some_and(|(base, bytes)| range.end <= base + bytes)
     }
 
-    /// Records that a copy from a mapping has arrived.
+    /// Records that a copy from a mapping has arrived. Corrupts it if that was requested.
     pub(super) fn arrived_from_map(&mut self, to: u64, bytes: u64) {
         self.copied_from_maps += bytes;
         if self.map_failure == Some(MapFailure::Garbled) {

@@ -75,8 +75,8 @@ fn batches_are_staged_where_they_do_not_lie_in_the_file_or_it_cannot_be_register
     let sequential = |words: &str| mapped(&pack, words, Order::Sequential);
     let with = |failure| Arc::new(SimDriver::new(1, Duration::ZERO, GIB).with_map_failure(failure));
     for (builder, driver, why) in [
-        (mapped(&pack, "", Order::Random), sim(1), "the order is random"),
-        (mapped(&pack, "", window(4)), sim(1), "the order is window"),
+        (mapped(&pack, "", Order::Random), sim(1), "the order is 'random'"),
+        (mapped(&pack, "", window(4)), sim(1), "the order is 'window'"),
         (sequential("crop8,norm:imagenet"), sim(1), "the host changes the images"),
         (sequential("views:2,f16"), sim(1), "the host changes the images"),
         (sequential("flip,f16"), sim(1), "the host changes the images"),

@@ -126,7 +126,7 @@ fn what_reads_from_the_disk_are_not_for_is_refused() {
     assert!(error.contains("use checksums='off'"), "{error}");
     for tier in [None, Some(Tier::Resident), Some(Tier::Host)] {
         let error = device.in_tier(&builder, tier).unwrap_err().to_string();
-        assert!(error.contains("only the tier gpu-window"), "{error}");
+        assert!(error.contains("only tier 'gpu-window'"), "{error}");
     }
 }
 

@@ -469,7 +469,7 @@ fn what_cannot_be_resident_is_on_the_host_or_refused() {
     assert_eq!(device.in_tier(&builder, Some(Tier::Host)).unwrap().1, Tier::Host);
     let error = device.in_tier(&builder, Some(Tier::HostWindow));
     let error = error.unwrap_err().to_string();
-    assert!(error.contains("needs the order window"), "{error}");
+    assert!(error.contains("needs order 'window'"), "{error}");
     let windows = builder.order(Order::Window { chunks: Some(2) });
     for wanted in [Tier::HostWindow, Tier::Host] {
         let found = device.in_tier(&windows, Some(wanted)).unwrap().1;

@@ -147,7 +147,7 @@ fn chunks_are_staged_where_the_file_cannot_be_registered() {
     for tier in [None, Some(Tier::Resident)] {
         let device = device.clone().registering_file();
         let error = device.in_tier(&builder, tier).unwrap_err().to_string();
-        assert!(error.contains("for the tiers gpu-window and host"), "{error}");
+        assert!(error.contains("for tiers 'gpu-window' and 'host'"), "{error}");
     }
 }
 
@@ -220,7 +220,7 @@ fn orders_and_policies_that_chunks_are_not_for_are_refused() {
     let skips = windowed(&by_chunk.clone().bad_samples(BadSamples::Skip), &driver);
     let blurs = windowed(&builder(&pack, "blur:3/0.1-2"), &driver);
     for (refused, said) in [
-        (random, "cannot be used with the order random: use order='window'"),
+        (random, "cannot be used with order 'random': use order='window'"),
         (skips, "bad samples"),
         (blurs, "use tier='host'"),
     ] {

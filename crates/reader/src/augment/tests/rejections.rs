@@ -245,7 +245,7 @@ fn labels_of_no_class_are_refused() {
         }
     }
     let message = mix.soft_labels(&[0, 10], 10).unwrap_err().to_string();
-    assert_eq!(message, "label 1 of the batch: expected 0 to 10 (exclusive), found 10");
+    assert_eq!(message, "label 1 of the batch: expected a class id of at least 0 and below 10, found 10");
 }
 
 #[test]

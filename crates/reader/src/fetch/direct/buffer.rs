@@ -105,7 +105,7 @@ impl Buffer {
         self.bytes.get().and_then(|bytes| bytes.as_ref().err())
     }
 
-    /// A range of its slot.
+    /// A range of the buffer's slot. `None` if the buffer is not filled or the range exceeds the slot.
     #[inline]
     pub(super) fn slot(&self, start: usize, len: usize) -> Option<&[u8]> {
         let slot: &[u8] = self.bytes.get()?.as_ref().ok()?;

@@ -34,7 +34,7 @@ pub(super) struct Request {
     pub(super) _ring: Ring,
 }
 
-/// A completed request with the number of bytes read.
+/// A completed request, with the number of bytes read or the error.
 pub(super) type Done = (Request, io::Result<usize>);
 
 /// Performs several requests at a time.

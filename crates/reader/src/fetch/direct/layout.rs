@@ -11,7 +11,7 @@ const SAMPLES_SLOT_BYTES: usize = 1 << 20;
 /// Assumed compression ratio for items of unknown size.
 const ASSUMED_RATIO: usize = 2;
 
-/// Sizes and positions. They are the same for all epochs.
+/// The sizes and positions that direct reads of a pack need. They are the same for all epochs.
 #[derive(Debug)]
 pub(super) struct Layout {
     /// The positions of each body field's items in a chunk. Only for fixed-size uncompressed fields in strided chunks.

@@ -78,12 +78,12 @@ impl Memory {
         Ring(Arc::clone(&self.bell))
     }
 
-    /// Memory for the items of a block.
+    /// Memory for a block's items, reused if possible.
     pub(super) fn place(&self) -> BlockItems {
         lock(&self.spare).pop().unwrap_or_default()
     }
 
-    /// Keeps these items if there is memory for them.
+    /// Keeps a block's items if the memory limit for decompressed blocks allows it.
     pub(super) fn keep(self: &Arc<Self>, items: BlockItems) -> Option<Block> {
         let bytes = to_u64(items.capacity());
         self.decoded_left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(bytes)).ok()?;

@@ -168,8 +168,8 @@ impl DirectFetch {
         self.begin(plan, first_step, by_sample)
     }
 
-    /// Like [`start`](Self::start), but the caller decides whether to read by chunk or, in any order of samples, sample
-    /// by sample. Single samples can be read only if all requested fields are uncompressed.
+    /// Like [`start`](Self::start), but the caller decides whether to read whole chunks or single samples. Single
+    /// samples can be read in any order, but only if all requested fields are uncompressed.
     pub(super) fn begin(
         self: &Arc<Self>,
         plan: Arc<dyn Route>,
@@ -288,7 +288,7 @@ struct Shared {
     outstanding: Arc<AtomicU64>,
     stop: AtomicBool,
     state: Mutex<State>,
-    /// Wakes waiting steps after a change.
+    /// Wakes threads that wait for a step, after a change.
     changed: Condvar,
     counts: Arc<Counts>,
 }
@@ -352,19 +352,19 @@ struct StepParts {
 #[derive(Debug)]
 enum Held {
     Chunks(Vec<(u64, Arc<Buffer>)>),
-    /// Single samples, by sample and position.
+    /// Single samples. `places` are sorted by sample and position.
     Samples {
         buffers: Vec<Arc<Buffer>>,
         places: Vec<SamplePlace>,
     },
 }
 
-/// The position of an item.
+/// The position of an item in a step's buffers.
 #[derive(Debug)]
 struct SamplePlace {
     sample: u64,
     position: usize,
-    /// Index of the step's buffer.
+    /// Index in the step's list of buffers.
     buffer: usize,
     start: usize,
     len: usize,
@@ -558,7 +558,7 @@ impl DirectStep {
         fetch.checks.check_sample(pack, sample, items.into_iter(), places)
     }
 
-    /// An item, if samples are read one by one.
+    /// The verified item of a sample, if samples are read one by one.
     fn single_item(&self, position: usize, sample: u64) -> Result<&[u8], ReadError> {
         let fetch = &*self.shared.fetch;
         let (chunk, _) = fetch.pack.geometry().locate(sample);

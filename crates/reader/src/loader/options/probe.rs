@@ -68,8 +68,9 @@ impl<'a> Probe<'a> {
     }
 
     /// The images that a device could [hold](crate::device::Placement::Held), so that batches only need crops of
-    /// them. This requires a single pack with raw images of one size and without a mask. The augmentation may resize,
-    /// crop and flip the images and change their colours, but nothing else. Otherwise the result is `None`.
+    /// them. This requires a single pack with raw images of one size and without a mask. The augmentation must be one
+    /// that a device supports: resizing, cropping, flips, colour changes of single pixels, erasing with fixed values,
+    /// mixing and normalization. Otherwise the result is `None`.
     ///
     /// # Errors
     /// [`LoadError`], as for [`LoaderBuilder::build`], if the augmentation does not match the pack.
@@ -149,7 +150,7 @@ impl<'a> Probe<'a> {
         if !order.in_file_order() {
             let name = order.name();
             return Ok(Some(format!(
-                "the order is {name}, but batches are contiguous in the file only in the orders chunks and sequential"
+                "the order is '{name}', but batches are contiguous in the file only in the orders 'chunks' and 'sequential'"
             )));
         }
         let device = match self.0.on_device() {

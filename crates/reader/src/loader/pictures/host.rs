@@ -13,7 +13,7 @@ use crate::loader::error::LoadError;
 use crate::loader::filling::Row;
 use crate::loader::outputs::{Contents, Source};
 
-/// Applies the augmentation, on one thread.
+/// Applies the host's part of the augmentation. Each thread has its own filler.
 #[derive(Debug)]
 pub(crate) struct PictureFiller {
     augmenter: Augmenter,

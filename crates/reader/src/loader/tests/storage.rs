@@ -143,7 +143,7 @@ fn is_of(error: &LoadError, fault: Fault, len: u64) -> bool {
     contains("broken.pack: ")
         && match fault {
             Fault::BadByte(_) => contains("cannot read") && contains("bytes at byte"),
-            Fault::Cut(at) => contains(&format!("it had {len} bytes and now has {at}")),
+            Fault::Cut(at) => contains(&format!("its length was {len} bytes and is now {at}")),
             Fault::Modified => contains("its modification time differs"),
             Fault::Untold => contains("cannot open: Input/output error"),
             Fault::Lost(at) => contains(&format!("cannot read 1 byte at byte {at}: ")),

@@ -12,16 +12,17 @@ use crate::loader::Remedy;
 use crate::loader::error::LoadError;
 use crate::loader::pictures::Pictures;
 
-/// Number of samples per pack that are inspected, evenly spaced.
+/// Maximum number of inspected samples per pack. They are evenly spaced.
 const INSPECTED: u64 = 1024;
-/// One in this many files may exceed the limits.
+/// One in this many files may exceed each limit.
 const ONE_OF: usize = 50;
-/// Number of slots assumed for the limits, if the user does not set it.
+/// Number of slots that the limits are computed for, if the user does not set it.
 const FEW_SLOTS: u64 = 4;
 /// Upper bound for the limit on sides.
 const LONGEST: u32 = 16 << 10;
-/// Limits are multiples of these numbers: the size of a page in a slot, and a row alignment that is suitable for GPUs.
+/// The limit on file sizes is rounded up to a multiple of this number, the size of a page in a slot.
 const FILE_STEP: u64 = 4 << 10;
+/// The limit on pixel sizes is a multiple of this number, which is a suitable alignment for GPUs.
 const PIXEL_STEP: u64 = 256;
 
 /// What a device needs to decode JPEG files.
@@ -42,11 +43,11 @@ pub struct FileSurvey {
     pub n_inspected: usize,
     /// Number of inspected samples within the limits.
     pub n_admitted: usize,
-    /// Whether more memory on the device would allow more files.
+    /// Whether the limits are lower because the device lacks memory.
     pub lacks_memory: bool,
 }
 
-/// A JPEG file with as many channels as the output.
+/// A JPEG file in a pack.
 #[derive(Debug, Clone, Copy)]
 struct SeenFile {
     bytes: usize,
@@ -54,7 +55,7 @@ struct SeenFile {
     channels: u8,
 }
 
-/// The files of evenly spaced samples of each pack, and the number of inspected samples.
+/// The inspected JPEG files with as many channels as the output, and the number of inspected samples.
 #[derive(Debug, Default)]
 struct SeenFiles {
     files: Vec<SeenFile>,
@@ -109,7 +110,7 @@ impl SeenFile {
 }
 
 impl Probe<'_> {
-    /// The work of a device that [decodes](crate::device::Placement::Files) JPEG files.
+    /// What a device needs to [decode](crate::device::Placement::Files) the JPEG files within these limits.
     ///
     /// # Errors
     /// [`LoadError`] if no image is decoded, and the errors of
@@ -121,8 +122,8 @@ impl Probe<'_> {
     }
 
     /// Suggests limits that nearly all JPEG files of the packs meet. The limits are lower if the resize weights require
-    /// it, or if the files and pixels of all batches that exist at a time would exceed `room` bytes on the device. They
-    /// are estimated from at most 1024 samples per pack.
+    /// it, or if the files and pixels of all batches that exist at a time would exceed `room` bytes on the device. The
+    /// sizes are estimated from at most 1024 samples per pack.
     ///
     /// # Errors
     /// As for [`decodable`](Self::decodable), or if no inspected sample is a JPEG file, or if `room` is too small.
@@ -152,9 +153,9 @@ impl Probe<'_> {
         let n_admitted = seen.files.iter().filter(is_admitted).count();
         if n_admitted == 0 {
             let why = if lacks_memory {
-                "it does not have enough memory for batches of their pixels"
+                "its memory is too small for the pixels of a batch"
             } else {
-                "all inspected images are too large to be resized there"
+                "all inspected images are too large to be resized on the device"
             };
             return Err(not_decodable(why));
         }
