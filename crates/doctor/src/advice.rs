@@ -171,7 +171,7 @@ fn of_batches(case: &Case, stages: &Stages) -> Vec<Candidate> {
     all
 }
 
-/// Changes to how bytes come from the disk.
+/// Changes to how stored data is read.
 fn of_reading(case: &Case, stages: &Stages) -> Vec<Candidate> {
     let facts = &case.facts;
     let mut all = Vec::new();
@@ -188,9 +188,9 @@ fn of_reading(case: &Case, stages: &Stages) -> Vec<Candidate> {
         all.extend(codec(case));
         return all;
     }
-    // No disk and no memory can be faster than the measured page cache.
+    // Neither a faster disk nor more memory can beat the measured page cache.
     let least = case.time(Level::PageCache).ms;
-    // Twice the speed is a plausible upgrade. The ladder shows the gain of an even faster disk.
+    // A disk twice as fast is a plausible upgrade. No disk gains more than the ladder's page cache level shows.
     let text = "a disk twice as fast, or the data on a local one";
     let disk = Candidate::stages(case, "disk", text, Stages { read: stages.read / 2.0, ..*stages });
     let ms = disk.batch_ms(case, case.overlap.batch_ms(stages)).max(least);
@@ -203,8 +203,8 @@ fn of_reading(case: &Case, stages: &Stages) -> Vec<Candidate> {
     all
 }
 
-/// Uncompressed chunks. If the chunks are in memory, reading consists of decompression. In the best case that time
-/// drops to zero.
+/// Suggests uncompressed chunks, for chunks that are in memory. Reading these consists of decompression. Without
+/// compression, it takes no time at best.
 fn codec(case: &Case) -> Option<Candidate> {
     let text = format!(
         "no compression: `packds convert {} none`; chunks come from memory, so `read` is decompression (this rate is an upper bound)",

@@ -2,9 +2,9 @@
 
 use crate::model::Time;
 
-/// Number of slices per run. The spread is computed from the slices.
+/// Maximum number of slices per run. The spread is computed from the slices.
 const SLICES: usize = 5;
-/// Minimum number of slices for a spread. A slice has at least two batches.
+/// Minimum number of slices for a spread. A slice has at least two batches or one epoch.
 const FEW: usize = 3;
 
 /// The completion times of each epoch's batches, in milliseconds since the start of the run.
@@ -14,7 +14,7 @@ pub struct Clock {
     lead: usize,
 }
 
-/// The batches of an epoch.
+/// The times of an epoch's batches.
 #[derive(Debug, Clone, Default)]
 struct Laps {
     /// The times from one batch to the next. The first time begins at the start of the epoch.
@@ -64,9 +64,9 @@ impl Clock {
         self.epochs.iter().filter(is_whole)
     }
 
-    /// The time per batch. It is a mean, because batches may come in bursts. If there are complete epochs, their
-    /// startup is included, but the first of several epochs is a warm-up and does not count. If no epoch is complete,
-    /// the result is the [steady time](Self::steady_time). `None` if there are no batches.
+    /// The time per batch. It is a mean, because batches may come in bursts. If there are complete epochs, only these
+    /// count, with their startup. The first of several complete epochs is a warm-up and does not count. If no epoch is
+    /// complete, the result is the [steady time](Self::steady_time). `None` if there are no batches.
     pub fn time(&self) -> Option<Time> {
         let n = self.whole_epochs();
         if n == 0 {
@@ -87,7 +87,7 @@ impl Clock {
 
     /// The time per batch in the middle of an epoch. The first batches, which arrive together, only start the clock. If
     /// epochs are too short for that, all batches count except the very first, whose time includes starting the
-    /// threads.
+    /// threads. `None` if there are no batches.
     pub fn steady_time(&self) -> Option<Time> {
         let behind = |epoch: &Laps| epoch.spans.get(self.lead..).unwrap_or(&[]).to_vec();
         let steady: Vec<f64> = self.epochs.iter().flat_map(behind).collect();

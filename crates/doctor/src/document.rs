@@ -77,7 +77,8 @@ fn side_by_side(report: &Report) -> Vec<Vec<&'static str>> {
     tracks.map(|track| track.iter().map(|stage| stage.name()).collect()).collect()
 }
 
-/// A report as text: bars of the stages and of the ladder, then the advice. The bars fit this number of columns.
+/// A report as text: bars of the stages and of the ladder, then the advice. Lines with bars fit in `columns`
+/// characters.
 pub fn text(report: &Report, columns: usize) -> String {
     let mut text = String::new();
     // Writing to a String does not fail.

@@ -190,7 +190,7 @@ impl Bench<'_> {
         let size = raw_samples.size();
         let as_bytes = self.as_bytes(alone, loader)?;
         let loading = Loading { processed, decoded, raw, page_cache, source: source.time };
-        // If stored items are not available, the page cache only saves reading.
+        // If reading was not measured alone, it is assumed to take the time that the page cache saves.
         let only_reading = || Time::exactly((source.time.ms - page_cache.ms).max(0.0));
         Ok(Loaded {
             loading,
@@ -224,7 +224,7 @@ impl Bench<'_> {
         Ok(Loaded { loading, read, size: ImageSize::default(), decodes: false, as_bytes: None })
     }
 
-    /// The time to read a batch of stored items in the middle of an epoch, in another order if one is given. `None` if
+    /// The time to read a batch of stored items, from the middle of an epoch on, in `order` if it is given. `None` if
     /// such batches do not fit in memory.
     fn reading(
         &mut self,
@@ -246,13 +246,13 @@ impl Bench<'_> {
         Ok(Some(read.time))
     }
 
-    /// Repeats the same steps from the page cache.
+    /// Measures loading of the first `steps` steps from the page cache.
     fn cached(&mut self, alone: &LoaderBuilder, loader: &Loader, steps: u64) -> Result<Time, LoadError> {
         let (nothing, steps) = (&mut |_: &Batch| {}, steps.max(1));
         if !loader.access().past_cache {
             return Ok(self.epochs(loader, steps, nothing)?.time);
         }
-        // With mapped access, the block of each sample would be decompressed again, which normal loading does not do.
+        // Mapped access would decompress a block again for each of its samples, which normal loading does not do.
         let access = if is_compressed(loader) { Access::Auto } else { Access::Mapped };
         let through = alone.clone().access(access).build()?;
         // Run once untimed to fill the page cache.
@@ -309,7 +309,8 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Applies the first recommended change that is an option of the loader.
+    /// Applies the first recommended change that is an option of the loader, and measures the rate. `None` if there is
+    /// no such change.
     fn check(
         &mut self,
         builder: &LoaderBuilder,
@@ -343,7 +344,7 @@ impl Bench<'_> {
     }
 
     fn epochs(&self, loader: &Loader, most_steps: u64, step: &mut dyn FnMut(&Batch)) -> Result<Run, LoadError> {
-        // If the number of steps is limited, every run takes the same steps.
+        // If the number of steps is limited, epoch 0 is repeated, so that the steps are the same each time.
         let number = |number| if most_steps == u64::MAX { number } else { 0 };
         run(&|epoch| loader.epoch(number(epoch)), lead(loader), Extent { most_steps, ..self.extent(loader) }, step)
     }
@@ -372,7 +373,7 @@ fn alone(builder: &LoaderBuilder) -> LoaderBuilder {
     if builder.makes_images_there() { builder } else { builder.on_host() }
 }
 
-/// The loader with this option.
+/// The builder with this option applied.
 fn followed(builder: LoaderBuilder, option: LoaderOption) -> LoaderBuilder {
     match option {
         LoaderOption::Threads(threads) => builder.threads(threads),
@@ -410,7 +411,7 @@ fn is_in_page_cache(loader: &Loader) -> bool {
     !loader.access().past_cache && packs.all(|pack| pack.is_resident() == Some(true))
 }
 
-/// Whether a field in chunks is compressed.
+/// Whether any body field is compressed.
 fn is_compressed(loader: &Loader) -> bool {
     let mut fields = loader.pack().schema().fields().iter();
     fields.any(|field| field.store == Store::Body && !field.codec.is_none())

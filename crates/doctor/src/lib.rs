@@ -1,9 +1,9 @@
 //! Finds the training bottleneck: which stage limits the speed, how fast training could be, and what to change.
 //!
-//! The doctor caches batches at one stage after the other and times the rest. The stages are: batch on the device,
-//! batch on the host, processed samples, decoded samples, stored samples, page cache, and uncached. The stage where the
-//! time increases is the bottleneck. [`examine`] measures a loader. [`diagnose`] interprets measured times from any
-//! source. [`document`], [`text`] and [`picture`] show a report. docs/explanation/doctor.md describes the model.
+//! The doctor caches data at one level after the other and times the rest. The levels are: batch on the device, batch
+//! on the host, processed samples, decoded samples, stored samples, page cache, and nothing cached. The stage where the
+//! time increases is the bottleneck. [`examine`] measures a loader. [`diagnose`] interprets times, however they were
+//! measured. [`document`], [`text`] and [`picture`] show a report. docs/explanation/doctor.md describes the model.
 //!
 //! ```no_run
 //! use packds_doctor::{Options, Step, examine};

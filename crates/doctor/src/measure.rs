@@ -6,7 +6,7 @@ use crate::clock::Clock;
 use crate::model::Time;
 use packds_reader::loader::{Batch, Epoch, LoadError, Loader};
 
-/// Minimum number of batches per run, unless they take longer than [`PATIENCE`] times the run's time.
+/// Minimum number of batches per run, unless they take longer than [`PATIENCE`] times the planned duration.
 const LEAST_BATCHES: usize = 10;
 pub(crate) const PATIENCE: u32 = 3;
 /// Maximum number of batches that are assumed to arrive together at the start of an epoch.
@@ -17,7 +17,7 @@ const REPEATED: (usize, usize) = (3, 200);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Run {
     pub(crate) time: Time,
-    /// Number of steps taken in the first epoch, which is all of them if the epoch is complete.
+    /// Number of steps taken in the first epoch, or `u64::MAX` if an epoch was completed.
     pub(crate) steps: u64,
 }
 
@@ -32,11 +32,11 @@ pub(crate) struct Extent {
     pub(crate) most_steps: u64,
     /// Approximate duration.
     pub(crate) within: Duration,
-    /// The run continues until this many epochs are complete, unless they are slow.
+    /// The run continues until this many epochs are complete, but for at most [`PATIENCE`] times `within`.
     pub(crate) whole_epochs: usize,
 }
 
-/// Takes batches from one epoch after another. `lead` of them arrive together at the start of an epoch.
+/// Times batches from one epoch after another. `lead` batches are assumed to arrive together at the start of an epoch.
 pub(crate) fn run(
     epoch: &dyn Fn(u32) -> Result<Epoch, LoadError>,
     lead: usize,
@@ -85,7 +85,7 @@ pub(crate) fn run(
     Ok(Run { time, steps: if clock.whole_epochs() > 0 { u64::MAX } else { steps } })
 }
 
-/// Copies one batch to the loader's device repeatedly.
+/// Times repeated copies of one batch to the loader's device.
 pub(crate) fn copies(loader: &Loader, within: Duration) -> Result<Time, LoadError> {
     let batch = first_batch(loader)?;
     let Some(slot) = batch.as_ref().and_then(Batch::slot) else {
@@ -98,7 +98,7 @@ pub(crate) fn copies(loader: &Loader, within: Duration) -> Result<Time, LoadErro
     })
 }
 
-/// Runs the step on one batch repeatedly.
+/// Times the step, which is run repeatedly on one batch.
 pub(crate) fn steps(loader: &Loader, within: Duration, step: &mut dyn FnMut(&Batch)) -> Result<Time, LoadError> {
     let Some(batch) = first_batch(loader)? else { return Ok(Time::default()) };
     repeated(within, || {
@@ -107,7 +107,7 @@ pub(crate) fn steps(loader: &Loader, within: Duration, step: &mut dyn FnMut(&Bat
     })
 }
 
-/// The first batch, on the device, while nothing else is loading.
+/// The first batch, once it is on the device. Nothing else is being loaded then.
 fn first_batch(loader: &Loader) -> Result<Option<Batch>, LoadError> {
     let batch = loader.epoch(0)?.next().transpose()?;
     if let Some(batch) = &batch {
@@ -116,7 +116,7 @@ fn first_batch(loader: &Loader) -> Result<Option<Batch>, LoadError> {
     Ok(batch)
 }
 
-/// The time of `work`. The first call is a warm-up.
+/// The median time of `work`. The first call is a warm-up.
 fn repeated(within: Duration, mut work: impl FnMut() -> Result<(), LoadError>) -> Result<Time, LoadError> {
     let started = Instant::now();
     work()?;

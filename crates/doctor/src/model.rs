@@ -55,16 +55,17 @@ impl Stages {
     }
 }
 
-/// Which stages overlap. Each track works on its own batch. The stages of a track run one after the other.
+/// Which stages overlap: those of different tracks. Each track works on its own batch. The stages of a track run one
+/// after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overlap {
-    /// A loader with a device: step, copy, threads, disk.
+    /// A loader that also copies to the device. Its tracks: step; copy; threads; disk.
     Everything,
-    /// A loader, with the copy in the training process: step and copy, threads, disk.
+    /// A loader, with the copy in the training process. The tracks: step and copy; threads; disk.
     Loading,
-    /// Worker processes that each read, decode and transform: step and copy, workers.
+    /// Worker processes that each read, decode and transform. The tracks: step and copy; workers.
     Workers,
-    /// One process that does everything in sequence.
+    /// One process that does everything in sequence: a single track.
     Nothing,
 }
 
@@ -95,7 +96,8 @@ impl Overlap {
         }
     }
 
-    /// The bottleneck: the slowest stage of the slowest track, or the step if it hides all others.
+    /// The bottleneck: the slowest stage of the slowest track. The track with the step counts as the slowest if it
+    /// hides the others.
     pub fn binds(self, stages: &Stages) -> Stage {
         let first_longest = |values: Vec<f64>| {
             let most = values.iter().copied().fold(0.0, f64::max);
@@ -235,7 +237,7 @@ pub struct Case {
     pub loading: Loading,
     /// Time of reading alone.
     pub read: Time,
-    /// Time of a complete training step with loading, if there is a step to run.
+    /// Time of a complete training step with loading, if it was measured.
     pub trained: Option<Time>,
     /// Inputs for advice.
     pub facts: Facts,

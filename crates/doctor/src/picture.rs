@@ -1,4 +1,4 @@
-//! The plot of a report: the stages of a batch, one bar per track, and below them the throughput ladder.
+//! The plot of a report: the stages of a batch with one bar per track, the throughput ladder, and the advice.
 
 use packds_report::palette::{BOXES, DIM, GRID, INK, LIMIT, OTHER, OURS, PANEL, PAPER};
 use packds_report::{Anchor, Figure, HEADING, Rgb, SMALL, SUBHEADING, count, fit, number, text_width, whole, wrap};
@@ -16,7 +16,7 @@ const LINE: f64 = 16.0;
 /// Space above the heading of a part.
 const ABOVE: f64 = 34.0;
 
-/// The plot of a report. `name` is that of the pack or dataset.
+/// The plot of a report on the pack or dataset `name`.
 pub fn picture(report: &Report, name: &str) -> Figure {
     let title = format!("{} binds: {name}", report.binds.name());
     let width = f64::from(WIDTH) - 2.0 * MARGIN;
@@ -68,7 +68,7 @@ const fn color(stage: Stage) -> Rgb {
     }
 }
 
-/// A bar per track, divided into its stages.
+/// Draws a bar per track, divided into its stages. Returns the y position below them.
 fn tracks(figure: &mut Figure, report: &Report, top: f64) -> f64 {
     heading(figure, top, "Milliseconds per batch; bars overlap in time");
     let tracks = report.case.overlap.tracks();
@@ -105,7 +105,7 @@ fn tracks(figure: &mut Figure, report: &Report, top: f64) -> f64 {
     y
 }
 
-/// A bar per level.
+/// Draws a bar per level. Returns the y position below them.
 fn ladder(figure: &mut Figure, report: &Report, top: f64) -> f64 {
     heading(figure, top, "Images per second with the pipeline cached up to each stage");
     let most = report.ladder.iter().map(|rung| rung.images_per_s).fold(f64::MIN_POSITIVE, f64::max);
@@ -139,13 +139,13 @@ fn show_advice(figure: &mut Figure, advice: &[(&Advice, Vec<String>)], top: f64)
     }
 }
 
-/// A bar with its number. `part` is its length relative to the longest bar.
+/// Draws a bar with its number. `part` is its length relative to the longest bar.
 fn rate_bar(figure: &mut Figure, y: f64, part: f64, color: Rgb, text: &str) {
     figure.boxes(vec![[LEFT, y, part * ROOM, BAR]], color);
     after(figure, (LEFT + part * ROOM, y), DIM, text);
 }
 
-/// Text to the right of a bar that ends at `x`.
+/// Draws text to the right of a bar that ends at `x`.
 fn after(figure: &mut Figure, (x, y): (f64, f64), ink: Rgb, text: &str) {
     figure.words((x + 6.0, y + 15.0), Anchor::Start, SMALL, ink, text);
 }

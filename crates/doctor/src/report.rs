@@ -17,7 +17,7 @@ pub struct Report {
     pub binds: Stage,
     /// Milliseconds per batch of each stage alone.
     pub stages: Stages,
-    /// Images per second at each cached level, from the step alone to uncached.
+    /// Images per second at each level of caching, from the step alone to nothing cached.
     pub ladder: Vec<Rung>,
     /// Useful changes, largest gain first.
     pub advice: Vec<Advice>,
@@ -30,7 +30,8 @@ pub struct Report {
     /// Milliseconds per batch that belong to no stage, beyond the spread: stages wait for each other, or the step
     /// varies. Advice does not include this time.
     pub unexplained_ms: f64,
-    /// The largest spread of the relevant times: half the difference between slices of a run, relative to the time.
+    /// The largest spread of the relevant times. A spread is half the difference between the slowest and the fastest
+    /// slice of a run, relative to the run's time per batch.
     pub spread: f64,
     /// Whether a relevant time has too few batches for a spread.
     pub is_short: bool,
@@ -86,7 +87,7 @@ pub fn diagnose(mut case: Case) -> Report {
     }
 }
 
-/// The times that account for a significant share of a batch.
+/// The times that account for a significant share of a batch's time.
 fn counted(case: &Case) -> Vec<Time> {
     let loading = &case.loading;
     let times = [

@@ -8,8 +8,8 @@ use crate::le::{self, len_u64};
 use crate::{Field, FieldKind, FormatError, Schema};
 use packds_system::{to_u64, to_usize};
 
-/// Writes a chunk that consists of whole `blocks`. `write` receives the bytes piece by piece, each piece with its
-/// CRC32C.
+/// Writes a chunk made of `blocks` and returns its length. `write` receives the bytes piece by piece, each piece with
+/// its CRC32C.
 pub(crate) fn write_chunk(
     schema: &Schema,
     chunk_samples: u32,
@@ -81,7 +81,8 @@ fn write_explicit(
     Ok(end)
 }
 
-/// The table before a part: item offsets, or block offsets and decoded lengths. Empty if the part needs no table.
+/// The table at the start of a part: item offsets, or block offsets and decoded lengths. Empty if the part needs no
+/// table.
 fn part_table(field: &Field, parts: &[&BlockPart]) -> Vec<u8> {
     let mut table = Vec::new();
     if field.codec.is_none() {

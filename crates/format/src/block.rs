@@ -6,14 +6,14 @@ use crate::le::{self, len_u64};
 use crate::{Coding, Field, FieldKind, FormatError, Role, Schema, Store};
 use packds_system::{counted, to_u64, to_usize};
 
-/// One body field of an encoded block.
+/// One body field's items in a block.
 #[derive(Debug)]
 pub(crate) enum BlockPart {
     /// Contiguous fixed-size items. Only the first `used` bytes count.
     Tensor { bytes: Vec<u8>, used: usize },
     /// Items of variable size.
     Items { lens: Vec<u64>, payload: Vec<u8> },
-    /// A compressed block.
+    /// The items of a field with a codec: compressed, or as they are if compression would not shrink them.
     Frame { decoded_len: u64, bytes: Vec<u8> },
 }
 
@@ -51,7 +51,8 @@ impl BlockPart {
 pub struct Block {
     pub(crate) n_samples: u32,
     parts: Vec<BlockPart>,
-    /// CRC32C of each part's payload. It is computed here, because blocks are made in parallel but written serially.
+    /// CRC32C of each part's payload. Computed when the block is finished, because blocks are made in parallel but
+    /// written serially.
     payload_crcs: Vec<u32>,
     /// The bytes of each column field, in schema order.
     pub(crate) columns: Vec<Vec<u8>>,
@@ -115,7 +116,7 @@ pub struct BlockBuilder {
     schema: Schema,
     places: Vec<Place>,
     crc_column: Option<usize>,
-    /// CRC32C of the sample's items so far, concatenated.
+    /// CRC32C of the body items of all finished samples, concatenated.
     items_crc: u32,
     block: Block,
     /// Item size of each column in bytes.
@@ -123,7 +124,7 @@ pub struct BlockBuilder {
 }
 
 impl BlockBuilder {
-    /// An empty block for samples of this schema.
+    /// A builder of an empty block for samples of this schema.
     #[must_use]
     pub fn new(schema: &Schema) -> Self {
         let (mut parts, mut columns, mut places, mut column_bytes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -149,7 +150,7 @@ impl BlockBuilder {
         builder
     }
 
-    /// An empty block that reuses the memory of a written one.
+    /// Like [`new`](Self::new), but reuses the memory of a written block.
     #[must_use]
     pub fn recycle(schema: &Schema, mut old: Block) -> Self {
         let mut fresh = Self::new(schema);
@@ -176,7 +177,7 @@ impl BlockBuilder {
         self.block.n_samples
     }
 
-    /// Extends every column by a zero for the next sample.
+    /// Appends an item of zeros to every column for the next sample.
     fn open_columns(&mut self) {
         for (column, n) in self.block.columns.iter_mut().zip(&self.column_bytes) {
             column.resize(column.len() + n, 0);
@@ -204,7 +205,7 @@ impl BlockBuilder {
         }
     }
 
-    /// The buffer for variable-size field `field`. Append this sample's item to it.
+    /// The buffer with all items of variable-size field `field` in this block. Append this sample's item to it.
     ///
     /// # Errors
     /// [`FormatError::WrongUse`] if the field is not variable-size.
@@ -221,7 +222,7 @@ impl BlockBuilder {
         self.block.parts.get_mut(*position)
     }
 
-    /// Sets this sample's value of column field `field`, little-endian.
+    /// Sets this sample's value of column field `field`. `value` is little-endian.
     ///
     /// # Errors
     /// [`FormatError::WrongUse`] if the field is not a column or `value` has the wrong size.
@@ -394,7 +395,7 @@ impl BlockBuilder {
         lens.iter().enumerate().map(shape).collect()
     }
 
-    /// Sample `i`'s value of the column that describes image field `of`.
+    /// Sample `i`'s value of the column that has this role for image field `of`. `None` if there is no such column.
     fn column_value(&self, role: Role, of: &str, i: usize) -> Option<u64> {
         let (number, field) = self.schema.by_role(role, Some(of))?;
         let Place::Column(column) = self.places.get(number)? else {

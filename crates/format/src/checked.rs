@@ -1,7 +1,7 @@
 //! Lazy verification of an open pack: each column, chunk and sample is checked against its checksum on first use.
 //!
-//! All values are read through this module: [`Pack::item`], [`Pack::column`], [`Pack::chunk_bytes`] and functions
-//! built on them. Code that has its own policy or searches for damage calls the `_unchecked` accessors.
+//! Everything that [`Pack::item`], [`Pack::column`], [`Pack::chunk_bytes`] and functions built on them return has been
+//! verified by this module. Code that has its own policy or searches for damage calls the `_unchecked` accessors.
 //! `tests/architecture.rs` lists where this is allowed. Only successful checks are cached, so damaged data fails every
 //! time.
 
@@ -147,11 +147,12 @@ impl<D: AsRef<[u8]>> Pack<D> {
         }
     }
 
-    /// Verifies one sample's body items against its own checksum, even if they were verified before. If the pack has no
-    /// checksums of samples, verifies the chunk on first use.
+    /// Verifies one sample's body items against the sample's checksum, even if they were verified before. If samples
+    /// have no checksums, verifies the sample's chunk on first use.
     ///
     /// # Errors
-    /// [`FormatError::SampleChecksum`], [`FormatError::ChunkChecksum`], or an error for malformed bytes.
+    /// [`FormatError::OutOfRange`], [`FormatError::SampleChecksum`], [`FormatError::ChunkChecksum`], or an error for
+    /// malformed bytes.
     pub fn check_sample(&self, sample: u64) -> Result<(), FormatError> {
         self.check_sample_id(sample)?;
         let (chunk, _) = self.geometry().locate(sample);
@@ -162,7 +163,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         let mut crc = Crc32c::new();
         for (number, _) in self.schema().body() {
             let item = self.item_unchecked(number, sample);
-            // If a table or block is malformed, a wrong chunk checksum is reported instead.
+            // If a table or block is malformed, report the chunk's checksum mismatch instead, if there is one.
             let damage = |error| self.chunk_bytes(chunk).err().unwrap_or(error);
             crc.update(&item.map_err(damage)?);
         }

@@ -1,7 +1,7 @@
 //! CRC32C (Castagnoli), the only checksum of the format.
 //!
-//! It runs at memory speed on x86-64 and ARM, and Zarr and object stores use it. It is also linear, so the checksums
-//! of parts can be combined into the checksum of the whole. Source: RFC 3720, appendix B.4.
+//! It runs at memory speed on x86-64 and ARM. Zarr and object stores use it too. It is linear, so the checksums of
+//! parts can be combined into the checksum of the whole. Source: RFC 3720, appendix B.4.
 
 use crc_fast::{CrcAlgorithm, Digest};
 
@@ -45,8 +45,8 @@ const POLYNOMIAL: u32 = 0x82f6_3b78;
 /// CRC32C of two concatenated byte sequences, computed from the CRC32C of each. `behind_len` is the length of the
 /// second.
 ///
-/// Multiplies the first CRC by x to the power of the second length in bits. Source of the algorithm: `crc32_combine` of
-/// zlib. The generic function of `crc-fast` is slower than reading a sample again.
+/// Multiplies the first CRC by x^n, where n is the second length in bits, and adds the second CRC. This is the
+/// algorithm of zlib's `crc32_combine`. The generic function of `crc-fast` is slower than reading a sample again.
 pub(crate) fn combine(front: u32, behind: u32, behind_len: u64) -> u32 {
     let mut shifted = front;
     let mut left = behind_len;
@@ -62,7 +62,7 @@ pub(crate) fn combine(front: u32, behind: u32, behind_len: u64) -> u32 {
     shifted ^ behind
 }
 
-/// x^(2^k), for each bit of a 64-bit length.
+/// x^(2^k) modulo the polynomial of the CRC, for k from 0 to 66. Bit i of a length in bytes needs k = i + 3.
 #[expect(clippy::indexing_slicing, reason = "evaluated at compile time, with k below the length")]
 const SQUARES: [u32; 67] = {
     let mut table = [1 << 30; 67];

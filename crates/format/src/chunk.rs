@@ -39,7 +39,7 @@ pub struct ChunkEntry {
     pub n_samples: u32,
 }
 
-/// The location of each body field's part in a strided chunk, and the length of the chunk.
+/// The offset of each body field's part in a strided chunk, and the chunk's length.
 pub(crate) fn strided_parts(schema: &Schema, chunk_samples: u32) -> Result<(Vec<u64>, u64), FormatError> {
     let several = schema.body().count() > 1;
     let mut offsets = Vec::new();
@@ -56,7 +56,8 @@ pub(crate) fn strided_parts(schema: &Schema, chunk_samples: u32) -> Result<(Vec<
     Ok((offsets, end))
 }
 
-/// Length of a strided chunk of `n` samples. It is shorter than the stride only if a single field fills the body.
+/// Length of a strided chunk of `n` samples. A short last chunk is shorter than the stride only if the body has a
+/// single field.
 pub(crate) fn strided_len(schema: &Schema, header: &Header, n: u32) -> u64 {
     if schema.body().count() > 1 {
         header.chunk_stride
@@ -154,7 +155,7 @@ impl ChunkTable {
         }
     }
 
-    /// The entry of chunk `k`, which must exist.
+    /// The entry of chunk `k`. Returns an error if there is no such chunk.
     pub(crate) fn entry(
         &self,
         file: &[u8],
@@ -220,7 +221,7 @@ pub struct PartEntry {
     pub len: u64,
     /// Number of compressed blocks. 0 if the part is not compressed.
     pub n_blocks: u32,
-    /// Samples per block, except the last. 0 if the part is not compressed.
+    /// Samples per block. The last block may have fewer. 0 if the part is not compressed.
     pub block_samples: u32,
 }
 
@@ -311,7 +312,8 @@ impl<'a> ChunkView<'a> {
         }
     }
 
-    /// Checks that the items or blocks of a part (`bytes`) fill it exactly.
+    /// Checks that fixed-size items fill a part (`bytes`) exactly, or that the part's table starts at 0 and ends at the
+    /// length of the payload.
     fn check_ends(
         field: &Field,
         entry: &ChunkEntry,
@@ -334,7 +336,7 @@ impl<'a> ChunkView<'a> {
         Ok(())
     }
 
-    /// Checks what a checksum cannot detect: that every byte of the chunk belongs to an item, and that padding is zero.
+    /// Checks what a checksum cannot detect: that the offsets in each table ascend, and that padding is zero.
     pub(crate) fn check_structure(&self, chunk_offset: u64) -> Result<(), FormatError> {
         let directory =
             if self.schema.is_strided() { 0 } else { PART_ENTRY_BYTES.saturating_mul(len_u64(&self.parts)) };
@@ -375,7 +377,7 @@ impl<'a> ChunkView<'a> {
         &self.parts
     }
 
-    /// The bytes of a body field's part. `position` counts the body fields.
+    /// The body field at `position` among the body fields, its part's entry, and the part's bytes.
     fn part(&self, position: usize) -> Result<(&'a Field, PartEntry, &'a [u8]), FormatError> {
         let out = || FormatError::OutOfRange { what: "body field", index: to_u64(position), len: len_u64(&self.parts) };
         let part = *self.parts.get(position).ok_or_else(out)?;
@@ -383,7 +385,7 @@ impl<'a> ChunkView<'a> {
         Ok((field, part, le::slice("part", self.bytes, part.offset, part.len)?))
     }
 
-    /// The stored items `first..end` of an uncompressed body field.
+    /// The stored item of sample `index`. `position` is the position of an uncompressed field among the body fields.
     ///
     /// # Errors
     /// [`FormatError::OutOfRange`], [`FormatError::OutOfBounds`], or [`FormatError::WrongUse`] for a compressed field.
@@ -396,15 +398,16 @@ impl<'a> ChunkView<'a> {
         item_of(field, bytes, self.n_samples, index)
     }
 
-    /// The block of a compressed body field that contains sample `index`, and the sample's index in the block.
+    /// The block of a compressed body field that contains sample `index`, and the sample's index in the block. `None`
+    /// if the field is not compressed.
     #[must_use]
     pub fn block_of(&self, position: usize, index: u32) -> Option<(u32, u32)> {
         let block_samples = self.parts.get(position)?.block_samples;
         Some((index.checked_div(block_samples)?, index.checked_rem(block_samples)?))
     }
 
-    /// Decompresses block `block` of a compressed body field into `out`. The result is the concatenated items of a
-    /// tensor, or an item table and the items. Pixel filters are not undone.
+    /// Decompresses block `block` of a compressed body field into `out`. Returns the block's number of samples. `out`
+    /// then holds the concatenated items of a tensor, or an item table and the items. Pixel filters are not undone.
     pub(crate) fn decode_block(&self, position: usize, block: u32, out: &mut Vec<u8>) -> Result<u32, FormatError> {
         let (field, part, bytes) = self.part(position)?;
         let bad = |reason| self.bad_block(field, block, reason);
@@ -428,7 +431,7 @@ impl<'a> ChunkView<'a> {
         Ok(samples)
     }
 
-    /// The location of sample `index` of a body field in the chunk: its stored item, or the compressed block
+    /// Where item `index` of a body field is in the chunk: the range of the stored item, or of the compressed block
     /// that contains it.
     ///
     /// # Errors
@@ -478,7 +481,7 @@ pub(crate) fn item_of<'a>(field: &Field, bytes: &'a [u8], n: u32, index: u32) ->
     le::slice("item", bytes, range.start, range.end - range.start)
 }
 
-/// The location of the same item in `bytes`. Variable-size items are preceded by a table of `n + 1` offsets.
+/// The location of item `index` in `bytes`. A table of `n + 1` offsets precedes variable-size items.
 fn item_range(field: &Field, bytes: &[u8], n: u32, index: u32) -> Result<Range<u64>, FormatError> {
     if let Some(size) = field.item_bytes() {
         let start = size.saturating_mul(index.into());

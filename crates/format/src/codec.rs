@@ -59,7 +59,7 @@ impl Codec {
         }
     }
 
-    /// The feature that a reader needs for this field.
+    /// The required feature of this codec. 0 if there is none.
     pub(crate) const fn feature(&self) -> u64 {
         match self {
             Self::None => 0,

@@ -129,7 +129,7 @@ impl<'a> ColumnView<'a> {
         Scalar::of(self.dtype, bytes)?.integer()
     }
 
-    /// One sample's value of a `u32` column.
+    /// One sample's value of a `u32` column. `None` for other columns.
     #[must_use]
     pub fn u32(&self, sample: u64) -> Option<u32> {
         let bytes = self.get(sample)?;

@@ -27,7 +27,7 @@ pub enum FormatError {
         /// What was found.
         found: [u8; 8],
     },
-    /// The pack was written by a later major version.
+    /// The pack has a major version that this crate does not read.
     #[error("pack has format version {found}, but this reader supports {expected}: read it with a newer packds")]
     UnsupportedVersion {
         /// The major version that this crate reads.
@@ -214,7 +214,7 @@ pub enum FormatError {
         reason: String,
     },
     /// A size exceeds the reader's [`Limits`](crate::Limits).
-    #[error("{what} is {found}, more than the limit of {limit}: raise the limit if the file is trusted")]
+    #[error("{what}: {found} is more than the limit of {limit}: raise the limit if the file is trusted")]
     LimitExceeded {
         /// What is too large.
         what: &'static str,
@@ -231,10 +231,10 @@ pub enum FormatError {
         /// The names of all fields.
         known: String,
     },
-    /// A sample, chunk or field number is too large.
+    /// The number of a sample, chunk, block or field is too large.
     #[error("{what} {index} is out of range: there are {len}")]
     OutOfRange {
-        /// What is numbered: samples, chunks or fields.
+        /// What is numbered, for example samples or chunks.
         what: &'static str,
         /// The requested number.
         index: u64,

@@ -46,7 +46,7 @@ impl Filter {
         self.0
     }
 
-    /// The filter for pixels with these channels in this layout.
+    /// The filter for pixels with this number of channels, either interleaved or in planes.
     #[must_use]
     pub fn for_pixels(channels: u64, interleaved: bool) -> Self {
         let planar = if interleaved { Self::PLANAR } else { Self::NONE };
@@ -90,7 +90,7 @@ impl Filter {
             let planes = stored.chunks_exact(shape.plane());
             for (line, plane) in lines.chunks_exact_mut(shape.width).zip(planes) {
                 let new = plane.get(y * shape.width..).unwrap_or_default();
-                // `line` still contains the row above, before its green step was undone.
+                // `line` still contains the row above. Its green step was undone only in `pixels`.
                 if self.has(Self::UP) {
                     line.iter_mut().zip(new).for_each(|(v, d)| *v = v.wrapping_add(*d));
                 } else {
@@ -108,7 +108,7 @@ impl Filter {
     }
 }
 
-/// Interleaves one row of each plane. Green is added back to the others if it was subtracted.
+/// Interleaves one row of each plane. If green was subtracted from the other channels, it is added back.
 fn interleave(lines: &[u8], shape: ItemShape, green: bool, pixels: &mut [u8]) {
     let (first, rest) = lines.split_at(shape.width);
     if shape.channels != 3 {
@@ -127,7 +127,7 @@ fn interleave(lines: &[u8], shape: ItemShape, green: bool, pixels: &mut [u8]) {
     }
 }
 
-/// Writes one row of each plane to row `y` of each plane of `pixels`.
+/// Writes one row of each plane to row `y` of the same plane in `pixels`. Adds green back as in [`interleave`].
 fn spread(lines: &[u8], shape: ItemShape, green: bool, y: usize, pixels: &mut [u8]) {
     let planes = pixels.chunks_exact_mut(shape.plane());
     for (c, (plane, line)) in planes.zip(lines.chunks_exact(shape.width)).enumerate() {
@@ -166,7 +166,8 @@ pub struct ItemShape {
 }
 
 impl ItemShape {
-    /// The shape. `None` if it does not have exactly `len` bytes, or if a dimension is 0.
+    /// The shape of an image of `len` bytes. `None` if the sizes do not give exactly `len` bytes, or if one of them is
+    /// 0.
     #[must_use]
     pub fn new(height: u64, width: u64, channels: u64, len: usize) -> Option<Self> {
         let bytes = height.checked_mul(width)?.checked_mul(channels)?;

@@ -29,7 +29,7 @@ impl Geometry {
         self.n_samples
     }
 
-    /// Samples per chunk, except the last.
+    /// Samples per chunk. The last chunk may have fewer.
     #[must_use]
     pub const fn chunk_samples(&self) -> u32 {
         self.chunk_samples
@@ -68,8 +68,8 @@ const TARGET_CHUNK_BYTES: u64 = 16 << 20;
 /// Default maximum number of samples per chunk. Small datasets still need enough chunks to shuffle.
 const TARGET_CHUNK_SAMPLES: u64 = 1024;
 
-/// The default number of samples per chunk: the largest power of two between 1 and 1024 whose chunk is at most 16 MiB.
-/// With a `batch`, the largest divisor of `batch` within that limit.
+/// The default number of samples per chunk: the largest power of two up to 1024 for which a chunk is at most 16 MiB. If
+/// `batch` is given: the largest divisor of `batch` within the same limits. The result is at least 1.
 #[must_use]
 pub fn chunk_samples_for(sample_bytes: u64, batch: Option<u32>) -> u32 {
     let fit = (TARGET_CHUNK_BYTES / sample_bytes.max(1)).clamp(1, TARGET_CHUNK_SAMPLES);
@@ -80,9 +80,8 @@ pub fn chunk_samples_for(sample_bytes: u64, batch: Option<u32>) -> u32 {
     }
 }
 
-/// Number of samples per chunk, at most `most`, for chunks of equal length with a padded last chunk. If padding would
-/// exceed an eighth of all samples, the number of chunks stays the same, but the chunks are shorter and nearly equal
-/// in size.
+/// Number of samples per chunk, at most `most`, if the last chunk is padded to the length of the others. If padding
+/// would exceed an eighth of all samples, chunks are as short as the same number of chunks allows.
 #[must_use]
 pub fn chunk_samples_without_padding(most: u32, n_samples: u64) -> u32 {
     let n_chunks = n_samples.div_ceil(u64::from(most.max(1))).max(1);

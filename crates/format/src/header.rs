@@ -1,4 +1,4 @@
-//! The first 4096 bytes. See docs/reference/format.md, "Header".
+//! The header: the first 4096 bytes. See docs/reference/format.md, "Header".
 
 use crate::checksum::crc32c;
 use crate::codec;
@@ -44,7 +44,7 @@ pub struct Header {
     pub ignorable_features: u64,
     /// Base-2 logarithm of the alignment of the body, 12 to 21.
     pub align_log2: u8,
-    /// Samples per chunk, except the last.
+    /// Samples per chunk. The last chunk may have fewer.
     pub chunk_samples: u32,
     /// The pack's id. The trailer repeats it.
     pub pack_uuid: Uuid,
@@ -56,7 +56,7 @@ pub struct Header {
     pub data_off: u64,
     /// Bytes per sample of the first body field in a strided body, otherwise 0.
     pub sample_stride: u64,
-    /// Distance between chunks in a strided body, otherwise 0.
+    /// Distance from the start of a chunk to the start of the next in a strided body, otherwise 0.
     pub chunk_stride: u64,
     /// CRC32C of the schema.
     pub schema_crc32c: u32,

@@ -1,6 +1,6 @@
 //! Reads the items of a chunk in order, decompressing every block only once.
 //!
-//! For random access use [`Pack::item`], which decompresses a block for each item.
+//! For random access, use [`Pack::item`], which decompresses a block for each item.
 
 use packds_system::to_u64;
 use std::cell::RefCell;
@@ -46,7 +46,7 @@ impl<'a, D: AsRef<[u8]>> ChunkItems<'a, D> {
         })
     }
 
-    /// Item `index` of the chunk. `position` counts the body fields.
+    /// Item `index` of the chunk, for the field at `position` among the body fields.
     pub(crate) fn item(&mut self, position: usize, index: u32) -> Result<&[u8], FormatError> {
         let out = || FormatError::OutOfRange { what: "body field", index: to_u64(position), len: to_u64(usize::MAX) };
         let (_, field) = self.pack.schema().body().nth(position).ok_or_else(out)?;
@@ -85,7 +85,8 @@ pub struct BlockItems {
 }
 
 impl BlockItems {
-    /// Copies a field's decompressed items. Undoes the filter of each item that has a shape.
+    /// Copies a block's decompressed items, which together have at most `most` bytes. Undoes the pixel filter of each
+    /// item that has a shape.
     fn fill<'a>(
         &mut self,
         field: &Field,
@@ -124,13 +125,13 @@ impl BlockItems {
         self.ends.is_empty()
     }
 
-    /// Memory used, in bytes.
+    /// Memory allocated for the bytes of the items.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// Item `within` of the block. `None` if there are fewer.
+    /// Item `within` of the block. `None` beyond the last item.
     #[must_use]
     pub fn item(&self, within: u32) -> Option<&[u8]> {
         let within = usize::try_from(within).ok()?;
@@ -144,8 +145,8 @@ impl BlockItems {
 
 impl<D: AsRef<[u8]>> Pack<D> {
     /// Calls `each` with every decoded item of a body field in a chunk, and its sample number, in order. `bytes` is the
-    /// whole stored chunk, from any source. Decompresses each block only once, so prefer this to [`item`](Self::item)
-    /// for whole chunks.
+    /// whole stored chunk, however it was read. Decompresses each block only once, so prefer this to
+    /// [`item`](Self::item) for whole chunks.
     ///
     /// # Errors
     /// [`FormatError::WrongUse`] if the field is not in the body, an error for malformed bytes, or the error that
@@ -168,9 +169,9 @@ impl<D: AsRef<[u8]>> Pack<D> {
         Ok(())
     }
 
-    /// Calls `each` with the decoded items of a field for these samples, and the sample numbers, in the order given;
-    /// ascending order is fastest. The field may be in the body or a column. In compressed chunks, only the necessary
-    /// blocks are decompressed. Chunks and columns are verified on first use.
+    /// Calls `each` with the number and the decoded item of each of these samples, in the given order. Ascending order
+    /// is fastest. The field may be in the body or a column. In compressed chunks, only the necessary blocks are
+    /// decompressed. Chunks and columns are verified on first use.
     ///
     /// # Errors
     /// [`FormatError::OutOfRange`], [`FormatError::ChunkChecksum`], [`FormatError::ChecksumMismatch`], an error for
@@ -199,8 +200,8 @@ impl<D: AsRef<[u8]>> Pack<D> {
         Ok(())
     }
 
-    /// Decodes block `block` of a compressed body field into `items`, reusing its memory. `position` counts the body
-    /// fields. `bytes` is the whole stored chunk, from any source.
+    /// Decodes block `block` of a compressed field into `items`, reusing its memory. `position` is the position of the
+    /// field among the body fields. `bytes` is the whole stored chunk, however it was read.
     ///
     /// # Errors
     /// [`FormatError::OutOfRange`], or an error for malformed bytes. After an error, the contents of `items` are
@@ -233,8 +234,8 @@ impl<D: AsRef<[u8]>> Pack<D> {
         })
     }
 
-    /// The samples of a chunk whose checksums do not match, or whose items cannot be decoded. Empty if samples
-    /// have no checksums.
+    /// The samples of a chunk that do not match their checksums or cannot be decoded. Empty if samples have no
+    /// checksums.
     pub(crate) fn bad_samples(&self, chunk: u64, bytes: &[u8]) -> Vec<u64> {
         let Some((column, _)) = self.schema().by_role(crate::Role::SampleCrc32c, None) else {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! Little-endian integers in byte slices. Integers are read and written only here.
+//! Helpers for byte slices: little-endian integers, tables of offsets, ranges and padding.
 
 use crate::FormatError;
 use packds_system::{to_u64, to_usize};

@@ -19,10 +19,11 @@ use crate::{ChunkEntry, Classes, Coding, Field, FieldKind, FormatError, PartEntr
 
 /// An open pack. Its header, schema and tables are validated, but its chunks have not been read.
 ///
-/// Opening reads the first page, the footer's tables and the trailer. It verifies the chunk table, which takes 4 or 32
-/// bytes per chunk. This takes milliseconds for millions of samples. Columns, paths and chunks are verified on first
-/// use. [`check_chunk`](crate::check_chunk) and [`check_outside_chunks`](crate::check_outside_chunks) verify them in
-/// advance. No data is returned before its checksum is verified.
+/// Opening reads the header, the footer's tables and the trailer. It verifies the chunk table, which takes 4 or 32
+/// bytes per chunk. Opening a pack with millions of samples takes milliseconds. Columns, paths and chunks are verified
+/// on first use. [`check_chunk`](crate::check_chunk) and [`check_outside_chunks`](crate::check_outside_chunks) verify
+/// them in advance. Functions without `_unchecked` in their names return only verified data, or data from bytes that
+/// the caller passed.
 #[derive(Debug)]
 pub struct Pack<D> {
     data: D,
@@ -166,7 +167,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         le::slice("chunk", self.bytes_unchecked(), entry.offset, entry.stored_len)
     }
 
-    /// Locates the parts of a chunk in its stored bytes, from any source.
+    /// Locates the parts of a chunk in its stored bytes, however they were read.
     ///
     /// # Errors
     /// The [`FormatError`] says what is wrong with the chunk.
@@ -244,7 +245,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         (0..view.parts().len()).map(place).collect()
     }
 
-    /// Undoes the pixel filter of an item, into `pixels`. Returns false if the item has no filter.
+    /// Undoes the pixel filter of an item and writes the result to `pixels`. Returns false if no filter was applied.
     pub(crate) fn undo_filter(
         &self,
         field: &Field,
@@ -259,7 +260,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         Ok(true)
     }
 
-    /// The shape to which the field's pixel filter was applied for this item.
+    /// The shape of this item, if the field's pixel filter was applied to it.
     pub(crate) fn filtered_shape(
         &self,
         field: &Field,
@@ -315,8 +316,8 @@ impl<D: AsRef<[u8]>> Pack<D> {
         })
     }
 
-    /// The location of each body field's part, which is the same in every chunk, except perhaps in the last one. It
-    /// follows from the schema. `None` if chunks have tables, or if there are no chunks.
+    /// The location of each body field's part in the first chunk of a strided body. It is the same in all chunks,
+    /// except that parts of the last chunk may be shorter. `None` if the body is explicit, or if there are no chunks.
     ///
     /// # Errors
     /// An error if the first chunk's entry is malformed.

@@ -4,13 +4,13 @@ use crate::le::{self, len_u64};
 use crate::{FormatError, codec};
 use packds_system::{counted, to_usize};
 
-/// Paths per group, except the last.
+/// Paths per group. The last group may have fewer.
 pub const PATH_GROUP: u64 = 4096;
 /// Bytes before the group offsets.
 const HEAD: u64 = 16;
 /// Zstandard level.
 const LEVEL: i32 = 3;
-/// Maximum decoded size of a group: 4096 paths of 4096 bytes and their offsets.
+/// Maximum decoded size of a group. 4096 paths of 4096 bytes need about half of it.
 const MAX_GROUP_BYTES: u64 = 32 << 20;
 
 /// Collects paths in sample order.
@@ -80,7 +80,7 @@ impl Paths {
     }
 }
 
-/// Decompresses the group of `sample`'s path into `out`. Returns the path's index in the group.
+/// Decompresses the group that contains the path of `sample` into `out`. Returns the path's index in the group.
 pub(crate) fn read_group(section: &[u8], n_samples: u64, sample: u64, out: &mut Vec<u8>) -> Result<u64, FormatError> {
     let group = sample / PATH_GROUP;
     let bad = |reason: String| FormatError::BadPaths { group, reason };

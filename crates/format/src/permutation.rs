@@ -1,7 +1,7 @@
 //! A keyed permutation of `0..n`. Each position is computed without a table. See docs/reference/format.md,
 //! "Permutation".
 //!
-//! It is a balanced Feistel network over the smallest even number of bits that holds `n`, with cycle walking (Black
+//! It is a balanced Feistel network over the smallest even number of bits that holds `n - 1`, with cycle walking (Black
 //! and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002). The round function is the finalizer of SplitMix64
 //! (Steele, Lea and Flood, 2014). Four rounds already give a pseudo-random permutation (Luby and Rackoff, 1988) if the
 //! round function is pseudo-random. This one is not, so eight rounds are used.
@@ -33,7 +33,8 @@ pub fn hash_bytes(seed: u64, bytes: &[u8]) -> u64 {
     })
 }
 
-/// A permutation of `0..n` under a 64-bit key: 40 bytes, no table, about 50 ns per position.
+/// A permutation of `0..n` under a 64-bit key. It takes 24 bytes and needs no table. Computing a position takes about
+/// 50 ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Permutation {
     n: u64,
@@ -68,7 +69,7 @@ impl Permutation {
         if position >= self.n {
             return position;
         }
-        // The network permutes `0..m`, where `m` is a power of four below 4n. On average, fewer than four steps lead
+        // The network permutes `0..m`, where `m` is a power of four and at most 4n. On average, at most four steps lead
         // back below n.
         let mut x = position;
         loop {

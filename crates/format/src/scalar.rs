@@ -21,7 +21,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// All integers up to this value are represented exactly in an `f64`.
+    /// An `f64` can represent all integers up to this value exactly.
     pub const EXACT_IN_F64: u64 = 1 << 53;
 
     /// The little-endian number at the start of `bytes`. `None` if there are too few bytes.
@@ -143,7 +143,7 @@ fn same<T: Copy>(scalar: Scalar, narrow: T, wide: impl Fn(T) -> f64) -> Option<T
 }
 
 /// The shortest decimal text that identifies the number. A bool is 0 or 1. Very large and very small floats have an
-/// exponent, because they would have up to 300 zeros.
+/// exponent, because they would otherwise need up to 300 zeros.
 impl std::fmt::Display for Scalar {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

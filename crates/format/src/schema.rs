@@ -72,13 +72,13 @@ pub enum Role {
     SampleCrc32c,
     /// 1 for valid samples, 0 if the sample replaces one that could not be read.
     Valid,
-    /// Width in pixels of the item of the image field named in `of`.
+    /// The item's width in pixels, for the image field named in `of`.
     Width,
-    /// Height in pixels of the item of the image field named in `of`.
+    /// The item's height in pixels, for the image field named in `of`.
     Height,
-    /// Channels of the item of the image field named in `of`.
+    /// The item's number of channels, for the image field named in `of`.
     Channels,
-    /// A [`Coding`] number for the item of the image field named in `of`.
+    /// The number of the item's [`Coding`], for the image field named in `of`.
     Coding,
 }
 
@@ -163,7 +163,7 @@ pub struct Normalize {
 }
 
 impl Normalize {
-    /// Whether every channel has a mean and a standard deviation, and all numbers are finite, as JSON requires.
+    /// Whether there are as many means as standard deviations, and all numbers are finite, as JSON requires.
     fn is_usable(&self) -> bool {
         let all = self.mean.iter().chain(&self.std).chain([&self.scale]);
         self.mean.len() == self.std.len() && all.into_iter().all(|v| v.is_finite())
@@ -190,7 +190,7 @@ pub struct Field {
     /// The image field described by a width, height, channels or coding column.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
-    /// The image field that these seek indexes belong to. See docs/reference/format.md, "Seek index".
+    /// The image field whose seek indexes this field holds. See docs/reference/format.md, "Seek index".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seek_index_of: Option<String>,
     /// Its compression.
@@ -401,7 +401,8 @@ impl Schema {
         Ok(self)
     }
 
-    /// Checks that columns with a role have the type that the role requires.
+    /// Checks that each field with a role has the place and type that the role requires, and that its `of` names an
+    /// image field if the role needs one.
     fn with_valid_roles(self) -> Result<Self, FormatError> {
         for field in &self.fields {
             let expected: &[DType] = match field.role {
@@ -446,13 +447,14 @@ impl Schema {
         self.fields.iter().enumerate().filter(|(_, f)| f.store == Store::Column)
     }
 
-    /// The field with this role and its number. `of` selects the image field if the role describes one.
+    /// The field with this role, and its number in the schema. If the role describes an image field, `of` is that
+    /// field's name.
     #[must_use]
     pub fn by_role(&self, role: Role, of: Option<&str>) -> Option<(usize, &Field)> {
         self.fields.iter().enumerate().find(|(_, f)| f.role == Some(role) && f.of.as_deref() == of)
     }
 
-    /// The field with the seek indexes of this image field, and its number.
+    /// The field that holds the seek indexes of this image field, and its number in the schema.
     #[must_use]
     pub fn seek_index_of(&self, image: &str) -> Option<(usize, &Field)> {
         self.fields.iter().enumerate().find(|(_, f)| f.seek_index_of.as_deref() == Some(image))
@@ -469,7 +471,7 @@ impl Schema {
         })
     }
 
-    /// Whether all chunks are at multiples of one stride: fixed sizes, no compression.
+    /// Whether the body is strided: all its fields have a fixed size and no compression.
     #[must_use]
     pub fn is_strided(&self) -> bool {
         self.body().all(|(_, f)| f.kind == FieldKind::Tensor && f.codec.is_none())

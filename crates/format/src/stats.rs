@@ -16,7 +16,7 @@ pub struct Stats {
     /// Item sizes of variable-size fields, by field.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sizes: BTreeMap<String, SizeStats>,
-    /// Seek indexes, by the field that stores them.
+    /// Statistics of seek indexes, by the field that stores the indexes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub seek: BTreeMap<String, SeekStats>,
 }
@@ -85,13 +85,14 @@ pub struct Classes {
     pub counts: Vec<u64>,
 }
 
-/// Intra-chunk correlation of class labels in chunks of `chunk_samples`: how much more likely two different samples of
-/// a chunk are to share a label than two samples of the whole dataset. 0 is a random order, and 1 is a single class per
-/// chunk.
+/// Intra-chunk correlation of class labels, for chunks of `chunk_samples` samples: how much more likely two samples are
+/// to have equal labels if they are in the same chunk. It is about 0 for a random order, and 1 if each chunk has a
+/// single class.
 ///
-/// The value is `(w - t) / (1 - t)`, where `w` is the fraction of pairs with equal labels within chunks, and `t` this
-/// fraction overall. This is the one-way ANOVA intraclass correlation of the class indicators, pooled over classes. It is
-/// undefined (`None`) for a single class, and for chunks of one sample.
+/// The value is `(w - t) / (1 - t)`. Here `w` is the fraction of equal labels among all pairs of samples in the same
+/// chunk, and `t` is the fraction of equal labels among all pairs. This is the one-way ANOVA intraclass correlation of
+/// the class indicators, pooled over classes. The result is `None` if all labels are equal, or if no chunk has two
+/// samples.
 #[must_use]
 pub fn label_icc(labels: impl Iterator<Item = i64>, chunk_samples: u32) -> Option<f64> {
     let mut all: BTreeMap<i64, u64> = BTreeMap::new();

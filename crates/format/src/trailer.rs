@@ -1,4 +1,4 @@
-//! The last 64 bytes. A file without them is incomplete. See docs/reference/format.md, "Trailer".
+//! The trailer: the last 64 bytes. A file without a trailer is incomplete. See docs/reference/format.md, "Trailer".
 
 use crate::checksum::Crc32c;
 use crate::header::Uuid;

@@ -55,7 +55,7 @@ pub fn check_outside_chunks<D: AsRef<[u8]>>(pack: &Pack<D>) -> Result<(), Vec<Fo
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-/// Chunks start at multiples of the alignment. The gaps are padding.
+/// Checks the padding between the chunks of an explicit body, which start at multiples of the alignment.
 fn check_between_chunks<D: AsRef<[u8]>>(pack: &Pack<D>, note: &mut impl FnMut(Result<(), FormatError>)) {
     let mut end = pack.header().data_off;
     for chunk in 0..pack.n_chunks() {
@@ -80,8 +80,8 @@ fn check_padding<D: AsRef<[u8]>>(pack: &Pack<D>, what: &'static str, start: u64,
     le::check_zero(what, bytes, start)
 }
 
-/// Verifies a chunk's stored bytes, from any source, against the chunk's checksum. Checks that all bytes outside its
-/// parts are zero. Decompresses only if the checksum fails.
+/// Verifies a chunk's stored bytes, however they were read, against the chunk's checksum. Also checks that all bytes
+/// outside the chunk's parts are zero. Decompresses only if the checksum fails.
 ///
 /// # Errors
 /// The damage found. If the chunk's checksum does not match, samples are checked one by one to identify the damaged

@@ -22,7 +22,7 @@ use crate::{Classes, FormatError, Paths, Schema, Stats};
 pub struct PackOptions {
     /// The fields of a sample.
     pub schema: Schema,
-    /// Samples per chunk, except the last.
+    /// Samples per chunk. The last chunk may have fewer.
     pub chunk_samples: u32,
     /// Base-2 logarithm of the alignment of the body, 12 (4 KiB, the default) to 21 (2 MiB).
     pub align_log2: u8,
@@ -33,14 +33,15 @@ pub struct PackOptions {
 }
 
 impl PackOptions {
-    /// Options with the default alignment and empty identifiers.
+    /// Options with the default alignment and all-zero ids.
     #[must_use]
     pub fn new(schema: Schema, chunk_samples: u32) -> Self {
         let none = Uuid::default();
         Self { schema, chunk_samples, align_log2: 12, pack_uuid: none, dataset_uuid: none }
     }
 
-    /// Samples per block: enough for 1 MiB of fixed-size items, but at least 1 sample and at most a chunk.
+    /// Samples per block: as many as fit in 1 MiB, but at least 1 and at most a chunk. A variable-size item counts as
+    /// 64 KiB.
     #[must_use]
     pub fn block_samples(&self) -> u32 {
         const BLOCK_BYTES: u64 = 1 << 20;
@@ -157,13 +158,14 @@ impl<W: Write> PackWriter<W> {
         &self.options.schema
     }
 
-    /// The required size of the next block, unless it is the last block. All blocks of a chunk have the same size.
+    /// The number of samples that the next block must have, unless it is the pack's last block. All blocks of a chunk
+    /// have the same number of samples, except that the last may have fewer.
     #[must_use]
     pub fn next_block_samples(&self) -> u32 {
         self.block_samples.min(self.options.chunk_samples - self.open_samples)
     }
 
-    /// How many more samples fit in a block of `n_samples`.
+    /// How many more samples fit in the next block if it already has `n_samples`.
     #[must_use]
     pub fn block_room(&self, n_samples: u32) -> u32 {
         self.next_block_samples().saturating_sub(n_samples)
@@ -178,20 +180,25 @@ impl<W: Write> PackWriter<W> {
     /// Appends a block. Once a chunk is full, it is written.
     ///
     /// # Errors
-    /// [`FormatError::WrongUse`] if the block's size is not [`next_block_samples`](Self::next_block_samples) or
-    /// a shorter block came before, [`FormatError::LimitExceeded`] if a chunk exceeds 2 GiB, [`FormatError::Io`].
+    /// [`FormatError::WrongUse`] if the block has more than [`next_block_samples`](Self::next_block_samples) samples,
+    /// has another schema, or follows a shorter block. [`FormatError::LimitExceeded`] if a chunk exceeds 2 GiB.
+    /// [`FormatError::Io`].
     pub fn append(&mut self, block: Block) -> Result<(), FormatError> {
         let n = block.n_samples;
         if n == 0 {
             return Ok(());
         }
-        let short = self.open.last().is_some_and(|b| b.n_samples < self.block_samples);
-        if short || n > self.next_block_samples() || !block.is_of(&self.options.schema) {
-            let room = if short { 0 } else { self.next_block_samples() };
-            return Err(FormatError::WrongUse(format!(
-                "expected a block with this schema and at most {}, found {n}",
-                counted(room, "sample")
-            )));
+        if !block.is_of(&self.options.schema) {
+            return Err(FormatError::WrongUse("block was made for a different schema".to_owned()));
+        }
+        if self.open.last().is_some_and(|b| b.n_samples < self.block_samples) {
+            let full = counted(self.block_samples, "sample");
+            return Err(FormatError::WrongUse(format!("expected no block after one with fewer than {full}")));
+        }
+        let most = self.next_block_samples();
+        if n > most {
+            let most = counted(most, "sample");
+            return Err(FormatError::WrongUse(format!("expected a block with at most {most}, found {n}")));
         }
         for (column, bytes) in self.columns.iter_mut().zip(&block.columns) {
             column.extend_from_slice(bytes);
@@ -202,7 +209,7 @@ impl<W: Write> PackWriter<W> {
         if self.open_samples == self.options.chunk_samples { self.write_chunk() } else { Ok(()) }
     }
 
-    /// A written block, to be passed to [`BlockBuilder::recycle`](crate::BlockBuilder::recycle).
+    /// A written block for [`BlockBuilder::recycle`](crate::BlockBuilder::recycle), if there is one.
     pub fn reclaim(&mut self) -> Option<Block> {
         self.spent.pop()
     }
@@ -227,11 +234,13 @@ impl<W: Write> PackWriter<W> {
         Ok(())
     }
 
-    /// Writes the rest of the body, columns, footer and trailer. Returns the target, which is not synced to disk.
+    /// Writes the rest of the body, the columns, the footer and the trailer. Returns the target, which is not synced to
+    /// disk.
     ///
     /// # Errors
-    /// [`FormatError::WrongUse`] if there are paths but not one per sample, [`FormatError::BadJson`] if statistics
-    /// contain NaN or infinity, [`FormatError::Io`].
+    /// [`FormatError::WrongUse`] if there are paths but not one per sample. [`FormatError::BadJson`] if statistics
+    /// contain NaN or infinity, or if the provenance is not a JSON object. [`FormatError::LimitExceeded`] if a section
+    /// or a chunk is too large. [`FormatError::Io`].
     pub fn finish(mut self, parts: FooterParts) -> Result<(W, WriteSummary), FormatError> {
         if !parts.paths.is_empty() && parts.paths.len() != self.n_samples {
             let (n, found) = (self.n_samples, parts.paths.len());

@@ -58,7 +58,8 @@ impl Axis {
         fitting.next().unwrap_or_default()
     }
 
-    /// The multiples of the smallest round number that are at least `apart` from each other. Zero is always included.
+    /// The multiples of a step: the smallest round number that keeps ticks at least `apart` from each other. Zero is
+    /// always included.
     fn multiples(&self, apart: f64) -> Vec<f64> {
         let least = apart / self.length.abs() * self.high;
         let decade = 10_f64.powf(least.log10().floor());
@@ -78,7 +79,8 @@ impl Axis {
     }
 }
 
-/// A number with three significant digits and thousands separators.
+/// A number with thousands separators. It is rounded to an integer, or to three significant digits if it is below 100,
+/// but to at most four decimals.
 #[must_use]
 pub fn number(value: f64) -> String {
     let digits = match value.abs() {

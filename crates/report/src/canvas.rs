@@ -1,4 +1,4 @@
-//! An RGB canvas: rectangles, images and text that was drawn elsewhere.
+//! An RGB canvas for rectangles, images, and text that was rasterized elsewhere.
 
 use packds_pixels::Image;
 use packds_system::to_usize;
@@ -69,7 +69,7 @@ impl Canvas {
         }
     }
 
-    /// Blends pixels with premultiplied alpha over those of row `y`, starting at `x`.
+    /// Blends the pixels `over`, which have premultiplied alpha, over those of row `y`, starting at `x`.
     pub(crate) fn blend(&mut self, x: u32, y: u32, over: &[[u8; 4]]) {
         let line = self.line(x, y, u32::try_from(over.len()).unwrap_or(u32::MAX));
         for (pixel, [red, green, blue, alpha]) in line.as_chunks_mut::<3>().0.iter_mut().zip(over) {

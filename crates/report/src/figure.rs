@@ -48,11 +48,11 @@ pub struct Font {
 
 /// The default font.
 pub const PLAIN: Font = Font { size: 12.0, bold: false };
-/// The font of numbers and notes.
+/// The font for numbers and notes.
 pub const SMALL: Font = Font { size: 11.0, bold: false };
-/// The font of titles of parts of an image.
+/// The font for the title of a part of an image.
 pub const SUBHEADING: Font = Font { size: 13.0, bold: true };
-/// The font of the title of an image.
+/// The font for the title of an image.
 pub const HEADING: Font = Font { size: 16.0, bold: true };
 
 /// A drawn element. Shapes are drawn in order.
@@ -84,37 +84,37 @@ impl Figure {
         Self { width, height, title: title.to_owned(), shapes: vec![Shape::Boxes(vec![all], paper)] }
     }
 
-    /// Filled boxes, each given by its left, top, width and height.
+    /// Adds filled boxes, each given by its left, top, width and height.
     pub fn boxes(&mut self, boxes: Vec<[f64; 4]>, fill: Rgb) {
         self.shapes.push(Shape::Boxes(boxes, fill));
     }
 
-    /// Filled circles of this diameter.
+    /// Adds filled circles of diameter `size`.
     pub fn dots(&mut self, at: Vec<Place>, size: f64, fill: Rgb) {
         self.shapes.push(Shape::Dots(at, size, fill));
     }
 
-    /// A line through these points.
+    /// Adds a line through these points.
     pub fn line(&mut self, places: Vec<Place>, width: f64, color: Rgb) {
         self.shapes.push(Shape::Line(places, width, false, color));
     }
 
-    /// A dashed line.
+    /// Adds a dashed line.
     pub fn dashes(&mut self, places: Vec<Place>, width: f64, color: Rgb) {
         self.shapes.push(Shape::Line(places, width, true, color));
     }
 
-    /// Text in the default font.
+    /// Adds text in the default font.
     pub fn text(&mut self, at: Place, anchor: Anchor, color: Rgb, text: &str) {
         self.words(at, anchor, PLAIN, color, text);
     }
 
-    /// The title of the image.
+    /// Adds the title of the image.
     pub fn heading(&mut self, at: Place, color: Rgb, text: &str) {
         self.words(at, Anchor::Start, HEADING, color, text);
     }
 
-    /// Text in any font. Left-aligned text is cut at the right edge of the drawing.
+    /// Adds text in any font. Left-aligned text is cut at the right edge of the drawing.
     pub fn words(&mut self, at: Place, anchor: Anchor, font: Font, color: Rgb, text: &str) {
         let text = match anchor {
             Anchor::Start => fit(text, f64::from(self.width) - at.0, font.size, font.bold),
@@ -233,7 +233,7 @@ impl Shape {
 }
 
 impl Font {
-    /// Attributes that differ from the document's default.
+    /// The SVG attributes that differ from the document's defaults.
     fn svg(self) -> String {
         let mut attributes = String::new();
         if (self.size - PLAIN.size).abs() > f64::EPSILON {

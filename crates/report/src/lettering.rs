@@ -1,6 +1,6 @@
 //! Upper bounds for text widths in common sans-serif fonts, because the font of an SVG is unknown.
 
-/// Widths in hundredths of the font size, from the widest of the common sans-serif fonts.
+/// The width of a character in hundredths of the font size, in the widest of the common sans-serif fonts.
 fn hundredths(c: char) -> u32 {
     match c {
         'i' | 'j' | 'l' | '\'' | ' ' | '.' | ',' | ':' | ';' | '!' => 34,

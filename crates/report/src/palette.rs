@@ -48,7 +48,8 @@ const DARK: [(Rgb, Rgb); 17] = [
     (BOXES[2], [235, 155, 200]),
 ];
 
-/// The class of charts. The rules apply only to them, because a page or a notebook may show other drawings.
+/// The CSS class of charts. The rules for dark mode apply only to this class, because a page or a notebook may show
+/// other drawings.
 pub(crate) const CLASS: &str = "packds";
 
 /// Style rules that recolour a chart for viewers in dark mode. `svg` is the chart.

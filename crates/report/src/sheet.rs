@@ -34,7 +34,7 @@ const MAX_PIXELS: u64 = 100_000_000;
 pub struct Cell {
     /// Each image, or the reason why it cannot be shown.
     pub pictures: Vec<Result<Image, String>>,
-    /// Text such as the class. It is wrapped to two lines, and then cut off.
+    /// Text such as the class, on at most two lines. Longer text is cut off.
     pub caption: String,
     /// The last line of text, usually the sample's number.
     pub number: String,
@@ -90,7 +90,7 @@ impl Layout {
     /// Checks the size before anything is decoded.
     ///
     /// # Errors
-    /// `SheetTooLarge` if the sheet would have more than 100 million pixels even with the shortest strings.
+    /// `SheetTooLarge` if the sheet would have more than 100 million pixels even with the shortest texts.
     pub fn check(&self) -> Result<(), DrawError> {
         let n_rows = to_usize(self.n_cells.div_ceil(self.columns.max(1)));
         self.size(self.head(1), std::iter::repeat_n(self.row_height(0), n_rows)).map(|_| ())

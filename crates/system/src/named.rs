@@ -9,7 +9,7 @@ pub trait Named: Copy + Debug + Display + FromStr<Err = BadValue> + 'static {
     const NAMES: &'static [&'static str];
 }
 
-/// Text that is not a value of its type. Displayed as `expected raw, encoded or mixed, found "x"`.
+/// An error: the user's text is not a valid value. Displayed as `expected raw, encoded or mixed, found "x"`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadValue {
     expected: String,

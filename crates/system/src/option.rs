@@ -101,7 +101,8 @@ impl Opt {
         On(self)
     }
 
-    /// The option as the command writes it: `--chunk`. Examples of shell commands use this form in every front end.
+    /// The option as written on the command line: `--chunk`. Messages that quote a shell command use this form in every
+    /// front end.
     pub fn in_command(self) -> String {
         format!("--{}", self.flag())
     }

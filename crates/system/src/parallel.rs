@@ -18,7 +18,8 @@ pub fn in_parallel(jobs: usize, work: impl Fn() + Sync) {
     });
 }
 
-/// Locks data that is consistent after every single change, and therefore also after a panic.
+/// Locks `mutex`, even if a thread panicked while it held the lock. The data must be consistent after every single
+/// change.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags, fcntl_setfl, openat};
 
-/// Opens a regular file for reading and follows links. It never blocks, whatever the path leads to.
+/// Opens a regular file for reading. Follows links. Never blocks, whatever the path leads to.
 ///
 /// # Errors
 /// The system's error. For a folder it is [`io::ErrorKind::IsADirectory`]. For anything else that is not a regular file
@@ -25,7 +25,7 @@ pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether the path is a regular file. Follows links and opens nothing.
+/// Whether the path is a regular file. False if nothing is there. Follows links and opens nothing.
 ///
 /// # Errors
 /// As for [`open_regular`] if something else is there, or if a link leads nowhere.
@@ -47,7 +47,7 @@ pub fn is_regular(path: &Path) -> io::Result<bool> {
 /// Creates a file for writing. With `force`, an existing regular file is truncated instead. It never blocks.
 ///
 /// # Errors
-/// As for [`open_regular`], and [`io::ErrorKind::AlreadyExists`] without `force`.
+/// As for [`open_regular`], and [`io::ErrorKind::AlreadyExists`] if the file exists and `force` is false.
 pub fn create_regular(path: &Path, force: bool) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | if force { OFlags::empty() } else { OFlags::EXCL };
     let file = open_checked(path, flags)?;

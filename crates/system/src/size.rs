@@ -17,7 +17,7 @@ pub fn to_usize(n: impl Into<u64>) -> usize {
     n
 }
 
-/// `n * part / whole` without overflow; `part` is at most `whole`.
+/// `n * part / whole` without overflow. `part` must not exceed `whole`.
 pub fn share(n: u64, part: u64, whole: u64) -> u64 {
     let share = u128::from(n) * u128::from(part) / u128::from(whole.max(1));
     u64::try_from(share).unwrap_or(n)

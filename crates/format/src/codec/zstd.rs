@@ -37,7 +37,7 @@ fn most_of(frame: &[u8]) -> u64 {
 }
 
 thread_local! {
-    /// Each thread reuses its decompressor, because the tables are larger than many blocks.
+    /// Each thread reuses its decompressor, because its tables are larger than many blocks.
     static DECOMPRESSOR: RefCell<Decompressor<'static>> = RefCell::default();
 }
 
@@ -59,11 +59,11 @@ pub(crate) fn decompress(frame: &[u8], expected: u64, out: &mut Vec<u8>) -> Resu
     // A block is exactly one frame. Without this check, data after it would go unnoticed.
     let len = zstd_safe::find_frame_compressed_size(frame).map_err(in_words)?;
     if len != frame.len() {
-        return Err(format!("{} after the frame", counted(frame.len() - len, "byte")));
+        return Err(format!("found {} after the frame", counted(frame.len() - len, "byte")));
     }
     let most = most_of(frame);
     if expected > most {
-        return Err(format!("expected {expected_bytes}, but it decompresses to at most {most}"));
+        return Err(format!("expected {expected_bytes}, but the frame decompresses to at most {most}"));
     }
     let room = usize::try_from(expected).map_err(|e| e.to_string())?;
     out.try_reserve_exact(room).map_err(|e| e.to_string())?;
@@ -92,10 +92,10 @@ mod tests {
         assert_eq!(decompress(&frame, 100_001, &mut out).unwrap_err(), "expected 100001 bytes, found 100000");
         let mut long = frame.clone();
         long.extend_from_slice(b"junk");
-        assert_eq!(decompress(&long, 100_000, &mut out).unwrap_err(), "4 bytes after the frame");
+        assert_eq!(decompress(&long, 100_000, &mut out).unwrap_err(), "found 4 bytes after the frame");
         assert!(decompress(&frame[..frame.len() - 1], 100_000, &mut out).is_err());
         let twice = [&frame[..], &frame[..]].concat();
-        let behind = format!("{} bytes after the frame", frame.len());
+        let behind = format!("found {} bytes after the frame", frame.len());
         assert_eq!(decompress(&twice, 100_000, &mut out).unwrap_err(), behind);
         assert!(decompress(&[], 0, &mut out).is_err());
     }

@@ -7,7 +7,7 @@ use crate::figure::{Anchor, Figure, Font, PLAIN, Rgb, SMALL, count};
 use crate::lettering::{fit, text_width};
 use crate::palette::{BAND, DIM, INK, LIMIT, OTHER, OURS, PANEL, PAPER};
 
-/// The data of a row: a warm and a cold value, or the reason why it has none.
+/// The data of a row: a warm value, a cold value or both, or the reason why it has neither.
 #[derive(Debug, Clone, Default)]
 pub struct Row {
     /// The name of the row.
@@ -152,7 +152,7 @@ impl DotChart {
         }
     }
 
-    /// The background and the scale.
+    /// Draws the background, the bands of highlighted rows, and the scale.
     fn plot(&self, figure: &mut Figure, axis: &Axis, layout: Layout, (first, bottom): (f64, f64)) {
         let (left, right) = layout.plot();
         figure.boxes(vec![[left, first, right - left, bottom - first]], PANEL);
@@ -171,7 +171,7 @@ impl DotChart {
         self.rows.iter().any(|row| row.warm.is_some())
     }
 
-    /// Right edges of the columns of warm and of cold numbers, if there are any.
+    /// The right edges of the two columns of numbers, warm and cold. `None` for a column that is not shown.
     fn columns(&self, layout: Layout) -> [Option<f64>; 2] {
         let right = layout.right();
         match (self.has_warm(), self.has_cold()) {

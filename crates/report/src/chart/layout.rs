@@ -60,8 +60,8 @@ impl Layout {
         }
     }
 
-    /// Draws the name of a row. `sign` is never cut off. If the name is above the row, numbers take up `room`, and
-    /// `behind` is the background colour.
+    /// Draws the name of a row. `sign` is never cut off. If the name is above the row, it leaves `room` for the numbers
+    /// next to it, and `behind` is the background colour.
     pub(super) fn name(
         self,
         figure: &mut Figure,
@@ -106,7 +106,7 @@ impl Layout {
             let (x, anchor) = self.inside(x, &text);
             let width = text_width(&text, SMALL.size, false);
             let start = anchor.left(x, width);
-            // A number that was moved inside may touch the one before.
+            // A number that was moved into the plot may touch the previous number.
             if start >= free {
                 figure.words((x, bottom + 15.0), anchor, SMALL, DIM, &text);
                 free = start + width + 6.0;

@@ -72,8 +72,9 @@ struct Dot {
     ours: bool,
 }
 
-/// Places all names. Points above each other use columns. Any other name goes as close to its point as possible without
-/// touching a name, point or leader. It is omitted if there is no space. packds is placed first.
+/// Places all names. The names of three or more points above each other go in columns. Any other name goes as close to
+/// its point as possible without touching a name, point or leader, and is omitted if there is no space. Of these, the
+/// name of packds is placed first.
 pub(super) fn names(points: &[Point], places: &[Place], mut taken: Taken) -> Vec<Option<Name>> {
     let half = DOT / 2.0 + 1.0;
     let dots = places.iter().map(|(x, y)| [x - half, y - half, x + half, y + half]);
@@ -151,8 +152,8 @@ fn columns(group: &[Dot], taken: &Taken) -> Vec<(usize, Name)> {
     }
 }
 
-/// Whether the name of each dot goes to the right. The name goes to the side on which the previous name is farther
-/// above.
+/// Whether the name of each dot goes to the right. It goes to the side where it overlaps the previous name less, or to
+/// the right if both sides are equal.
 fn sides(group: &[Dot]) -> Vec<bool> {
     let (mut last_right, mut last_left) = (f64::MIN, f64::MIN);
     let side = |dot: &Dot| {

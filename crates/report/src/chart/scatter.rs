@@ -103,7 +103,8 @@ impl Scatter {
         Some(figure)
     }
 
-    /// The points with their labels. If the labels are numbers, also returns the names in this order, fastest first.
+    /// The points with their labels. In a narrow chart, the labels are numbers, fastest first, and the names are also
+    /// returned in this order.
     fn labelled(&self, layout: Layout) -> (Vec<Point>, Vec<String>) {
         let mut points = self.points.clone();
         if layout == Layout::Wide {
