@@ -96,11 +96,11 @@ pub struct Pixels<'a> {
 }
 
 impl Pixels<'_> {
-    /// Checks that the image is not empty and that the length of the data matches its size. Returns the number of bytes
-    /// per row.
+    /// Checks that the image is not empty and that the length of the data matches the image's size. Returns the number
+    /// of bytes per row.
     ///
     /// # Errors
-    /// `InvalidArgument` for an empty image, `WrongBuffer` if the data does not match its size.
+    /// `InvalidArgument` for an empty image, `WrongBuffer` if the data does not match the image's size.
     pub fn check(&self) -> Result<usize, PixelError> {
         let channels = usize::from(self.channels);
         let expected = byte_count(self.width, self.height, channels)?;

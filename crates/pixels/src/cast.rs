@@ -15,7 +15,7 @@ pub enum Layout {
 
 packds_system::named!(Layout { Hwc = "hwc", Chw = "chw" });
 
-/// Copies bytes into the order of `layout`.
+/// Copies the interleaved bytes `hwc` to `out` in the order of `layout`.
 ///
 /// # Errors
 /// `WrongBuffer` if `out` has the wrong length, `InvalidArgument` if `hwc` does not consist of whole pixels.
@@ -43,7 +43,7 @@ pub(crate) fn check(hwc: &[u8], channels: usize, value_bytes: usize, out: &[u8])
     PixelError::check_len(out.len(), expected)
 }
 
-/// The result for each byte in each channel.
+/// A table for each channel, with the encoded result for each byte. `norms` gives each channel's mean and deviation.
 pub(crate) fn tables<const N: usize>(
     norms: impl Iterator<Item = (f32, f32)>,
     encode: impl Fn(f32) -> [u8; N],

@@ -4,10 +4,12 @@ use crate::area::Area;
 use crate::format::ImageFormat;
 use packds_system::counted;
 
+/// Why an image could not be decoded, encoded or changed.
+///
 /// The variants show what caused the error: the file (`UnknownFormat`, `OtherFormat`, `Empty`, `Malformed`,
-/// `Truncated`), a limit (`TooManyPixels`, `OutOfMemory`), this library (`Unsupported`, `ManyChannels`), or the caller (`WrongBuffer`,
-/// `NotSingleChannel`, `EmptyArea`, `AreaOutside`, `InvalidArgument`). No variant contains a path. The caller can add
-/// it.
+/// `Truncated`), its seek index (`BadSeekIndex`), a limit (`TooManyPixels`, `OutOfMemory`), this library
+/// (`Unsupported`, `ManyChannels`), or the caller (`WrongBuffer`, `NotSingleChannel`, `EmptyArea`, `AreaOutside`,
+/// `InvalidArgument`). No variant contains a path. The caller can add it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PixelError {

@@ -34,7 +34,7 @@ impl FloatType {
         }
     }
 
-    /// The nearest value of this type, little-endian, in the lower bytes.
+    /// The bit pattern of the nearest value of this type. 16-bit types use the lower half.
     #[must_use]
     pub fn bits(self, value: f32) -> u32 {
         match self {

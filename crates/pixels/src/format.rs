@@ -5,7 +5,7 @@ use std::fmt;
 /// A file format of images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ImageFormat {
-    /// JPEG: baseline, progressive, arithmetic; gray, colour, CMYK.
+    /// JPEG: baseline, progressive or arithmetic-coded; gray, colour or CMYK.
     Jpeg,
     /// PNG of any colour type and bit depth.
     Png,
@@ -19,7 +19,7 @@ pub enum ImageFormat {
     WebP,
     /// PBM, PGM and PPM, binary or plain, with up to 16 bits.
     Pnm,
-    /// TGA. It has no signature, so only `probe` finds it.
+    /// TGA. It has no signature, so `probe` recognizes it, but `sniff` does not.
     Tga,
     /// QOI.
     Qoi,
@@ -68,8 +68,8 @@ pub(crate) fn is_pnm_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }
 
-/// Whether this is the start of a PNM file. After the two letters, there must be a number or a comment, because text
-/// may also start with these letters.
+/// Whether this is the start of a PNM file. After `P` and a digit, there must be space and then a number or a comment,
+/// because text may also start with `P` and a digit.
 fn is_pnm(bytes: &[u8]) -> bool {
     let &[b'P', b'1'..=b'6', space, ref rest @ ..] = bytes else { return false };
     let first = rest.iter().find(|byte| !is_pnm_space(**byte));

@@ -55,7 +55,7 @@ pub enum Resize {
     },
 }
 
-/// Computes `numerator * a / b` like Python's `int(numerator * a / b)`: float division, rounded down.
+/// Computes `size * a / b` like Python's `int(size * a / b)`: float division, rounded down. The result is at least 1.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -212,7 +212,7 @@ impl Geometry {
         (window.x.out, window.y.out)
     }
 
-    /// Whether the result always equals the stored image.
+    /// Whether the result equals the stored image, for any image of this size and orientation.
     #[must_use]
     pub fn is_identity_for(&self, width: u32, height: u32, orientation: u8) -> bool {
         let upright = self.turn(orientation) == 1;
@@ -233,7 +233,7 @@ impl Geometry {
         if self.turn(orientation) >= 5 { (height, width) } else { (width, height) }
     }
 
-    /// The plan for an upright image of `width` x `height`.
+    /// The part of the resized image that the output shows, for an upright image of `width` x `height`.
     pub(crate) fn window(&self, width: u32, height: u32) -> Window {
         let (full_width, full_height) = self.resize.output_size(width, height);
         let (out_width, out_height) = match self.crop {

@@ -2,7 +2,7 @@
 //!
 //! All functions are pure functions over slices: they do not use files, threads or clocks. A [`Decoder`] turns the
 //! bytes of a file into output pixels. [`probe`](probe()) and [`check_structure`] read only headers. [`Histogram`]
-//! counts pixels for mean and deviation. [`ops`] modifies pixels and converts them to floats.
+//! counts pixel values and computes their mean and deviation. [`ops`] modifies pixels and converts them to floats.
 //!
 //! The reference is Pillow 13: `Image.open(file).convert("RGB")`, followed by torchvision's `Resize` and `CenterCrop`
 //! on the Pillow image. docs/reference/pixels.md lists what was measured, and the few differences.

@@ -20,10 +20,10 @@ pub enum Padding {
     Symmetric,
 }
 
-/// `RandomCrop` with padding. Copies a window of `width` x `height` pixels that starts at column `x` and row `y` of the
-/// image. The window may extend beyond the image. Flips the window if requested.
+/// torchvision's `RandomCrop` with padding. Copies a window of `width` x `height` pixels that starts at column `x` and
+/// row `y` of the image. The window may extend beyond the image. Flips the window if requested.
 ///
-/// Mirroring continues beyond the size of the image, as in NumPy's `pad`.
+/// Mirroring repeats if the padding is larger than the image, as in NumPy's `pad`.
 ///
 /// # Errors
 /// `WrongBuffer` if the data does not match the image's size, or if `out` does not have `width * height * channels`
@@ -88,7 +88,7 @@ struct Crop<'a> {
 }
 
 impl Crop<'_> {
-    /// Copies the window's part of the row that starts at byte `row`.
+    /// Writes a row of the window from the image's row that starts at byte `row`.
     fn copy_row(&self, row: usize, line: &mut [u8]) {
         let channels = self.channels;
         let Range { start, end } = self.inside;

@@ -1,4 +1,4 @@
-//! Converts, resizes and crops pixels that are already decoded, in the same way as those of files.
+//! Converts, resizes and crops pixels that are already decoded, in the same way as decoded files.
 
 use super::convert::{self, Kind, Raster};
 use super::{Decoder, byte_count, resize_zeroed, usize_of};
@@ -12,8 +12,9 @@ impl Decoder {
     /// Like `render_into`, but for decoded pixels: 1 channel is gray, 3 channels are red, green and blue.
     ///
     /// # Errors
-    /// `TooManyPixels`, `NotSingleChannel` for a mask, `WrongBuffer` if `pixels` or `out` do not match the sizes, or
-    /// `InvalidArgument` for other numbers of channels. After an error, the contents of `out` are unspecified.
+    /// `TooManyPixels`, `NotSingleChannel` for a mask with 3 channels, `WrongBuffer` if `pixels` or `out` do not match
+    /// the sizes, or `InvalidArgument` for other numbers of channels. After an error, the contents of `out` are
+    /// unspecified.
     pub fn render_pixels_into(
         &mut self,
         pixels: Pixels<'_>,

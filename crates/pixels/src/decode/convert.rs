@@ -104,7 +104,7 @@ fn to_index(raster: &Raster, format: ImageFormat, out: &mut [u8]) -> Result<(), 
         }
         Kind::Gray16 => {
             let samples = raster.samples.as_chunks::<2>().0;
-            // Numbers that fit into 8 bits, or black and white: white becomes 255.
+            // Accept numbers that fit in 8 bits, and images of only black and white, whose white becomes 255.
             let are_small = samples.iter().all(|[_, high]| *high == 0);
             if !are_small && !samples.iter().all(|sample| matches!(sample, [0, 0] | [255, 255])) {
                 let reason = "a 16-bit mask; masks must have 8-bit class numbers (0 to 255)";

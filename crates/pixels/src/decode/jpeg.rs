@@ -15,7 +15,7 @@ use crate::resize::Resampler;
 /// Minimum number of decoded columns. If chroma has at most two columns, libjpeg repeats them instead of interpolating.
 const MIN_COLUMNS: u32 = 8;
 
-/// Converts a decoded row to the output's channels.
+/// Reads rows of a JPEG and converts them to the output's channels.
 struct RowReader<'a> {
     session: Session<'a>,
     raw: Raw,
@@ -61,7 +61,8 @@ impl<'a> RowReader<'a> {
         self.raw.channels() == self.color.channels()
     }
 
-    /// Restricts the session to these columns of `width`. Returns the actual columns, which are a few more.
+    /// Restricts decoding to the columns `wanted` of an image with `width` columns. Returns the columns that are
+    /// decoded, which are a few more.
     ///
     /// One extra column is needed on each side, because chroma is interpolated between neighbours, and the neighbour
     /// outside the decoded columns is missing.
@@ -75,7 +76,8 @@ impl<'a> RowReader<'a> {
         Ok(usize_of(columns.start)..usize_of(columns.end))
     }
 
-    /// libjpeg writes `n_decoded` columns. The output needs `n_columns` of them, after the first `lead`.
+    /// Sets the columns to take from each row: of the `n_decoded` columns that libjpeg writes, the output needs
+    /// `n_columns`, after the first `lead`.
     fn take(&mut self, lead: usize, n_columns: usize, n_decoded: usize) -> Result<(), PixelError> {
         self.lead = lead;
         self.n_columns = n_columns;
@@ -110,7 +112,7 @@ impl<'a> RowReader<'a> {
 }
 
 impl Decoder {
-    /// Decodes the whole image into `self.pixels`, which must already have its length.
+    /// Decodes the whole image into `self.pixels`, which must already have the right length.
     pub(super) fn decode_jpeg(&mut self, bytes: &[u8], info: &ImageInfo) -> Result<(), PixelError> {
         let color = self.options.color;
         let mut reader = RowReader::open(&mut self.jpeg, bytes, info, color, &mut self.samples)?;
@@ -178,8 +180,8 @@ impl Decoder {
     }
 }
 
-/// Reads the rows that the resampler needs from an image of `size`, and writes the result. `corner` is the position of
-/// the resampler's first pixel in the image.
+/// Reads the rows that the resampler needs from an image of `width` x `height`, and writes the result to `out`.
+/// `corner` is the position of the resampler's first pixel in the image.
 fn stream(
     mut reader: RowReader<'_>,
     resampler: &mut Resampler,

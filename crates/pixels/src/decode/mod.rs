@@ -85,7 +85,7 @@ impl Default for DecodeOptions {
     }
 }
 
-/// An image of interleaved bytes. Rows start at the top, pixels at the left.
+/// An image of interleaved bytes, with rows from top to bottom and pixels from left to right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
     /// Width.
@@ -131,7 +131,7 @@ pub struct Decoder {
     samples: Vec<u8>,
     /// Pixels rotated upright.
     upright: Vec<u8>,
-    /// Builds a small JPEG of the visible part of a JPEG with a seek index.
+    /// Builds small JPEGs of the visible parts of JPEGs that have seek indexes.
     splicer: Splicer,
 }
 
@@ -282,14 +282,14 @@ impl Decoder {
     }
 }
 
-/// Runs a third-party decoder. If a hostile file makes it panic, the panic is reported as an error in the file, so that
+/// Runs a decoder. If a hostile file makes it panic, the panic is reported as an error in the file, so that
 /// callers can continue with other files.
 fn guarded<T>(format: ImageFormat, decode: impl FnOnce() -> Result<T, PixelError>) -> Result<T, PixelError> {
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(decode));
     caught.unwrap_or_else(|_| Err(PixelError::malformed(format, "the decoder crashed")))
 }
 
-/// Converts a `u32` to a length in memory. `usize` has at least 32 bits on all supported machines.
+/// Converts a `u32` to a length in memory.
 pub(crate) fn usize_of(value: u32) -> usize {
     to_usize(value)
 }

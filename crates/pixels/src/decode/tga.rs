@@ -32,7 +32,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Raster, PixelError> {
     Ok(Raster { kind, samples })
 }
 
-/// Red, green and blue of a stored colour: either 15 bits, or bytes for blue, green, red and an unused alpha.
+/// Red, green and blue of a stored colour: either 15 bits, or bytes for blue, green and red, and perhaps an unused
+/// alpha.
 fn color(stored: &[u8]) -> [u8; 3] {
     match *stored {
         [low, high] => {

@@ -119,7 +119,7 @@ fn interpret(mut samples: Vec<u8>, color: ColorType, width: usize, colors: &Tiff
     Ok(Raster { kind, samples })
 }
 
-/// The colours of a pixel before they were multiplied by its alpha, as Pillow restores them.
+/// Restores the colours of a pixel that were multiplied by its alpha, as Pillow does.
 fn divide_by_alpha([red, green, blue, alpha]: &mut [u8; 4]) {
     for color in [red, green, blue] {
         let restored = (u32::from(*color) * 255).checked_div(u32::from(*alpha)).unwrap_or(0);

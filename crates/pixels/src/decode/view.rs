@@ -59,7 +59,7 @@ impl Decoder {
     }
 
     /// Decodes at least an area, and rotates it upright if necessary. The result is in `upright` if it was rotated,
-    /// otherwise in `pixels`. Returns the index of the first pixel there, and the stride in bytes.
+    /// otherwise in `pixels`. Returns the position of the result's first pixel in the image, and the stride in bytes.
     fn decode_span(
         &mut self,
         image: &Encoded<'_>,

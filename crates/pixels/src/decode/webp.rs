@@ -27,7 +27,7 @@ pub(super) fn decode(bytes: &[u8], info: &ImageInfo) -> Result<Raster, PixelErro
     read(decoder, info)
 }
 
-/// Reads all samples from an `image` decoder of RGB or RGBA bytes.
+/// Reads all samples from an `image` decoder of gray, RGB or RGBA bytes.
 pub(super) fn read(decoder: impl ImageDecoder, info: &ImageInfo) -> Result<Raster, PixelError> {
     if decoder.dimensions() != (info.width, info.height) {
         return Err(PixelError::malformed(info.format, "headers that differ in size"));

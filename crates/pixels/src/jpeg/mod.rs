@@ -78,7 +78,7 @@ pub(crate) struct JpegDecoder {
 // continue with it.
 unsafe impl Send for JpegDecoder {}
 
-/// libjpeg's output for a pixel.
+/// The channels that libjpeg writes for a pixel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Raw {
     Gray,
@@ -152,8 +152,8 @@ impl Session<'_> {
         (self.state.cinfo.image_width, self.state.cinfo.image_height)
     }
 
-    /// The output that is possible: colour files give RGB, gray files give gray or RGB, and files with four channels
-    /// give CMYK.
+    /// The channels that libjpeg can write for this file: RGB for colour, gray or RGB for gray, and CMYK for four
+    /// channels.
     pub(crate) fn raw(&self, want_gray: bool) -> Result<Raw, PixelError> {
         match self.state.cinfo.num_components {
             1 if want_gray => Ok(Raw::Gray),

@@ -55,7 +55,7 @@ impl Affine {
         Self::around(middle(width, height), degrees, translate, scale, shear)
     }
 
-    /// torchvision's `affine` with shear around the corner of the first pixel, by `x` degrees along rows and `y`
+    /// torchvision's `affine` with shear around the image's upper left corner, by `x` degrees along rows and `y`
     /// degrees along columns. The filter is nearest and the fill is black. Both fields can be changed afterwards.
     ///
     /// # Errors
@@ -64,7 +64,7 @@ impl Affine {
         Self::around((0.0, 0.0), 0.0, (0.0, 0.0), 1.0, (x, y))
     }
 
-    /// torchvision's matrix around a point. The scale is positive.
+    /// torchvision's affine matrix around the point `middle`. `scale` must be positive.
     fn around(
         middle: (f64, f64),
         degrees: f64,
@@ -92,7 +92,7 @@ impl Affine {
         Self::moved([cos, sin, -sin, cos], middle(width, height), (0.0, 0.0))
     }
 
-    /// A mapping that rotates, scales and shears around a point, and then translates.
+    /// The mapping with the linear part `[p, q, r, s]` around a point. The result is then translated.
     fn moved(
         [p, q, r, s]: [f64; 4],
         (middle_x, middle_y): (f64, f64),
@@ -125,7 +125,7 @@ impl Affine {
         Ok(())
     }
 
-    /// Applies the mapping with any filter except nearest. `smooth` does the interpolation.
+    /// Draws the mapped image. `smooth` interpolates, unless the filter is nearest.
     fn draw<const N: usize>(
         &self,
         picture: Picture<'_, N>,
@@ -179,13 +179,13 @@ fn middle(width: u32, height: u32) -> (f64, f64) {
     (f64::from(width) * 0.5, f64::from(height) * 0.5)
 }
 
-/// Rounds to 15 decimals like Pillow's sines, so that quarter turns are exact.
+/// Rounds to 15 decimals, as Pillow rounds sines and cosines, so that quarter turns are exact.
 fn to_15_places(value: f64) -> f64 {
     format!("{value:.15}").parse().unwrap_or(value)
 }
 
 impl<const N: usize> Picture<'_, N> {
-    /// The pixel that contains the point.
+    /// The pixel that contains the point. `None` outside the image.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -208,7 +208,7 @@ struct Fixed {
 }
 
 impl Fixed {
-    /// `None` if a corner of the image is beyond 32768.
+    /// `None` if a corner of the image is mapped to a position that does not fit in 16.16 bits.
     #[expect(clippy::cast_precision_loss, reason = "sides are exact in f64")]
     fn of(matrix: &[f64; 6], width: usize, height: usize) -> Option<Self> {
         let [a, b, c, d, e, f] = *matrix;

@@ -1,6 +1,6 @@
 //! Brightness, contrast and saturation: linear interpolation from black, mean gray, and the pixel's gray.
 //!
-//! Pillow's `ImageEnhance` interpolates in `f32` between a degenerate image (black, its mean luma, or its own luma)
+//! Pillow's `ImageEnhance` interpolates in `f32` between a base (black, the image's mean luma, or each pixel's luma)
 //! and the image: `base + factor * (value - base)`, truncated and clipped.
 
 use super::gray::{luma, mean_luma};
@@ -27,7 +27,8 @@ pub fn adjust_saturation(pixels: &mut [u8], channels: u8, factor: f32) {
     }
 }
 
-/// There must be two roundings in `f32`, as in Pillow's C code, so never fuse the product and the sum.
+/// Computes `base + factor * (value - base)`, truncated and clipped. There must be two roundings in `f32`, as in
+/// Pillow's C code, so never fuse the product and the sum.
 #[inline(always)]
 pub(super) fn mixed(value: u8, base: u8, factor: f32) -> u8 {
     let difference = f32::from(i16::from(value) - i16::from(base));

@@ -1,8 +1,8 @@
 //! Gaussian blur, like torchvision's `gaussian_blur` on a Pillow image.
 //!
 //! torchvision applies a square kernel of `f32` weights, which is the product of a column and a row. Here columns are
-//! summed first, then rows. The sums are rounded differently in their last bits. This can change a value close to a
-//! half by one level.
+//! summed first, then rows. The sums are rounded differently in their last bits. This can change a value by one level
+//! if it is close to the middle between two levels.
 
 use super::{fastest, whole};
 use crate::decode::{byte_count, usize_of};
@@ -32,7 +32,7 @@ pub(super) struct Kernel {
     weights: Vec<f32>,
 }
 
-/// The inputs of the row loop, except the kernel.
+/// The inputs and the scratch row of [`convolve`], except the kernel.
 #[derive(Debug)]
 pub(super) struct Rows<'a> {
     source: &'a [u8],
@@ -48,7 +48,7 @@ impl Blur {
         Self::default()
     }
 
-    /// Blurs an image in place, with a Gaussian of `sigma` pixels in a square of `kernel` pixels.
+    /// Blurs an image in place, with a Gaussian of `sigma` pixels in a square with sides of `kernel` pixels.
     ///
     /// Edges are mirrored without repeating the edge pixels. Values differ from torchvision's by at most one level.
     ///
@@ -127,7 +127,7 @@ pub(super) fn convolve(rows: Rows<'_>, kernel: &Kernel, out: &mut [u8]) {
     }
 }
 
-/// Computes the sums around row `y`.
+/// Computes the weighted sum around row `y` for each value of the row.
 #[inline(always)]
 fn sum_columns(source: &[u8], stride: usize, y: usize, weights: &[f32], out: &mut [f32]) {
     let (blocks, rest) = out.as_chunks_mut::<LANES>();
@@ -140,7 +140,7 @@ fn sum_columns(source: &[u8], stride: usize, y: usize, weights: &[f32], out: &mu
     }
 }
 
-/// The sums around row `y` for `N` columns, starting at `x`.
+/// The weighted sums around row `y` for `N` values, starting at `x`.
 #[inline(always)]
 fn columns_around<const N: usize>(source: &[u8], stride: usize, y: usize, x: usize, weights: &[f32]) -> [f32; N] {
     let n_rows = source.len() / stride;
@@ -162,7 +162,7 @@ fn columns_around<const N: usize>(source: &[u8], stride: usize, y: usize, x: usi
     sums
 }
 
-/// Mirrors a row at its first and last pixel.
+/// Fills the padding of a row by mirroring it at its first and last pixel.
 #[inline(always)]
 fn pad(row: &mut [f32], padding: usize, channels: usize) {
     let last = row.len() - padding - channels;
@@ -172,7 +172,7 @@ fn pad(row: &mut [f32], padding: usize, channels: usize) {
     }
 }
 
-/// The rounded sums around each value of a padded row.
+/// Writes the rounded weighted sum around each value of a padded row.
 #[inline(always)]
 fn sum_row(row: &[f32], channels: usize, weights: &[f32], out: &mut [u8]) {
     let (blocks, rest) = out.as_chunks_mut::<LANES>();
@@ -189,8 +189,8 @@ fn sum_row(row: &[f32], channels: usize, weights: &[f32], out: &mut [u8]) {
     }
 }
 
-/// The sums around `N` values, starting at `x`, in a row that is padded on each side for all weights except the middle
-/// one.
+/// The weighted sums around `N` values, starting at `x`, in a row that is padded on each side for all weights except
+/// the middle one.
 #[inline(always)]
 fn values_around<const N: usize>(row: &[f32], channels: usize, x: usize, weights: &[f32]) -> [f32; N] {
     let middle = x + weights.len().saturating_sub(1) * channels;

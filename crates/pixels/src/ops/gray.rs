@@ -26,7 +26,7 @@ pub(super) fn grayscale(pixels: &mut [u8]) {
     }
 }
 
-/// The mean luma, rounded as in Pillow's contrast. 0 if there are no pixels.
+/// The mean luma, rounded as in Pillow's `ImageEnhance.Contrast`. 0 if there are no pixels.
 pub(super) fn mean_luma(pixels: &[u8], channels: u8) -> u8 {
     let (n_pixels, sum) = if channels == 3 {
         let pixels = pixels.as_chunks::<3>().0;

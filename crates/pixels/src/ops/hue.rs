@@ -47,7 +47,7 @@ pub(super) fn turn_hue(pixels: &mut [u8], turn: u8) {
     }
 }
 
-/// For each hue after the rotation: its sector, 0 to 5, and its position in the sector.
+/// For each hue: the sector (0 to 5) of the rotated hue, and its position in the sector.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -75,7 +75,7 @@ fn range([red, green, blue]: [u8; 3]) -> u8 {
     value([red, green, blue]) - red.min(green).min(blue)
 }
 
-/// The range divided by the value. 0 for gray and black.
+/// The range divided by the value, scaled to a byte. 0 for gray and black.
 #[inline(always)]
 fn saturation(color: [u8; 3]) -> u8 {
     let parts = f32::from(range(color)) / f32::from(value(color).max(1));
@@ -107,7 +107,7 @@ fn hue(color: [u8; 3]) -> u8 {
     whole::cut(f64::from(hue as f32) * 255.0)
 }
 
-/// The minimum of a colour's channels.
+/// The lowest channel of a colour with this value and saturation.
 #[inline(always)]
 fn low(value: u8, saturation: u8) -> u8 {
     darkened(value, f64::from(fraction(saturation)))
@@ -135,8 +135,8 @@ fn fraction(value: u8) -> f32 {
     (f64::from(value) / 255.0) as f32
 }
 
-/// A channel that is highest in two sectors and in the middle in two others. The code uses masks, because the compiler
-/// would turn branches into jumps.
+/// The value of a channel: the highest in two sectors, the middle one in two others, otherwise the lowest. The code
+/// uses masks, because the compiler would turn branches into jumps.
 #[inline(always)]
 fn pick(sector: u8, highest: [u8; 2], middle: [u8; 2], values: [u8; 3]) -> u8 {
     let mask = |sectors: [u8; 2]| u8::from((sector == sectors[0]) | (sector == sectors[1])).wrapping_neg();

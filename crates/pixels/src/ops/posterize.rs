@@ -1,6 +1,6 @@
 //! Posterization.
 
-/// Keeps the `bits` highest bits of every value, 1 to 8, and clears the rest, like Pillow's `ImageOps.posterize`. If
+/// Keeps the highest `bits` bits (1 to 8) of every value and clears the rest, like Pillow's `ImageOps.posterize`. If
 /// `bits` is more than 8, all bits are kept.
 pub fn posterize(pixels: &mut [u8], bits: u8) {
     let cleared = 8_u32.saturating_sub(bits.into());

@@ -37,7 +37,7 @@ impl<'a, const N: usize> Picture<'a, N> {
     }
 }
 
-/// The filters of [`Affine`](super::Affine).
+/// The mapping and the filter of an [`Affine`](super::Affine).
 #[derive(Debug)]
 pub(super) struct Map<const N: usize> {
     pub(super) matrix: [f64; 6],

@@ -80,7 +80,7 @@ fn sharpen_row(rows: [&[u8]; 3], channels: usize, factor: f32, out: &mut [u8]) {
     }
 }
 
-/// A weighted sum divided by its total weight 13, rounded to the nearest integer. There are no ties, because 13 is odd.
+/// Divides a sum with a total weight of 13 by 13. Rounds to the nearest integer; there are no ties, because 13 is odd.
 /// The `f32` error in Pillow is too small to change the rounding.
 #[expect(clippy::cast_possible_truncation, reason = "a sum of 13 bytes, divided by 13")]
 #[inline(always)]

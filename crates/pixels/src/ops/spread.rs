@@ -1,4 +1,4 @@
-//! Histogram stretching, per channel.
+//! Histogram stretching and equalization of each channel.
 
 use crate::histogram::counts;
 
@@ -51,7 +51,8 @@ fn table(mut of: impl FnMut(u8) -> u8) -> [u8; 256] {
     table
 }
 
-/// The line through the end points as Pillow computes it: in `f64`, truncated and clipped.
+/// The table that maps the lowest value to 0 and the highest to 255, as Pillow computes it: linearly in `f64`,
+/// truncated and clipped.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast truncates and clips")]
 fn stretched(counts: &[u32; 256]) -> Table {
     let occurs = |value: &u8| counts[usize::from(*value)] > 0;
@@ -65,8 +66,8 @@ fn stretched(counts: &[u32; 256]) -> Table {
     Some(table(|value| (f64::from(value) * scale + offset) as u8))
 }
 
-/// The cumulative counts as Pillow computes them. The step is 1/255 of the number of all pixels except those with the
-/// last value.
+/// The table that equalizes a histogram, computed from cumulative counts as in Pillow. The step is 1/255 of the number
+/// of all pixels except those with the last value.
 fn evened(counts: &[u32; 256]) -> Table {
     let last = counts.iter().rfind(|count| **count > 0)?;
     let all: u64 = counts.iter().map(|count| u64::from(*count)).sum();

@@ -1,7 +1,7 @@
 //! Float-to-byte conversion without clipping casts, which compilers do not vectorize.
 //!
-//! An `f32` above 2^23 (an `f64` above 2^52) has no fraction. Adding such a number rounds to an integer, with ties to
-//! even, and leaves this integer in the lowest bits.
+//! An `f32` above 2^23 (an `f64` above 2^52) has no fraction. Adding such a number to a value rounds the value to an
+//! integer, with ties to even, and leaves this integer in the lowest bits.
 
 const WHOLE: f32 = 8_388_608.0;
 const WHOLE_64: f64 = 4_503_599_627_370_496.0;
@@ -23,7 +23,7 @@ pub(super) fn clipped(value: f32) -> u8 {
     self::nearest(whole)
 }
 
-/// A value of 0 to 255, truncated.
+/// A value of 0 to 255, truncated to a byte.
 #[expect(clippy::cast_possible_truncation, reason = "the value is in the lowest byte")]
 #[inline(always)]
 pub(super) fn cut(value: f64) -> u8 {

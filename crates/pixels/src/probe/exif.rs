@@ -2,7 +2,7 @@
 
 use super::tiff::{Entries, ORIENTATION};
 
-/// The orientation (1 to 8) in an EXIF block that starts with `II` or `MM`. 1 if there is none.
+/// The orientation (1 to 8) in an EXIF block, with or without the prefix that it has in JPEG files. 1 if there is none.
 pub(super) fn orientation(block: &[u8]) -> u8 {
     // Some writers keep JPEG's prefix of the EXIF block in PNG and WebP chunks.
     let block = block.strip_prefix(b"Exif\0\0").unwrap_or(block);

@@ -15,7 +15,7 @@ fn truncated(reason: &str) -> PixelError {
     PixelError::truncated(ImageFormat::Jpeg, reason)
 }
 
-/// For a start-of-frame marker, returns whether the frame is progressive.
+/// For a start-of-frame marker, returns whether the frame is progressive. `None` for other markers.
 fn frame(marker: u8) -> Option<bool> {
     match marker {
         0xC4 | 0xC8 | 0xCC => None,

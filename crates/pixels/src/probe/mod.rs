@@ -48,7 +48,7 @@ pub struct ImageInfo {
     pub palette: bool,
     /// Whether a JPEG stores RGB instead of YCbCr.
     pub stores_rgb: bool,
-    /// Whether more frames (GIF, PNG, WebP) or pages (TIFF) follow the first. They are never decoded.
+    /// Whether more frames (GIF, PNG, WebP) or pages (TIFF) follow the first. Only the first is ever decoded.
     pub has_more: bool,
 }
 
@@ -75,7 +75,7 @@ impl ImageInfo {
 /// Reads the headers of an image.
 ///
 /// # Errors
-/// `Empty`, `UnknownFormat`, or `Malformed` / `Truncated` / `Unsupported` if the headers are invalid.
+/// `Empty`, `UnknownFormat`, `OtherFormat`, or `Malformed`, `Truncated` or `Unsupported` if the headers are invalid.
 pub fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
     let format = ImageFormat::sniff(bytes).or_else(|| tga_header(bytes).map(|_| ImageFormat::Tga));
     let format = format.ok_or_else(|| unknown(bytes))?;

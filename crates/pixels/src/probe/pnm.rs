@@ -16,7 +16,7 @@ pub(crate) struct PnmHeader {
     pub(crate) width: u32,
     pub(crate) height: u32,
     pub(crate) channels: u8,
-    /// The value of a white sample. 1 for a bitmap, whose header does not state it.
+    /// The largest valid sample. 1 for a bitmap, whose header does not state it.
     pub(crate) max: u32,
     pub(crate) is_bitmap: bool,
     /// Whether the samples are decimal numbers.
@@ -25,13 +25,13 @@ pub(crate) struct PnmHeader {
 }
 
 impl PnmHeader {
-    /// Samples of the whole image.
+    /// Number of samples in the image.
     pub(crate) fn n_samples(&self) -> u64 {
         let n_pixels = u64::from(self.width).saturating_mul(self.height.into());
         n_pixels.saturating_mul(self.channels.into())
     }
 
-    /// Number of bytes of the whole image if it is not plain.
+    /// Size of the image's data in bytes, if the image is not plain.
     pub(crate) fn n_bytes(&self) -> u64 {
         match self.is_bitmap {
             true => u64::from(self.width.div_ceil(8)).saturating_mul(self.height.into()),
@@ -39,7 +39,7 @@ impl PnmHeader {
         }
     }
 
-    /// The bytes of the image, if the file has all of them.
+    /// The image's data. Returns an error if the file does not have all of it.
     pub(crate) fn data<'a>(&self, bytes: &'a [u8]) -> Result<&'a [u8], PixelError> {
         let data = bytes.get(self.data_at..).unwrap_or_default();
         let needed = self.n_bytes();
@@ -86,7 +86,7 @@ impl Numbers<'_> {
         }
     }
 
-    /// The next number and the one byte after it. `None` at the end.
+    /// Reads the next number, and skips the byte after it. `None` at the end.
     fn next(&mut self) -> Result<Option<u32>, PixelError> {
         let mut number: Option<u32> = None;
         while let Some(byte) = self.byte() {

@@ -22,7 +22,8 @@ pub(super) fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
     Ok(ImageInfo::plain(FORMAT, width, height, channels))
 }
 
-/// Passes every run of pixels to `each`: red, green, blue, alpha, and the length. Returns where the pixels end.
+/// Passes every run of equal pixels to `each`: the pixel (red, green, blue, alpha) and the length of the run. Returns
+/// where the pixels end.
 pub(crate) fn qoi_runs(
     bytes: &[u8],
     info: &ImageInfo,
@@ -55,7 +56,7 @@ pub(crate) fn qoi_runs(
     }
 }
 
-/// Reads one code. Returns the pixel after `pixel`, and how many bytes the code has.
+/// Reads one code. Returns the pixel that follows `pixel`, and the length of the code in bytes.
 fn changed(pixel: [u8; 4], rest: &[u8], seen: &[[u8; 4]; 64]) -> Option<([u8; 4], usize)> {
     let [red, green, blue, alpha] = pixel;
     Some(match *rest {

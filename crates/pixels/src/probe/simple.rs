@@ -151,7 +151,7 @@ pub(super) fn probe_bmp(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
 pub(crate) struct BmpLayout {
     pub(crate) bits: u16,
     pub(crate) compression: u32,
-    /// Colours of the palette, if the image has one.
+    /// Number of colours in the palette, if the image has one.
     pub(crate) n_colors: usize,
     pub(crate) palette_at: usize,
     /// Bytes per palette entry.

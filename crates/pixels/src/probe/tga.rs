@@ -79,7 +79,7 @@ fn cut(needed: u64, found: usize) -> PixelError {
     PixelError::truncated(FORMAT, format!("needs {needed} bytes of pixels, has {found}"))
 }
 
-/// The header, if Pillow decodes such files.
+/// The header, if it is that of a TGA file that Pillow decodes.
 pub(crate) fn tga_header(bytes: &[u8]) -> Option<TgaHeader> {
     let header: [u8; HEADER] = array(bytes, 0)?;
     let [id_len, has_palette, kind, ..] = header;

@@ -24,7 +24,7 @@ const EXTRA_SAMPLES: u16 = 338;
 /// Maximum number of strips whose ends are checked. No reasonable file has more.
 const MAX_VALUES: u64 = 1 << 20;
 
-/// The first directory of a TIFF or BigTIFF file.
+/// A directory of a TIFF or BigTIFF file.
 #[derive(Clone, Copy)]
 pub(super) struct Entries<'a> {
     bytes: &'a [u8],
@@ -170,7 +170,7 @@ impl<'a> Entries<'a> {
         Some((0..n_colors).map(|i| [value(i), value(step + i), value(2 * step + i)]).collect())
     }
 
-    /// The entries of the offsets and lengths of all strips or tiles.
+    /// The entries that hold the offsets and the lengths of all strips or tiles.
     fn strips(&self) -> Option<(Entry, Entry)> {
         let tags = [(STRIP_OFFSETS, STRIP_BYTE_COUNTS), (TILE_OFFSETS, TILE_BYTE_COUNTS)];
         tags.into_iter().find_map(|(at, len)| Some((self.find(at)?, self.find(len)?)))
@@ -183,8 +183,8 @@ impl<'a> Entries<'a> {
         Some(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
     }
 
-    /// The strips of a file whose bytes start with their lowest bit. Strips beyond the end are left out. `None` if
-    /// strips share bytes, or if there are too many.
+    /// The strips whose bytes start with their lowest bit: all strips of such a file, otherwise none. Strips beyond the
+    /// end are left out. `None` if there are no strips, if they share bytes, or if there are too many.
     fn reversed(&self) -> Option<Vec<Range<usize>>> {
         if self.first_value(FILL_ORDER) != Some(2) {
             return Some(Vec::new());

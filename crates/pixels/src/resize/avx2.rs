@@ -1,4 +1,4 @@
-//! The two passes with AVX2. The sums are the same as those of the plain code, but in a different order.
+//! The two passes with AVX2. The sums have the same terms as in the plain code, but in a different order.
 //!
 //! A weight of 23 bits does not fit in the 16-bit multiplier of AVX2, so it is split as `high * 2^11 + low`. Both parts
 //! fit. Two taps are multiplied and added by one instruction, and the parts are recombined in 32 bits. Integer addition
@@ -129,7 +129,7 @@ fn load_32(bytes: &[u8], at: usize) -> __m256i {
     unsafe { _mm256_loadu_si256(chunk.as_ptr().cast()) }
 }
 
-/// Four paired weights, in both halves.
+/// Four pairs of weights, repeated in both halves of the register.
 #[target_feature(enable = "avx2")]
 fn load_weights(pairs: &[i32], at: usize) -> __m256i {
     let chunk = &pairs[at..at + 4];
@@ -152,7 +152,7 @@ fn recombine(high: __m256i, low: __m256i) -> __m256i {
     _mm256_srai_epi32::<SHIFT>(_mm256_add_epi32(sum, _mm256_set1_epi32(HALF)))
 }
 
-/// Adds the products of two taps to the sums of both halves.
+/// The sums of the pixels' products with the high parts and with the low parts of the weights.
 #[derive(Clone, Copy)]
 struct Sums {
     high: __m256i,
@@ -177,7 +177,7 @@ impl Sums {
     }
 }
 
-/// Resizes with two rows in the halves of a register. Each half holds two taps as `r r' g g' b b' 0 0`.
+/// Resizes RGB rows. Each half of a register holds two taps of one row, as `r r' g g' b b' 0 0`.
 ///
 /// # Safety
 /// - `check_reach` passed for these rows, offset and taps.
@@ -255,7 +255,7 @@ impl<'a> PixelWriter<'a> {
     }
 }
 
-/// Processes eight taps of two rows in a register. The lanes of a row are added at the end.
+/// Resizes gray rows. A register holds eight taps of two rows. The lanes of a row are added at the end.
 #[target_feature(enable = "avx2")]
 fn horizontal_gray(rows: [&[u8]; ROWS], offset: usize, taps: &Taps, out: [&mut [u8]; ROWS]) {
     let [out_0, out_1, out_2, out_3] = out;
@@ -286,7 +286,8 @@ fn horizontal_gray(rows: [&[u8]; ROWS], offset: usize, taps: &Taps, out: [&mut [
     }
 }
 
-/// Processes thirty-two columns at a time. The last step overlaps the previous one, so that it ends at the edge.
+/// Computes one row of the vertical pass, 32 bytes at a time. The last step overlaps the previous one, so that it ends
+/// at the edge.
 #[target_feature(enable = "avx2")]
 fn vertical_row(ring: &Ring, taps: &Taps, index: usize, dst: &mut [u8]) {
     let n_pairs = taps.len[index].div_ceil(2);

@@ -1,4 +1,4 @@
-//! The two passes with AVX-512, VBMI and VNNI. The sums are the same as those of the plain code, but in a different
+//! The two passes with AVX-512, VBMI and VNNI. The sums have the same terms as in the plain code, but in a different
 //! order.
 //!
 //! In the horizontal pass, `vpermb` gathers four source bytes for each of 16 output bytes. Channels, scale and flip
@@ -19,7 +19,7 @@ use super::taps::{PRECISION, SPLIT, Taps};
 
 const SHIFT: u32 = PRECISION;
 const DIGIT: u32 = 8;
-/// Rounding term, half an output level: one constant in units of the highest digit, one in units of the high half.
+/// Half an output level, for rounding: in units of the highest digit, and in units of the weights' high parts.
 const HALF_DIGIT: i32 = 1 << (PRECISION - 1 - 2 * DIGIT);
 const HALF_HIGH: i32 = 1 << (PRECISION - 1 - SPLIT);
 /// Number of rows that the horizontal pass processes together.
@@ -95,7 +95,7 @@ fn load_64(bytes: &[u8], at: usize) -> __m512i {
     unsafe { load_within(chunk, 0) }
 }
 
-/// A part of a table's step.
+/// Loads one of the arrays of a `Step`.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn load_part(part: &[u8; REACH]) -> __m512i {
@@ -111,7 +111,7 @@ fn store_64(bytes: &mut [u8], at: usize, value: __m512i) {
     unsafe { _mm512_storeu_si512(chunk.as_mut_ptr().cast(), value) }
 }
 
-/// Fills `rest`, at most 64 bytes.
+/// Fills `rest` with the first bytes of `value`, at most 64.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn store_rest(rest: &mut [u8], value: __m512i) {
@@ -124,7 +124,7 @@ fn store_rest(rest: &mut [u8], value: __m512i) {
     unsafe { _mm512_mask_storeu_epi8(rest.as_mut_ptr().cast(), mask, value) }
 }
 
-/// The values of 16 output bytes of four rows, shifted down to whole levels, but not yet clamped.
+/// The values of 16 output bytes in each of four rows, shifted down to whole levels, but not yet clamped.
 ///
 /// # Safety
 /// - Every row has `lanes.reach` bytes.
@@ -180,7 +180,8 @@ unsafe fn horizontal_rows(rows: [&[u8]; ROWS], lanes: &Lanes, out: &mut [&mut [u
     }
 }
 
-/// Processes sixty-four columns at a time. The last step overlaps the previous one, so that it ends at the edge.
+/// Computes one row of the vertical pass, 64 bytes at a time. The last step overlaps the previous one, so that it ends
+/// at the edge.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn vertical_row(ring: &Ring, taps: &Taps, index: usize, dst: &mut [u8]) {
     let n_pairs = taps.len[index].div_ceil(2);

@@ -6,8 +6,8 @@ use crate::geometry::{Filter, Span};
 /// The weights of each output position of an axis. A value is the sum of `weight * byte` over a run of source
 /// positions, plus half of `1 << AxisTaps::PRECISION`, shifted right by `PRECISION` bits and clamped to a byte.
 ///
-/// An image is resampled along one axis, rounded to bytes, and then resampled along the other. Columns come first,
-/// unless [`rows_come_first`].
+/// An image is resampled along one axis, rounded to bytes, and then resampled along the other. The horizontal pass
+/// comes first, unless [`rows_come_first`] returns true.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AxisTaps {
     /// First source position of each output.
@@ -49,7 +49,8 @@ impl AxisTaps {
     }
 }
 
-/// Whether Pillow 13 resamples rows before columns when it resizes `width` x `height` pixels.
+/// Whether Pillow 13 runs the vertical pass first when it resizes `width` x `height` pixels to `to_width` x
+/// `to_height`.
 #[must_use]
 pub fn rows_come_first(width: u32, height: u32, to_width: u32, to_height: u32) -> bool {
     let fewer_rows = i64::from(height) - i64::from(to_height);

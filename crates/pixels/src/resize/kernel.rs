@@ -128,8 +128,8 @@ impl Kernel {
         }
     }
 
-    /// Like `horizontal`, but writes to the rows of another ring with the same numbers. They must not wrap around its
-    /// end.
+    /// Like `horizontal`, but writes to the rows of `middle` that have the same numbers. These rows must not wrap
+    /// around the end of `middle`.
     pub(super) fn horizontal_to_ring(self, job: &Horizontal<'_>, middle: &mut Ring) {
         let slot = middle.slot_of(job.first);
         debug_assert!(slot + job.n_rows <= middle.n_rows, "a block of rows must not wrap");

@@ -10,7 +10,7 @@ pub(super) const LANES: usize = 16;
 pub(super) const REACH: usize = 64;
 /// Taps per output byte in a step.
 const TAPS: usize = 4;
-/// Steps per block of 64 output bytes. Blocks are always complete.
+/// Number of runs of 16 output bytes in a block of 64. Blocks are always complete.
 const QUARTERS: usize = 4;
 
 /// Four taps for each of 16 output bytes: their positions relative to `base`, and the signed digits of their weights,

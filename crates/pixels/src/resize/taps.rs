@@ -20,7 +20,7 @@ const LOW_BITS: i32 = (1 << SPLIT) - 1;
 /// Taps are stored in groups of this size, padded with zeros.
 pub(super) const GROUP: usize = 8;
 
-/// The start and length of the source run, and the weights, of each visible output position along one axis.
+/// For each visible output position along one axis: the start and length of its source run, and its weights.
 #[derive(Debug, Default)]
 pub(super) struct Taps {
     /// First source position of each output.

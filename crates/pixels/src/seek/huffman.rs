@@ -29,7 +29,7 @@ pub(super) struct CodeList<'a> {
 }
 
 impl<'a> CodeList<'a> {
-    /// `None` if there are too many codes of some length, or too few symbols.
+    /// `None` if there are too many codes of some length, or if the number of codes differs from that of the symbols.
     pub(super) fn new(counts: [u8; 16], symbols: &'a [u8]) -> Option<Self> {
         let table = Self { counts, symbols, added: [0; 12], n_added: 0 };
         let n: usize = counts.iter().map(|&n| usize::from(n)).sum();
@@ -46,7 +46,8 @@ impl<'a> CodeList<'a> {
         self.symbols.len() + self.n_added
     }
 
-    /// For each length, the code after the last one. The code that consists only of ones is never used.
+    /// For each length, the code after the last one. `None` if there are too many codes of some length. The code that
+    /// consists only of ones is never used.
     fn next_codes(&self) -> Option<[u32; 17]> {
         let mut next = [0_u32; 17];
         let mut code = 0_u32;
@@ -102,7 +103,7 @@ impl<'a> CodeList<'a> {
 /// The effect of a code when coefficients are skipped.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Step {
-    /// Number of bits in the code and the number after it. 0 if no code starts like this.
+    /// Length of the code and of the number after it together, in bits. 0 if no code starts like this.
     pub(super) n_bits: u8,
     /// Length of the number in bits.
     pub(super) size: u8,

@@ -17,7 +17,7 @@ const ENTRY_PIXELS: u32 = 48;
 pub(super) const DC_RANGE: RangeInclusive<i32> = -1024..=1023;
 /// Maximum length of entropy-coded data in bytes, because positions are 32-bit counts of bits.
 pub(super) const MAX_SCAN_BYTES: usize = 1 << 28;
-/// Maximum unary prefix. Larger numbers are written in full.
+/// Number of ones that announce a number that is written in full. Rice codes start with fewer ones.
 const MAX_ONES: u32 = 20;
 const MAX_PARAMETER: u8 = 24;
 /// Numbers per entry: position, and DC coefficients of up to three components.
@@ -26,7 +26,7 @@ const FIELDS: usize = 4;
 /// The grid of entries over an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Grid {
-    /// MCUs between entries of a row.
+    /// MCUs from one entry of a row to the next.
     pub(super) step: u32,
     pub(super) mcus_across: u32,
     /// Rows of MCUs.
@@ -246,8 +246,8 @@ impl CodeReader<'_> {
     }
 }
 
-/// Decodes the entries up to number `last`. Returns an error if the index does not belong to this file. Returns the
-/// length of the entropy-coded data.
+/// Decodes the entries up to number `last`. Returns the length of the entropy-coded data, or an error if the index is
+/// damaged or does not belong to this file.
 pub(super) fn unpack(
     index: &[u8],
     headers: &Headers<'_>,

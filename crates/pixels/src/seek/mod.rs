@@ -22,7 +22,7 @@ use splice::Dummies;
 
 pub(crate) use splice::Splicer;
 
-/// Builds the seek index of a JPEG: about 1 to 2 % of its size, in one pass.
+/// Builds the seek index of a JPEG in one pass. Its size is about 1 to 2 % of the file's size.
 ///
 /// `None` if the file cannot be indexed. It must have one baseline scan of one or three 8-bit components, no restart
 /// markers and no damage. Progressive, arithmetic-coded and CMYK files cannot be indexed.

@@ -74,7 +74,8 @@ impl Layout {
         is_worth_it.then_some(Self { columns, rows, dummy_left, dummy_right, dummy_top, mcus })
     }
 
-    /// Width and height. They extend to the image's edge if the area reaches it, otherwise to whole MCUs.
+    /// Width and height of the small JPEG. They extend to the image's edge if the area reaches it, otherwise to whole
+    /// MCUs.
     fn size(&self, headers: &Headers<'_>, grid: &Grid) -> Option<(u16, u16)> {
         let (mcu_width, mcu_height) = headers.mcu_size();
         let beyond = |n: u32, mcu: u32, side: u32| n * mcu - side;

@@ -4,7 +4,7 @@ use super::headers::Headers;
 use super::huffman::Lookup;
 use super::index::{DC_RANGE, Entry, Grid};
 
-/// Maximum number of bits in a code and the number after it.
+/// Maximum length of a code and the number after it together, in bits.
 const MAX_STEP_BITS: u32 = 16 + 15;
 
 /// Reads bits, removing the zero after each 255.
@@ -52,7 +52,7 @@ impl BitReader<'_> {
         Some(())
     }
 
-    /// Position of the next bit in the data, including zeros after 255.
+    /// Position of the next bit in the data. Zeros after 255 count.
     fn position(&self) -> Option<u32> {
         let mut at = self.at;
         for _ in 0..self.n_bits.div_ceil(8) {

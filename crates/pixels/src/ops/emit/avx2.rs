@@ -2,8 +2,8 @@
 //!
 //! Division is slow, and multiplying by the reciprocal does not round correctly. One correction step with fused
 //! multiply-adds fixes almost every quotient. If a single fused `value * scale + bias` already gives the right bits
-//! (mostly for 16-bit types), it is used instead. Neither is proven to be correct: `Emit` tests all 256 byte values and
-//! falls back if any result differs.
+//! (mostly for 16-bit types), it is used instead. Neither method is proven to be exact: `Emit` tests all 256 byte
+//! values and falls back if any result differs.
 
 use std::arch::x86_64::{
     __m128i, __m256, __m256i, _mm_loadl_epi64, _mm_loadu_si128, _mm_or_si128, _mm_shuffle_epi8, _mm_storeu_si128,
@@ -67,7 +67,7 @@ impl Fast {
         loops.into_iter().map(fast).collect()
     }
 
-    /// Writes pixels from the start and returns how many.
+    /// Writes pixels from the start of the image. Returns how many were written.
     pub(super) fn write(&self, hwc: &[u8], out: &mut [u8]) -> usize {
         use FloatType::{Bf16, F16, F32};
         match self.loops {
@@ -229,7 +229,7 @@ fn load_16(bytes: &[u8; 16]) -> __m128i {
     unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
 }
 
-/// Four three-byte pixels in each half, starting at its first byte.
+/// Loads eight three-byte pixels, four in each half of the register, starting at the half's first byte.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load_pixels(block: &[u8; 28]) -> __m256i {
@@ -240,7 +240,7 @@ fn load_pixels(block: &[u8; 28]) -> __m256i {
     _mm256_set_m128i(load_16(&high), load_16(&low))
 }
 
-/// Extends one channel of four pixels in each half to 32 bits.
+/// The shuffle that extends one channel of the four pixels in each half to 32 bits.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn every_third(channel: u8) -> __m256i {
@@ -252,7 +252,7 @@ fn every_third(channel: u8) -> __m256i {
     _mm256_set_m128i(half, half)
 }
 
-/// Makes a shuffle write 0.
+/// The position that makes a shuffle write 0.
 const NOTHING: u8 = 0x80;
 
 /// The three planes of an output.
@@ -263,7 +263,8 @@ fn split(out: &mut [u8]) -> [&mut [u8]; 3] {
     [red, green, blue]
 }
 
-/// Processes sixteen pixels at a time. For each of their three registers, gathers the bytes of one channel.
+/// Splits pixels into planes, sixteen at a time. The bytes of each channel are gathered from the three registers that
+/// hold the pixels. Returns how many pixels were written.
 #[target_feature(enable = "avx2")]
 fn planes(hwc: &[u8], out: &mut [u8]) -> usize {
     let pick = |channel: u8, part: u8| {

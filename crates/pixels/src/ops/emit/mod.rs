@@ -33,8 +33,8 @@ impl Emit {
     /// A pass over images with `channels` values per pixel.
     ///
     /// With a float type, every value becomes `(value / 255 - mean) / std` of its channel. `normalize` has means and
-    /// deviations in 0 to 1. Without `normalize`, every value becomes `value / 255`. Without a float type, bytes are
-    /// only rearranged to `layout`.
+    /// deviations on a scale of 0 to 1. Without `normalize`, every value becomes `value / 255`. Without a float type,
+    /// bytes are only rearranged to `layout`.
     ///
     /// # Errors
     /// `InvalidArgument` if there are no channels, if a channel does not have a finite mean and a positive finite
