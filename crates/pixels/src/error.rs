@@ -46,7 +46,7 @@ pub enum PixelError {
     },
     /// The declared size exceeds the caller's limit.
     #[error(
-        "{width}x{height} is {} pixels: the limit is {limit}",
+        "{width}x{height} is {} pixels, more than the limit of {limit}",
         u64::from(*width) * u64::from(*height)
     )]
     TooManyPixels {
@@ -171,7 +171,7 @@ mod tests {
         let error = PixelError::UnknownFormat { first_bytes: vec![0, 255] };
         assert_eq!(error.to_string(), "not an image of a supported format: starts with 00 ff");
         let error = PixelError::TooManyPixels { width: 65535, height: 65535, limit: 10 };
-        assert_eq!(error.to_string(), "65535x65535 is 4294836225 pixels: the limit is 10");
+        assert_eq!(error.to_string(), "65535x65535 is 4294836225 pixels, more than the limit of 10");
         let error = PixelError::truncated(ImageFormat::Png, "no IEND");
         assert_eq!(error.to_string(), "truncated PNG: no IEND");
     }

@@ -67,7 +67,7 @@ impl Histogram {
         }
     }
 
-    /// Adds the counts of a histogram with the same number of channels. Extra channels are ignored.
+    /// Adds the counts of `other`, which should have the same number of channels. Extra channels are ignored.
     pub fn merge(&mut self, other: &Self) {
         for (sums, counts) in self.counts.iter_mut().zip(&other.counts) {
             for (sum, count) in sums.iter_mut().zip(counts) {

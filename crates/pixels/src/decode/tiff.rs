@@ -39,7 +39,7 @@ pub(super) fn decode(bytes: &[u8], info: &ImageInfo) -> Result<Raster, PixelErro
     let (width, height) = decoder.dimensions().map_err(error)?;
     let turned = if colors.orientation >= 5 { (height, width) } else { (width, height) };
     if turned != (info.width, info.height) {
-        return Err(PixelError::malformed(FORMAT, "directories of different sizes"));
+        return Err(PixelError::malformed(FORMAT, "directories with different image sizes"));
     }
     let color = decoder.colortype().map_err(error)?;
     let layout = decoder.image_buffer_layout().map_err(error)?;

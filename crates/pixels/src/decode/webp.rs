@@ -30,7 +30,7 @@ pub(super) fn decode(bytes: &[u8], info: &ImageInfo) -> Result<Raster, PixelErro
 /// Reads all samples from an `image` decoder of gray, RGB or RGBA bytes.
 pub(super) fn read(decoder: impl ImageDecoder, info: &ImageInfo) -> Result<Raster, PixelError> {
     if decoder.dimensions() != (info.width, info.height) {
-        return Err(PixelError::malformed(info.format, "headers that differ in size"));
+        return Err(PixelError::malformed(info.format, "headers with different sizes"));
     }
     let kind = match decoder.color_type() {
         ColorType::L8 => Kind::Gray,

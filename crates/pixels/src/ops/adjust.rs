@@ -1,4 +1,4 @@
-//! Colour operations and their factors, as values.
+//! Colour operations and their factors, as data.
 
 use super::{adjust_brightness, adjust_contrast, adjust_hue, adjust_saturation, solarize, to_grayscale};
 

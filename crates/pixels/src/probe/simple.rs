@@ -25,7 +25,7 @@ pub(super) fn probe_png(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
         2 | 3 => 3,
         4 => 2,
         6 => 4,
-        other => return Err(PixelError::malformed(format, format!("colour type {other}"))),
+        other => return Err(PixelError::malformed(format, format!("unknown colour type {other}"))),
     };
     let exif = find_png_chunk(bytes, b"eXIf").unwrap_or(None);
     let frames = find_png_chunk(bytes, b"acTL").unwrap_or(None);
@@ -109,7 +109,7 @@ fn gif_frames(bytes: &[u8], most: u32) -> Result<u32, PixelError> {
             // Readers skip stray bytes between blocks. After a frame they are harmless.
             Some(_) if n_frames > 0 => at += 1,
             Some(other) => {
-                let reason = format!("block type {other:02x} at byte {at}");
+                let reason = format!("unknown block type {other:02x} at byte {at}");
                 return Err(PixelError::malformed(ImageFormat::Gif, reason));
             }
             None => return Err(end(at)),

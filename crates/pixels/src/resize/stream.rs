@@ -12,7 +12,7 @@ use crate::padded::reverse_pixels;
 /// Rows that the horizontal pass processes together.
 const BLOCK: usize = 4;
 
-/// The passes and their order.
+/// Which passes an image needs, and their order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Order {
     #[default]
