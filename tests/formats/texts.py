@@ -1,20 +1,28 @@
 """Writes datasets with texts, clips and tables that are easy to misread: texts.py DIR. Prints the pixels and the texts."""
 
+import io
 import json
+import os
 import struct
 import sys
 import zipfile
 from pathlib import Path
 
+# lmdb.py in this folder is not the library.
+sys.path = [p for p in sys.path if os.path.abspath(p or ".") != os.path.dirname(os.path.abspath(__file__))]
 import lmdb
 import numpy as np
 from PIL import Image
 
-from records import png
-
 N = 12
 PIXELS = np.random.default_rng(19).integers(0, 256, (N, 8, 9, 3), dtype=np.uint8)
 WORDS = [f"Street {i}" for i in range(N)]
+
+
+def png(pixels):
+    out = io.BytesIO()
+    Image.fromarray(pixels).save(out, "PNG")
+    return out.getvalue()
 
 
 def image(path, i):
