@@ -1,5 +1,6 @@
 """Writes datasets with texts, clips and tables that are easy to misread: texts.py DIR. Prints the pixels and the texts."""
 
+import gzip
 import io
 import json
 import os
@@ -60,7 +61,8 @@ def clips(root):
     text(root / "jester/test.csv", ["14332"])
     for split in ("background", "evaluation"):
         for letter in ("Latin/character01", "Latin/character02", "Greek/character01"):
-            image(root / f"omniglot/images_{split}/{letter}/1.png", 1)
+            for i in range(2):
+                image(root / f"omniglot/images_{split}/{letter}/{i}.png", i)
 
 
 def tables(root):
@@ -113,8 +115,43 @@ def bands(path, channels):
     path.write_bytes(b"II*\0" + struct.pack("<I", directory) + data + bits + body)
 
 
+def doubtful(root):
+    """Folders and tables that were once read as something else."""
+    for i in range(4):
+        for series in ("01", "02"):
+            image(root / f"series/{series}/t{i:03d}.png", i)
+            (root / f"series/{series}_GT/SEG").mkdir(parents=True, exist_ok=True)
+            Image.fromarray(PIXELS[i, ..., 0] % 3).save(root / f"series/{series}_GT/SEG/man_seg{i:03d}.png")
+        for folder in ("images", "train_npz"):
+            (root / f"arrays/{folder}").mkdir(parents=True, exist_ok=True)
+        np.save(root / f"arrays/images/{i}.npy", PIXELS[i].astype(np.uint16))
+        image(root / f"arrays/masks/{i}.png", i)
+        image(root / f"faces/aligned/face_{i}_aligned.png", i)
+        image(root / f"faces/original/face_{i}.png", i)
+        image(root / f"depth/{i}_colors.png", i)
+        image(root / f"depth/{i}_depth.png", i)
+        image(root / f"camera/train/{i}.png", i)
+        image(root / f"camera/test/{i + 4}.png", i)
+    (root / "arrays/train_npz").rmdir()
+    images = [{"id": str(i), "file_name": f"{i}.png"} for i in range(4)]
+    labels = [{"id": str(i), "image_id": str(i), "category_id": i % 2} for i in range(4)]
+    categories = [{"id": 0, "name": "empty"}, {"id": 1, "name": "peccary"}]
+    coco = {"images": images, "annotations": labels, "categories": categories}
+    (root / "camera/train_annotations.json").write_text(json.dumps(coco))
+    text(root / "camera/sample_submission.csv", ["Id,Category", *(f"{i + 4},0" for i in range(4))])
+    text(root / "urls/train.tsv", [f"a cat {i}\thttp://example.org/{i}.jpg" for i in range(4)])
+    (root / "packed").mkdir()
+    for name in ("x", "y"):
+        (root / f"packed/train_{name}.h5.gz").write_bytes(gzip.compress(b"\x89HDF\r\n\x1a\n"))
+    text(root / "packed/meta.csv", ["index,tumor", "0,1"])
+    for i in range(N):
+        image(root / f"birds/{'ab'[i % 2]}/{i}.png", i)
+    rows = [f"{i},{'ab'[i % 2]}/{i}.png,{i % 3},sky/{i}.jpg" for i in range(N)]
+    text(root / "birds/metadata.csv", ["img_id,img_filename,y,place_filename", *rows])
+
+
 root = Path(sys.argv[1])
-for part in (words, clips, tables, medical):
+for part in (words, clips, tables, medical, doubtful):
     part(root)
 for i in range(3):
     bands(root / f"four/{i}.tif", 4)

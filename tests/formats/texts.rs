@@ -62,7 +62,7 @@ fn captions_with_commas_need_no_quotes() {
 #[test]
 fn folders_that_a_table_lists_are_not_classes() {
     let (folder, _) = sources();
-    let said = refused(&folder, "jester", 2);
+    let said = refused(&folder, "jester", 1);
     assert!(said.contains("'train.csv' has a row for each folder, such as '1000'"), "{said}");
     let (_, line) = said.split_once("run in Python: ").unwrap();
     let within = folder.path("");
@@ -76,7 +76,7 @@ fn folders_that_a_table_lists_are_not_classes() {
 #[test]
 fn image_folders_with_images_only_in_subfolders_are_not_classes() {
     let (folder, _) = sources();
-    let said = refused(&folder, "omniglot", 2);
+    let said = refused(&folder, "omniglot", 1);
     assert!(said.contains("'images_background' and 'images_evaluation' look like image folders"), "{said}");
     assert!(said.contains("find omniglot -name '*.png' | sort > paths.txt"), "{said}");
 }
@@ -102,7 +102,7 @@ fn a_table_with_splits_is_read_with_its_images_also_from_the_archive_beside_it()
 fn a_chosen_label_column_may_be_absent_from_the_test_split() {
     let (folder, _) = sources();
     let said = told(&folder, "pets");
-    assert!(said.contains("split 'train': no labels found") && said.contains("--label-key"), "{said}");
+    assert!(said.contains("no labels found") && said.contains("--label-key"), "{said}");
     let pack = convert(&folder, "pets", &["--split", "train", "--label-key", "Score"]);
     assert_eq!(ids(&pack), [0, 1, 2, 3, 0, 1, 2, 3]);
     let pack = convert(&folder, "pets", &["--split", "test", "--label-key", "Score"]);
@@ -129,9 +129,9 @@ fn folders_of_nnunet_are_images_and_masks() {
 fn a_fourth_channel_of_a_tiff_is_told_unless_it_is_black() {
     let (folder, _) = sources();
     let ran = folder.packds(&["convert", "four", "four.pack"]);
-    assert!(ran.code == 0 && ran.stderr.contains("left out the alpha channel of 3 images"), "{ran:?}");
+    assert!(ran.code == 0 && ran.stdout.contains("left out the alpha channel of 3 images"), "{ran:?}");
     let ran = folder.packds(&["convert", "cmyk", "cmyk.pack"]);
-    assert!(ran.code == 0 && !ran.stderr.contains("alpha"), "{ran:?}");
+    assert!(ran.code == 0 && !ran.stdout.contains("alpha"), "{ran:?}");
 }
 
 #[test]
@@ -139,4 +139,42 @@ fn a_dry_run_fails_if_no_image_can_be_decoded() {
     let (folder, _) = sources();
     let ran = folder.packds(&["convert", "many", "many.pack", "--dry-run"]);
     assert!(ran.code == 1 && ran.stderr.contains("many/0.tif: TIFF with 13 channels (bands)"), "{ran:?}");
+}
+
+#[test]
+fn folders_with_another_meaning_are_not_classes() {
+    let (folder, _) = sources();
+    let said = refused(&folder, "series", 1);
+    assert!(said.contains("'01_GT' looks like the masks of '01', but its files have other names"), "{said}");
+    let said = refused(&folder, "arrays", 1);
+    assert!(said.contains("'images' has npy files, but 'masks' has files of another format"), "{said}");
+    assert_told(&folder, "faces", &["the classes 'aligned' and 'original' have files with the same names"]);
+    assert_told(&folder, "depth", &["'0_depth.png' and other files are named after another image, here '0_colors.png'"]);
+}
+
+#[test]
+fn a_file_of_classes_is_read_instead_of_a_sample_submission() {
+    let (folder, _) = sources();
+    assert_told(
+        &folder,
+        "camera",
+        &[
+            "split 'train': read the images in 'train_annotations.json'",
+            "'train_annotations.json' names no image in 'test', so the folder is a split without labels",
+        ],
+    );
+    let pack = convert(&folder, "camera", &["--split", "train"]);
+    assert_eq!((ids(&pack), names(&pack)), (vec![0, 1, 0, 1], vec!["empty".to_owned(), "peccary".to_owned()]));
+}
+
+#[test]
+fn advice_fits_what_is_there() {
+    let (folder, _) = sources();
+    let said = refused(&folder, "urls/train.tsv", 1);
+    assert!(said.contains("the table lists URLs: download the images first"), "{said}");
+    let said = refused(&folder, "packed", 2);
+    assert!(said.contains("'train_x.h5.gz', 'train_y.h5.gz'") && said.contains("gunzip *.gz"), "{said}");
+    // A column of file names is preferred to one of ids.
+    let pack = convert(&folder, "birds/metadata.csv", &[]);
+    assert_eq!((pack.n_samples(), ids(&pack)[..3].to_vec()), (12, vec![0, 1, 2]));
 }

@@ -217,9 +217,12 @@ pub(super) fn is_list(name: &[u8], ends: &[&str]) -> bool {
 
 /// Whether a lower-case file name is that of an archive.
 pub(super) fn is_archive(name: &str) -> bool {
-    let is_packed = |end: &&str| name.strip_suffix(*end).is_some_and(|inner| of_set(inner).is_some());
-    [".zip", ".tar.gz", ".tgz", ".rar", ".7z"].iter().any(|end| name.ends_with(end))
-        || [".gz", ".xz", ".bz2", ".zst"].iter().any(is_packed)
+    [".zip", ".tar.gz", ".tgz", ".rar", ".7z"].iter().any(|end| name.ends_with(end)) || is_packed_data(name)
+}
+
+/// Whether a lower-case file name is that of a compressed file of another format, such as `train_x.h5.gz`.
+fn is_packed_data(name: &str) -> bool {
+    [".gz", ".xz", ".bz2", ".zst"].iter().any(|end| name.strip_suffix(end).is_some_and(|inner| of_set(inner).is_some()))
 }
 
 /// The error for a folder that contains archives but no images.
@@ -230,7 +233,9 @@ fn only_archives(root: &Path, top: &Directory) -> Option<ConvertError> {
     archives.sort_by_key(|name| (!name.starts_with("train"), name.clone()));
     let first = root.join(archives.first()?);
     let reason = format!("no images in this folder, but the archives {}", quoted(&archives));
+    let are_data = archives.iter().all(|name| is_packed_data(&name.to_ascii_lowercase()));
     let hint = match manifests_in(top).into_iter().find(|table| !is_submission(table)) {
+        _ if are_data => "unpack these files, for example with 'gunzip *.gz', and pass the folder".to_owned(),
         Some(table) => format!("unpack the archives, and pass '{}' with the images next to it", lossy(&table)),
         None => format!("pass one of them, such as {}", first.display()),
     };
