@@ -138,19 +138,13 @@ impl Layout {
             return Ok(if is_wrapper((root, files), only)? { Self::Wrapper(only.to_vec()) } else { Self::Classes });
         }
         let images: Vec<&[u8]> = folders.iter().copied().filter(|name| is_one_of(name, &IMAGE_FOLDERS)).collect();
-        let has_images = |name: &[u8]| Ok::<_, ConvertError>(Contents::below((root, files), name)?.images);
-        if let Some(pairs) = split_pairs((root, files), &folders)? {
-            return Ok(Self::SplitPairs(pairs));
-        }
-        if let Some(layout) =
-            Self::decathlon(&folders).map_or_else(|| Self::in_each((root, files), &folders), |found| Ok(Some(found)))?
-        {
+        if let Some(layout) = Self::of_several((root, files), &folders)? {
             return Ok(layout);
         }
         if folders.len() <= FEW_FOLDERS && top.sample_names().next().is_none() {
             let mut filled = Vec::new();
             for folder in &folders {
-                if has_images(folder)? {
+                if has_images_below((root, files), folder)? {
                     filled.push(*folder);
                 }
             }
@@ -220,8 +214,14 @@ impl Layout {
         }
     }
 
-    /// The layout if each folder is a sample, or has image and mask folders.
-    fn in_each(root: (&Path, SampleFiles), folders: &[&[u8]]) -> Result<Option<Self>, ConvertError> {
+    /// The layout if each folder is a sample, or if several folders have images and masks.
+    fn of_several(root: (&Path, SampleFiles), folders: &[&[u8]]) -> Result<Option<Self>, ConvertError> {
+        if let Some(pairs) = split_pairs(root, folders)? {
+            return Ok(Some(Self::SplitPairs(pairs)));
+        }
+        if let Some(layout) = Self::decathlon(folders) {
+            return Ok(Some(layout));
+        }
         if let Some(pair) = pair_in_each(root, folders)? {
             return Ok(Some(Self::PairsInEach(pair)));
         }

@@ -450,7 +450,6 @@ impl Plan {
         let text = label.filter(|column| has_texts(manifest, *column, &mut warnings));
         let label = match (label.filter(|_| text.is_none()), indicators) {
             (Some(column), _) => plan_label(manifest, column, &mut warnings)?,
-            (None, None) if text.is_some() => None,
             (None, Some(columns)) => {
                 warnings.push(Warning::Indicators {
                     fields: columns.iter().map(|column| names[*column].clone()).collect(),
@@ -458,7 +457,7 @@ impl Plan {
                 let from = LabelFrom::Indicators(columns);
                 Some(PlannedLabel { column: 0, names: true, lists: false, split: LabelSplit::Never, from })
             }
-            (None, None) => path.and_then(|path| manifest.folder_label(path, &mut warnings)),
+            (None, None) => path.filter(|_| text.is_none()).and_then(|path| manifest.folder_label(path, &mut warnings)),
         };
         let is_single =
             |label: &&PlannedLabel| label.split == LabelSplit::Always && scans[label.column].labels.has_single_labels();

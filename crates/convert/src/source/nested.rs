@@ -126,10 +126,8 @@ pub(super) fn refuse_masks(listing: &Listing) -> Result<(), ConvertError> {
     let with_masks: BTreeSet<Vec<u8>> = pairs.iter().map(|pair| class(&pair.masks)).collect();
     let Some(first) = pairs.first() else { return Ok(()) };
     // If only some classes contain such folders, the names of the files decide.
-    if with_masks != all {
-        if !matches((listing.root(), SampleFiles::Images), first)?.are_pairs() {
-            return Ok(());
-        }
+    if with_masks != all && !matches((listing.root(), SampleFiles::Images), first)?.are_pairs() {
+        return Ok(());
     }
     let alone = listing.root().join(as_path(parent(&first.masks)));
     let hint =
