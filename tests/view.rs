@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{binary, pack, packds, signal, stderr};
+use crate::support::{binary, pack, packds, signal, stderr, stdout, temp_dir};
 
 /// A running `packds view`.
 struct View {
@@ -104,6 +104,40 @@ fn the_page_lists_searches_and_draws_samples() {
     let (status, png) = view.get("picture?sample=0&field=image&side=32");
     assert_eq!((status, &png[..4]), (200, &b"\x89PNG"[..]));
     assert_eq!(view.stop("-INT"), Some(130));
+}
+
+/// What the page needs of a browser. A search finds nothing, and too many requests end the program.
+const BROWSER: &str = r#"
+const elements = {};
+const element = () => ({
+  style: {setProperty() {}}, dataset: {}, append() {}, replaceChildren() {}, setAttribute() {}, addEventListener() {},
+  querySelector: element, getBoundingClientRect: () => ({top: 0}),
+});
+globalThis.document = {
+  getElementById: (id) => elements[id] ??= element(), createElement: element, querySelectorAll: () => [],
+  documentElement: element(),
+};
+globalThis.innerWidth = globalThis.innerHeight = 800;
+globalThis.addEventListener = () => {};
+const pack = {name: "a", classes: [], columns: [], pictures: [], n_samples: 3, info: {n_samples: 3, stats: {}}};
+let n_asked = 0;
+globalThis.fetch = async (url) => {
+  n_asked += 1;
+  if (n_asked > 9) process.exit(1);
+  return {ok: true, json: async () => url.startsWith("pack") ? pack : {total: 0, samples: []}};
+};
+process.on("exit", () => process.stdout.write(`${n_asked} requests: ${elements.more.textContent}`));
+"#;
+
+#[test]
+fn a_search_that_finds_nothing_says_so_and_ends() {
+    let page = include_str!("../crates/cli/src/view/page.js");
+    let dir = temp_dir();
+    let program = dir.path().join("page.js");
+    std::fs::write(&program, format!("{BROWSER}\n{{\n{page}\n}}\n")).unwrap();
+    // Without Node.js, the page cannot be run.
+    let Ok(output) = Command::new("node").arg(&program).output() else { return };
+    assert_eq!(stdout(&output), "2 requests: No samples match.", "{}", stderr(&output));
 }
 
 #[test]

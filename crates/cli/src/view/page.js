@@ -2,7 +2,8 @@
 // The page of `packds view`. It requests samples from the server in parts while the user scrolls.
 
 const PART = 120;
-const state = {pack: null, query: {}, loaded: 0, total: 0, busy: false, asked: 0, shown: []};
+// `total` is the number of samples found. It is not known before the first part.
+const state = {pack: null, query: {}, loaded: 0, total: Infinity, busy: false, asked: 0, shown: []};
 const element = (id) => document.getElementById(id);
 
 function make(tag, properties = {}, ...children) {
@@ -129,6 +130,7 @@ function cell(listed) {
 async function search(changed = {}) {
   Object.assign(state.query, changed);
   state.loaded = 0;
+  state.total = Infinity;
   state.shown = [];
   state.busy = false;
   state.asked += 1;
@@ -137,7 +139,7 @@ async function search(changed = {}) {
 }
 
 async function loadMore() {
-  if (state.busy || (state.loaded > 0 && state.loaded >= state.total)) return;
+  if (state.busy || state.loaded >= state.total) return;
   state.busy = true;
   const asked = state.asked;
   element("more").textContent = "Loading";
