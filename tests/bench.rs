@@ -167,7 +167,9 @@ fn bench_tune_tells_the_wait_of_each_configuration_and_what_to_set() {
 
 #[test]
 fn bench_tune_shows_a_table_with_what_to_set() {
-    let (_dir, pack) = pack(&[]);
+    let (dir, pack) = pack(&[]);
+    let plot = dir.path().join("tune.svg");
+    let plot = plot.to_str().unwrap();
     let result = packds(&[
         "bench",
         "tune",
@@ -182,11 +184,14 @@ fn bench_tune_shows_a_table_with_what_to_set() {
         "4",
         "--seconds",
         "0.05",
+        "--plot",
+        plot,
     ]);
     assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
     let shown = stdout(&result);
     assert!(shown.contains("\nset      threads 1, prefetch 2, batch 4: training waits"), "{shown}");
     assert!(shown.contains("cache    warm: 100.0 %"), "{shown}");
+    assert!(shown.ends_with(&format!("\nplot     {plot}\n")), "{shown}");
 }
 
 #[test]

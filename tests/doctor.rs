@@ -74,6 +74,7 @@ fn what_is_found_is_shown_and_drawn() {
         for part in ["\nstages   ", "\nladder   ", "\nadvice   ", "\nspread   "] {
             assert!(text.contains(part), "{text}");
         }
+        assert!(text.ends_with(&format!("\nplot     {plot}\n")), "{text}");
         assert!(std::fs::metadata(plot).unwrap().len() > 1000);
         // An existing picture is not replaced.
         assert_eq!(packds(&args).status.code(), Some(2));

@@ -19,6 +19,8 @@ use crate::output::replace_file;
 /// Maximum number of bars in a summary chart.
 const MAX_BARS: usize = 8;
 const FOLDER: &str = "charts";
+/// The page with all charts and tables.
+pub(crate) const PAGE: &str = "report.html";
 
 /// A chart, named like its files.
 struct Chart {
@@ -64,7 +66,7 @@ pub(crate) fn write_all(report: &Report, dir: &Path) -> Result<Vec<PathBuf>, Fai
         write(folder.join(format!("{name}.svg")), wide.svg().as_bytes())?;
         write(folder.join(format!("{name}.png")), &wide.png()?)?;
     }
-    write(dir.join("report.html"), page::html(report, &charts).as_bytes())?;
+    write(dir.join(PAGE), page::html(report, &charts).as_bytes())?;
     remove_stale(&folder, &written)?;
     Ok(written)
 }

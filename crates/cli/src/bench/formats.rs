@@ -11,6 +11,7 @@ use packds_bench::{CacheName, FormatsBenchOptions, OrderName, bench_formats, for
 
 use super::charts;
 use crate::args::named;
+use crate::escape::escape_path;
 use crate::figures::{Figures, Keys};
 use crate::human::{counted, human_bytes, to_f64};
 use crate::output::replace_file;
@@ -143,7 +144,14 @@ pub(crate) fn run(args: &FormatsBenchArgs, console: &mut Console) -> Result<Exit
         write_all(&report, folder)?;
         charts::write_all(&report, folder)?;
     }
-    console.result(|| &report, |console| show(&report, &mut console.prose()))
+    let text = |console: &mut Console| {
+        show(&report, &mut console.prose())?;
+        if let Some(folder) = &args.out {
+            writeln!(console.prose(), "\nreport   {}", escape_path(&folder.join(charts::PAGE)))?;
+        }
+        Ok(())
+    };
+    console.result(|| &report, text)
 }
 
 fn write_all(report: &Report, folder: &Path) -> Result<(), Failure> {

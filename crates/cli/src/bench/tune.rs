@@ -121,6 +121,9 @@ pub(crate) fn run(args: &TuneBenchArgs, console: &mut Console) -> Result<Exit, F
         if args.quick {
             writeln!(console.prose(), "quick    rough; do not cite")?;
         }
+        if let Some(plot) = &args.plot {
+            writeln!(console.prose(), "plot     {}", escape_path(plot.path()))?;
+        }
         Ok(())
     };
     console.result(|| &bench, text)

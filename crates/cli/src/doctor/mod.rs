@@ -241,6 +241,9 @@ impl DoctorArgs {
             if self.check && report.checked.is_none() {
                 writeln!(console.prose(), "checked  nothing: no recommended change is a loader option")?;
             }
+            if let Some(plot) = &self.plot {
+                writeln!(console.prose(), "plot     {}", escape_path(plot.path()))?;
+            }
         }
         Ok(Exit::Done)
     }
