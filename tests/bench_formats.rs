@@ -215,7 +215,7 @@ fn rows_of_other_programs_must_agree() {
     };
     let path = dir.path().join("peers.json");
     fs::write(&path, peers(&sum).to_string()).unwrap();
-    let with = [&some[..], &["--with", path.to_str().unwrap()]].concat();
+    let with = [&some[..], &["--force", "--with", path.to_str().unwrap()]].concat();
     let report = run(&pack, dir.path(), &with);
     assert_eq!(report["versions"]["peer"], "1");
     assert_eq!(rows(&report, "formats").last().unwrap()["format"], "peer");
@@ -260,6 +260,26 @@ fn the_table_tells_the_mean_of_batches_on_any_number_of_threads() {
         assert!(shown.contains(text), "{text}: {shown}");
     }
     assert!(shown.contains(" mean ms      p95 ms"), "{shown}");
+}
+
+#[test]
+fn a_report_is_named_and_not_replaced() {
+    let dir = temp_dir();
+    let images = fixture("images/same_size");
+    let (images, out) = (images.to_str().unwrap(), dir.path().to_str().unwrap());
+    let some = ["--formats", "packds-raw", "--orders", "chunk", "--cache", "warm", "--threads", "1", "--out", out];
+    let args = [&["bench", "formats", images, "--quick"], &some[..]].concat();
+    let shown = stdout(&packds(&args));
+    let page = dir.path().join("report.html");
+    assert!(shown.ends_with(&format!("\nreport   {}\n", page.display())), "{shown}");
+    fs::write(&page, "old").unwrap();
+    let result = packds(&args);
+    assert_eq!((result.status.code(), stdout(&result).as_str()), (Some(2), ""));
+    assert!(stderr(&result).contains("report.json: already exists"), "{}", stderr(&result));
+    assert_eq!(fs::read(&page).unwrap(), b"old");
+    let result = packds(&[&args[..], &["--force"]].concat());
+    assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
+    assert_ne!(fs::read(&page).unwrap(), b"old");
 }
 
 #[test]

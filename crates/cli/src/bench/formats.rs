@@ -14,10 +14,13 @@ use crate::args::named;
 use crate::escape::escape_path;
 use crate::figures::{Figures, Keys};
 use crate::human::{counted, human_bytes, to_f64};
-use crate::output::replace_file;
+use crate::output::{check_new, write_file};
 use crate::progress::Benchmarking;
 use crate::prose::Prose;
 use crate::{Console, Exit, Failure};
+
+const JSON: &str = "report.json";
+const CSV: &str = "report.csv";
 
 /// Compare loading the same images from many formats: folders, NumPy, HDF5, Zarr, Parquet, packs and others
 ///
@@ -35,6 +38,9 @@ pub(crate) struct FormatsBenchArgs {
     /// Write report.json, report.csv and charts to this folder
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     out: Option<PathBuf>,
+    /// Replace an existing report
+    #[arg(long, requires = "out")]
+    force: bool,
     /// Where to create a temporary folder for the formats' files; only that folder is removed at the end
     /// [default: --out, or the system's temporary folder]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -132,6 +138,9 @@ fn once<T: PartialEq>(asked: impl Iterator<Item = T>) -> Vec<T> {
 
 pub(crate) fn run(args: &FormatsBenchArgs, console: &mut Console) -> Result<Exit, Failure> {
     let options = args.options()?;
+    if let Some(folder) = &args.out {
+        [JSON, CSV, charts::PAGE].iter().try_for_each(|name| check_new(&folder.join(name), args.force))?;
+    }
     for folder in args.out.iter().chain([&options.work]) {
         std::fs::create_dir_all(folder).map_err(|error| Failure::write(folder, &error))?;
     }
@@ -141,8 +150,7 @@ pub(crate) fn run(args: &FormatsBenchArgs, console: &mut Console) -> Result<Exit
     drop(shown);
     let report = report?;
     if let Some(folder) = &args.out {
-        write_all(&report, folder)?;
-        charts::write_all(&report, folder)?;
+        write_all(&report, folder, args.force)?;
     }
     let text = |console: &mut Console| {
         show(&report, &mut console.prose())?;
@@ -154,12 +162,13 @@ pub(crate) fn run(args: &FormatsBenchArgs, console: &mut Console) -> Result<Exit
     console.result(|| &report, text)
 }
 
-fn write_all(report: &Report, folder: &Path) -> Result<(), Failure> {
+fn write_all(report: &Report, folder: &Path, force: bool) -> Result<(), Failure> {
     let mut json = serde_json::to_vec_pretty(report).map_err(std::io::Error::from)?;
     json.push(b'\n');
-    for (name, bytes) in [("report.json", json), ("report.csv", to_csv(report).into())] {
-        replace_file(&folder.join(name), &bytes)?;
+    for (name, bytes) in [(JSON, json), (CSV, to_csv(report).into())] {
+        write_file(&folder.join(name), &bytes, force)?;
     }
+    charts::write_all(report, folder)?;
     Ok(())
 }
 
