@@ -61,9 +61,13 @@ fn a_benchmark_that_is_interrupted_removes_its_files() {
     let [images, work] = [images.as_path(), dir.path()].map(|path| path.to_str().unwrap());
     let formats = "--formats npy,packds-raw --cache warm --rounds 5";
     let in_work = format!("{formats} --work {work}");
+    let out = dir.path().join("new/out");
+    let in_out = format!("{formats} --out {}", out.display());
     for (what, options, until, signalled, code) in [
         ("formats", formats, "round 1 of 5", "-INT", 130),
         ("formats", in_work.as_str(), "round 1 of 5", "-TERM", 143),
+        // The folders that the command created are removed too.
+        ("formats", in_out.as_str(), "round 1 of 5", "-INT", 130),
         ("convert", "--rounds 50", "raw, round 1 of 50", "-INT", 130),
     ] {
         let mut command = Command::new(binary());

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use packds_convert::{check_output, place_output};
 
@@ -57,6 +57,30 @@ pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     })
 }
 
+/// A folder for results. If the command created it and leaves it empty, it is removed on drop.
+pub(crate) struct ResultFolder {
+    /// The folders that the command created, the innermost first.
+    created: Vec<PathBuf>,
+}
+
+impl ResultFolder {
+    /// Creates the folder and its parents, if they do not exist.
+    pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
+        let missing = path.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists());
+        // If creating fails midway, the folders created so far are removed.
+        let folder = Self { created: missing.map(Path::to_owned).collect() };
+        fs::create_dir_all(path).map_err(|error| Failure::write(path, &error))?;
+        Ok(folder)
+    }
+}
+
+impl Drop for ResultFolder {
+    fn drop(&mut self) {
+        // A folder that is not empty is not removed, and neither are its parents.
+        let _ = self.created.iter().try_for_each(fs::remove_dir);
+    }
+}
+
 fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
@@ -89,6 +113,21 @@ mod tests {
         fs::create_dir(&working).unwrap();
         assert!(write_file(&path, b"newer", true).is_err());
         assert_eq!(fs::read(&path).unwrap(), b"new");
+    }
+
+    #[test]
+    fn only_empty_folders_that_the_command_created_are_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (outer, inner) = (dir.path().join("a"), dir.path().join("a/b"));
+        drop(ResultFolder::create(&inner).unwrap());
+        assert!(!outer.exists() && dir.path().exists());
+        fs::create_dir(&outer).unwrap();
+        drop(ResultFolder::create(&inner).unwrap());
+        assert!(outer.exists() && !inner.exists());
+        let folder = ResultFolder::create(&inner).unwrap();
+        fs::write(inner.join("c"), "").unwrap();
+        drop(folder);
+        assert!(inner.join("c").exists());
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::args::named;
 use crate::escape::escape_path;
 use crate::figures::{Figures, Keys};
 use crate::human::{counted, human_bytes, to_f64};
-use crate::output::{check_new, write_file};
+use crate::output::{ResultFolder, check_new, write_file};
 use crate::progress::Benchmarking;
 use crate::prose::Prose;
 use crate::{Console, Exit, Failure};
@@ -141,9 +141,8 @@ pub(crate) fn run(args: &FormatsBenchArgs, console: &mut Console) -> Result<Exit
     if let Some(folder) = &args.out {
         [JSON, CSV, charts::PAGE].iter().try_for_each(|name| check_new(&folder.join(name), args.force))?;
     }
-    for folder in args.out.iter().chain([&options.work]) {
-        std::fs::create_dir_all(folder).map_err(|error| Failure::write(folder, &error))?;
-    }
+    let _out = args.out.as_deref().map(ResultFolder::create).transpose()?;
+    std::fs::create_dir_all(&options.work).map_err(|error| Failure::write(&options.work, &error))?;
     let shown = Benchmarking::new(console);
     let report = bench_formats(&args.data, &options, &shown);
     // Clears the progress line.
