@@ -431,6 +431,15 @@ fn the_report_says_what_was_written_and_what_was_lost() {
     assert!(text.contains("not kept: "), "{text}");
     let report: Value = export(&folder, "out.h5", &["--json"]).json();
     assert_eq!(report["fields"], json!(["image", "label"]));
+    // A single `.npy` file holds one field, and a folder all.
+    for (target, options, fields) in [
+        ("one.npy", &["--json"][..], json!(["image"])),
+        ("folder", &["--to", "npy", "--json"], json!(["image", "label"])),
+        ("samples", &["--to", "npy", "--per-sample", "--json"], json!(["image", "label"])),
+    ] {
+        assert_eq!(export(&folder, target, options).json()["fields"], fields, "{target}");
+    }
+    assert!(text.contains("\nfields   image\n"), "{text}");
     assert!(Path::new(report["output"].as_str().unwrap()).ends_with("out.h5"));
 }
 

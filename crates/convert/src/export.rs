@@ -84,7 +84,7 @@ pub struct ExportReport {
     pub format: DataFormat,
     /// Number of samples.
     pub n_samples: u64,
-    /// The names of the exported fields.
+    /// The names of the fields that were written.
     pub fields: Vec<String>,
     /// Bytes written.
     pub bytes_out: u64,
@@ -175,7 +175,7 @@ pub fn export<D: AsRef<[u8]> + Sync>(
         output: target.to_owned(),
         format,
         n_samples,
-        fields: exported.fields.iter().map(|f| f.field.name.clone()).collect(),
+        fields: sink::written_fields(&exported, format, target, options),
         bytes_out,
         lost,
         export,

@@ -134,6 +134,18 @@ pub(crate) fn is_folder(format: DataFormat, target: &Path, options: &ExportOptio
     }
 }
 
+/// The names of the exported fields that this target holds.
+pub(crate) fn written_fields(
+    exported: &Exported,
+    format: DataFormat,
+    target: &Path,
+    options: &ExportOptions,
+) -> Vec<String> {
+    let is_written = |place| format != DataFormat::Npy || npy::is_written(exported, place, target, options);
+    let fields = exported.fields.iter().enumerate().filter(|(place, _)| is_written(*place));
+    fields.map(|(_, field)| field.field.name.clone()).collect()
+}
+
 /// How packs are exported to `format`. Fails if this build cannot export to it.
 pub(crate) fn output_of(format: DataFormat, target: &Path) -> Result<&'static Output, ConvertError> {
     let lacking = || ConvertError::FormatLeftOut { path: target.to_owned(), format };

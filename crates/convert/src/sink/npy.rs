@@ -12,7 +12,7 @@ use super::renamed::Renamed;
 use super::{AsItIs, Batch, Exported, Form, Sink, SinkStart, is_folder};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
-use crate::export::Run;
+use crate::export::{ExportOptions, Run};
 use crate::metadata::METADATA_KEY;
 use crate::opt::PER_SAMPLE;
 use crate::safe_name::{safe_name, safe_names, stem};
@@ -22,6 +22,16 @@ pub(crate) fn write(start: &SinkStart<'_>, run: &Run<'_>) -> Result<Vec<String>,
     match start.options.per_sample {
         true => run.write_to(Samples::create(start)?),
         false => run.write_to(Arrays::create(start)?),
+    }
+}
+
+/// Whether a field is written, given its position among the exported fields. A class id counts as written if it gives
+/// the folder of the sample.
+pub(crate) fn is_written(exported: &Exported, place: usize, target: &Path, options: &ExportOptions) -> bool {
+    if options.per_sample {
+        place == 0 || label_column(exported).is_some_and(|(label, _)| label == place)
+    } else {
+        place == 0 || is_folder(DataFormat::Npy, target, options)
     }
 }
 
@@ -156,9 +166,8 @@ impl Sink for Samples {
         let hint = format!("omit {PER_SAMPLE} to get a file for each field");
         let label = label_column(start.exported);
         // The label gives the folder of a sample, and the path its name.
-        let others = arrays.iter().enumerate().skip(1).filter(|(place, array)| {
-            let is_label = label.is_some_and(|(label, _)| label == *place);
-            array.dtype.is_some() && !is_label
+        let others = arrays.iter().enumerate().filter(|(place, array)| {
+            array.dtype.is_some() && !is_written(start.exported, *place, start.target, start.options)
         });
         let mut lost: Vec<String> = left_out(others.map(|(_, array)| array), &hint).into_iter().collect();
         lost.extend(bf16_notes(&arrays));
