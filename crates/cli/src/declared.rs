@@ -116,7 +116,7 @@ fn forever(text: String) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use packds_convert::{ConvertOptions, ExportOptions, Mode};
+    use packds_convert::{ConvertOptions, DataFormat, ExportOptions, Mode};
 
     use super::*;
 
@@ -148,6 +148,17 @@ mod tests {
         }
         check::<ConvertOptions>();
         check::<ExportOptions>();
+    }
+
+    #[test]
+    fn only_formats_that_can_be_written_are_offered_for_exports() {
+        let to = ExportOptions::OPTIONS.iter().find(|spec| spec.opt.name() == "to").unwrap();
+        let sinks = DataFormat::ALL.into_iter().filter(|format| format.is_sink());
+        assert_eq!(to.offers, sinks.map(DataFormat::name).collect::<Vec<_>>());
+        assert!(!to.offers.contains(&"mnist") && to.offers.contains(&"npy"));
+        // Other formats are parsed too, so that the error can say that packs cannot be exported to them.
+        let options: ExportOptions = parsed(&["--to", "mnist"]).unwrap();
+        assert_eq!(options.to, Some(DataFormat::Mnist));
     }
 
     #[test]

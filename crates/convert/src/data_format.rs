@@ -58,7 +58,30 @@ packds_system::named!(DataFormat {
 });
 
 impl DataFormat {
-    pub(crate) fn entry(self) -> &'static Entry {
+    const N_SINKS: usize = {
+        let (mut i, mut n) = (0, 0);
+        while i < Self::ALL.len() {
+            n += if Self::ALL[i].is_sink() { 1 } else { 0 };
+            i += 1;
+        }
+        n
+    };
+
+    /// The names of the formats that packs can be exported to.
+    pub(crate) const SINKS: [&str; Self::N_SINKS] = {
+        let mut names = [""; Self::N_SINKS];
+        let (mut i, mut n) = (0, 0);
+        while i < Self::ALL.len() {
+            if Self::ALL[i].is_sink() {
+                names[n] = Self::ALL[i].name();
+                n += 1;
+            }
+            i += 1;
+        }
+        names
+    };
+
+    pub(crate) const fn entry(self) -> &'static Entry {
         match self {
             Self::ImageFolder => &formats::image_folder::ENTRY,
             Self::Manifest => &formats::manifest::ENTRY,
@@ -91,7 +114,7 @@ impl DataFormat {
 
     /// Whether packs can be exported to this format.
     #[must_use]
-    pub fn is_sink(self) -> bool {
+    pub const fn is_sink(self) -> bool {
         self.entry().is_sink
     }
 

@@ -43,7 +43,7 @@ impl Declared for ExportOptions {
             |o, text| put(&mut o.to, parse(text).map(Some)),
             "Format of the export, as listed by packds formats [default: from DST's extension]",
         )
-        .offers(DataFormat::NAMES),
+        .offers(&DataFormat::SINKS),
         Spec::value(
             opt::IMAGES,
             "HOW",
