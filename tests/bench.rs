@@ -101,6 +101,21 @@ fn bench_load_tells_augmented_images_beside_their_decoding_and_resizing() {
 }
 
 #[test]
+fn bench_load_reduces_the_default_batch_for_a_small_pack() {
+    let (_dir, pack) = pack(&[]);
+    let bench = bench_load(&pack, &[]);
+    assert_eq!((&bench["options"]["batch"], &bench["batch_cut_to"]), (&20.into(), &20.into()));
+    let shown = stdout(&packds(&["bench", "load", &pack, "--seconds", "0.2"]));
+    let line = "\nbatch    the default size was reduced to 20: an epoch of 20 samples must have one batch\n";
+    assert!(shown.contains(line), "{shown}");
+    assert!(bench_load(&pack, &["--batch", "20"])["batch_cut_to"].is_null());
+    let result = packds(&["bench", "load", &pack, "--batch", "21"]);
+    assert_eq!(result.status.code(), Some(2));
+    let expected = "no whole batch: expected at least 21 samples, found 20 samples\n\nhint: use a smaller --batch\n";
+    assert!(stderr(&result).ends_with(expected), "{}", stderr(&result));
+}
+
+#[test]
 fn bench_load_refuses_options_that_do_not_go_together() {
     let (_dir, pack) = pack(&[]);
     for (options, reason) in [

@@ -102,6 +102,19 @@ window of 2 chunks or convert again with shuffling
 }
 
 #[test]
+fn the_default_batch_fits_the_pack() {
+    let folder = Folder::new();
+    sorted(&folder);
+    let note = "the default batch size was reduced to 20: an epoch of 20 samples must have one batch";
+    let text = info(&folder, &["--order", "random"]).ok();
+    assert!(text.contains("\nshuffle   batches of 20, order random: "), "{text}");
+    assert!(text.ends_with(&format!("note      {note}\n")), "{text}");
+    assert_eq!(report(&folder, &["--order", "random"])["notices"], serde_json::json!([note]));
+    // A size that is passed is not changed, and nothing is said about it.
+    assert!(!info(&folder, &["--batch", "20"]).ok().contains("reduced"));
+}
+
+#[test]
 fn the_document_gains_one_key() {
     let folder = Folder::new();
     sorted(&folder);
@@ -178,7 +191,7 @@ fn orders_that_cannot_be_are_refused() {
         (&["--window", "0"], "0 is not in 1.."),
         (
             &["--batch", "21"],
-            "out.pack: no whole batch: expected at least the global batch of 21 samples, found 20 samples",
+            "out.pack: no whole batch: expected at least 21 samples, found 20 samples\n\nhint: use a smaller --batch\n",
         ),
         (&["--batch", "4", "--window", "2", "--order", "chunks"], "--window requires --order window"),
     ] {

@@ -16,7 +16,7 @@ use packds_reader::plan::Order;
 use serde::{Serialize, Serializer};
 
 use crate::BenchError;
-use crate::load::{augment_words, cache, parse_augment};
+use crate::load::{augment_words, cache, largest_batch, parse_augment};
 use crate::machine::{Machine, processor_time};
 use crate::measure::{percentile, to_f64};
 
@@ -182,7 +182,7 @@ impl TuneBench {
     /// The largest batch size whose wait can be measured on this pack.
     #[must_use]
     pub fn largest_batch(&self) -> u32 {
-        largest_batch(self.n_samples)
+        largest_batch(self.n_samples, LEAST_STEPS)
     }
 
     /// The batch sizes whose wait cannot be measured, because the pack is too small.
@@ -252,12 +252,6 @@ pub fn bench_tune(
     })
 }
 
-/// The largest batch size that gives two batches per epoch.
-fn largest_batch(n_samples: u64) -> u32 {
-    let most = u32::try_from(n_samples / LEAST_STEPS).unwrap_or(u32::MAX);
-    most.max(1)
-}
-
 /// Batch size, threads and prefetch of each configuration.
 type Grid = Vec<(u32, NonZero<usize>, Ahead)>;
 
@@ -295,7 +289,7 @@ fn grid(options: &TuneBenchOptions, n_samples: u64) -> Result<(Grid, Option<u32>
 
 /// The distinct batch sizes, and the size to which larger default sizes were reduced. Requested sizes are not changed.
 fn batches(options: &TuneBenchOptions, n_samples: u64) -> Result<(Vec<u32>, Option<u32>), BenchError> {
-    let most = largest_batch(n_samples);
+    let most = largest_batch(n_samples, LEAST_STEPS);
     let mut batches = options.batches.clone();
     let mut cut = None;
     if batches.is_empty() {

@@ -7,12 +7,14 @@ use packds_bench::BenchError;
 use packds_convert::{ConvertError, hint_of_writing};
 use packds_reader::ReadError;
 use packds_reader::loader::LoadError;
+use packds_reader::plan::PlanError;
 use packds_report::DrawError;
 use serde_json::json;
 
 use crate::console::Console;
 use crate::escape::escape_path;
 use crate::exit::Exit;
+use crate::human::counted;
 use crate::interrupt;
 
 #[derive(Debug, Default)]
@@ -204,12 +206,27 @@ fn path_of(error: &ConvertError) -> Option<&Path> {
     }
 }
 
+impl From<PlanError> for Failure {
+    fn from(error: PlanError) -> Self {
+        match error {
+            // The library also suggests to pad the last batch, but the command has no option for this.
+            PlanError::NoBatch { samples, batch } => {
+                let (batch, samples) = (counted(batch, "sample"), counted(samples, "sample"));
+                Self::not_run(format!("no whole batch: expected at least {batch}, found {samples}"))
+                    .hint("use a smaller --batch")
+            }
+            other => Self::not_run(other),
+        }
+    }
+}
+
 impl From<BenchError> for Failure {
     fn from(error: BenchError) -> Self {
         match error {
             BenchError::Convert(error) => error.into(),
             BenchError::Read(error) => error.into(),
             BenchError::Load(LoadError::Read(error)) => error.into(),
+            BenchError::Load(LoadError::Plan(error)) | BenchError::Plan(error) => error.into(),
             BenchError::Io { path, source } => Self::not_run(source).at(&path),
             BenchError::Pixels { path, source } => Self::not_run(source).at(&path),
             BenchError::BatchTooLarge { largest, .. } => {

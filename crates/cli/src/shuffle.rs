@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
+use packds_bench::largest_batch;
 use packds_format::Stats;
 use packds_reader::Pack;
 use packds_reader::plan::{Batching, LabelReport, Order, OrderKind, PlanError, Ranks, Sampler, ShuffleReport};
@@ -17,16 +18,19 @@ use crate::human::{counted, human_bytes, parse_bytes};
 use crate::output::{check_new, write_plot};
 use crate::shuffle_plot::Evidence;
 
+/// The batch size by default, if the pack has a whole batch.
+const USUAL_BATCH: u32 = 256;
+
 /// The order to assess.
 #[derive(Debug, Args)]
 pub(crate) struct ShuffleArgs {
     /// Report how random the pack's batches are, and what that costs
     #[arg(long)]
     shuffle: bool,
-    /// Samples per batch, over all ranks
-    #[arg(long, value_name = "N", default_value_t = 256, requires = "shuffle")]
+    /// Samples per batch, over all ranks [default: 256, or fewer for a smaller pack]
+    #[arg(long, value_name = "N", requires = "shuffle")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
-    batch: u32,
+    batch: Option<u32>,
     /// Chunks shuffled together; implies --order window [default: 64, or fewer if two windows exceed the memory]
     #[arg(long, value_name = "CHUNKS", requires = "shuffle")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
@@ -58,6 +62,8 @@ impl ShuffleArgs {
 /// The report on how random a pack's batches are in an order, and its plot.
 pub(crate) struct Shuffle {
     batch: u32,
+    /// A note if the default batch size was reduced.
+    batch_note: Option<String>,
     report: ShuffleReport,
     plot: Option<Plot>,
 }
@@ -84,7 +90,13 @@ impl Shuffle {
         let dataset = pack.dataset()?;
         let labels = stats.labels.iter().map(|(name, label)| (name.as_str(), label.icc));
         let labels: Vec<(&str, Option<f64>)> = labels.filter(|(_, icc)| icc.is_some()).collect();
-        let (batch, refused) = (args.batch, |error| refused(&error, pack));
+        let batch = args.batch.unwrap_or(USUAL_BATCH.min(largest_batch(pack.n_samples(), 1)));
+        let is_reduced = args.batch.is_none() && batch < USUAL_BATCH;
+        let batch_note = is_reduced.then(|| {
+            let samples = counted(pack.n_samples(), "sample");
+            format!("the default batch size was reduced to {batch}: an epoch of {samples} must have one batch")
+        });
+        let refused = |error| refused(error, pack);
         let schedule = sampler.schedule(dataset, Ranks::single(), Batching::global(batch)).map_err(refused)?;
         let report = schedule.shuffle_report(&labels).map_err(refused)?;
         let plot = match &args.plot {
@@ -95,13 +107,16 @@ impl Shuffle {
                 Some(Plot { path: file.path().to_owned(), counted: evidence.counted() })
             }
         };
-        Ok(Some(Self { batch, report, plot }))
+        Ok(Some(Self { batch, batch_note, report, plot }))
     }
 
     /// The report as it appears in the document of `--json`.
     pub(crate) fn json(&self) -> Result<Value, Failure> {
         let report = serde_json::from_str(&self.report.to_json());
         let mut report: Value = report.map_err(io::Error::from)?;
+        if let (Some(note), Some(notices)) = (&self.batch_note, report["notices"].as_array_mut()) {
+            notices.push(json!(note));
+        }
         if let Some(plot) = &self.plot {
             report["plot"] = json!({
                 "path": escape_path(&plot.path),
@@ -132,7 +147,7 @@ impl Shuffle {
         ];
         lines.extend(report.labels.iter().flat_map(label_lines));
         let notices = report.notices.iter().map(|n| escape(&n.to_string()));
-        lines.extend(notices.map(|notice| ("note", notice)));
+        lines.extend(notices.chain(self.batch_note.clone()).map(|notice| ("note", notice)));
         lines.extend(self.plot.iter().map(|plot| ("plot", plot.text())));
         lines
     }
@@ -172,12 +187,8 @@ impl Plot {
     }
 }
 
-pub(crate) fn refused(error: &PlanError, pack: &Pack) -> Failure {
-    let failure = Failure::not_run(error).at(pack.file_path());
-    match error {
-        PlanError::NoBatch { .. } => failure.hint("pass your training batch size: --batch N"),
-        _ => failure,
-    }
+pub(crate) fn refused(error: PlanError, pack: &Pack) -> Failure {
+    Failure::from(error).at(pack.file_path())
 }
 
 fn label_lines(label: &LabelReport) -> [(&'static str, String); 2] {

@@ -72,7 +72,7 @@ impl Evidence {
         dataset: Dataset,
         seed: u64,
     ) -> Result<Self, Failure> {
-        let refused = |error| refused(&error, pack);
+        let refused = |error| refused(error, pack);
         let batch = schedule.global_batch();
         let plan = schedule.epoch(0).map_err(refused)?;
         let sampler = Sampler::new(Order::Random).seed(seed);

@@ -30,7 +30,7 @@ use limit::Limit;
 pub struct LoadBenchOptions {
     /// The order.
     pub order: Order,
-    /// Batch size. Default: 256, or 64 for encoded images.
+    /// Batch size. Default: [`default_batch`].
     pub batch: Option<u32>,
     /// Threads of the loader, and of the limit.
     pub threads: NonZero<usize>,
@@ -73,6 +73,8 @@ pub struct LoadBench {
     pub read_once_images_per_s: Option<f64>,
     /// Milliseconds from opening the pack to the first batch.
     pub first_batch_ms: f64,
+    /// The size to which the default batch size was reduced. `None` if it was not reduced.
+    pub batch_cut_to: Option<u32>,
     /// The first batch of an uncached pack, for each access path. Empty unless read cold.
     pub first_batches: Vec<FirstBatch>,
     /// Milliseconds to resume from a saved state, until the loader's threads are running.
@@ -159,6 +161,7 @@ struct Bench<'a> {
     path: &'a Path,
     options: &'a LoadBenchOptions,
     batch: u32,
+    batch_cut_to: Option<u32>,
     augment: Option<Augment>,
 }
 
@@ -196,9 +199,7 @@ pub fn bench_load(
     let read_once = slices::read_once(&loader, options)?;
     progress("the checksum of the delivered data");
     let stats = loader.stats();
-    let padded = bench.loader(packds_reader::open(path)?, Last::Pad, bench.access())?;
-    let checksum = checksum::of_epoch(&padded)?;
-    drop(padded);
+    let checksum = checksum::of_epoch(&bench.loader(packds_reader::open(path)?, Last::Pad, bench.access())?)?;
     let recipe = loader.schedule().recipe();
     let sample_bytes = stats.bytes / stats.samples.max(1);
     let (images, bytes) = (to_f64(slices.images), to_f64(sample_bytes));
@@ -214,6 +215,7 @@ pub fn bench_load(
         slices: slices.n,
         slice_images: slices.images,
         read_once_images_per_s: read_once,
+        batch_cut_to: bench.batch_cut_to,
         first_batches,
         first_batch_ms: first.first_batch.as_secs_f64() * 1e3,
         resume_ms: first.resume.as_secs_f64() * 1e3,
@@ -262,9 +264,10 @@ impl First {
 impl<'a> Bench<'a> {
     fn new(path: &'a Path, options: &'a LoadBenchOptions) -> Result<Self, BenchError> {
         let pack = packds_reader::open(path)?;
-        let encoded = has_encoded_images(&pack);
         let augment = parse_augment(augment_words(&pack, options.augment.as_deref()))?;
-        Ok(Self { path, options, batch: options.batch.unwrap_or(if encoded { 64 } else { 256 }), augment })
+        let (default, cut_to) = default_batch(&pack);
+        let batch_cut_to = cut_to.filter(|_| options.batch.is_none());
+        Ok(Self { path, options, batch: options.batch.unwrap_or(default), batch_cut_to, augment })
     }
 
     fn access(&self) -> Access {
@@ -349,6 +352,22 @@ impl<'a> Bench<'a> {
 pub fn has_encoded_images(pack: &Pack) -> bool {
     let mut images = pack.schema().body().filter(|(_, f)| f.role == Some(Role::Image));
     images.any(|(_, field)| field.kind == FieldKind::Image)
+}
+
+/// The default batch size for a pack: 256, or 64 if its images are variable-size, or fewer if the pack is smaller. If it
+/// was reduced, also the size to which it was reduced.
+#[must_use]
+pub fn default_batch(pack: &Pack) -> (u32, Option<u32>) {
+    let usual = if has_encoded_images(pack) { 64 } else { 256 };
+    let batch = usual.min(largest_batch(pack.n_samples(), 1));
+    (batch, (batch < usual).then_some(batch))
+}
+
+/// The largest batch size that gives this number of batches per epoch.
+#[must_use]
+pub fn largest_batch(n_samples: u64, n_batches: u64) -> u32 {
+    let most = u32::try_from(n_samples / n_batches.max(1)).unwrap_or(u32::MAX);
+    most.max(1)
 }
 
 /// The augmentations to use, as text. By default, encoded images are cropped to one size.

@@ -31,7 +31,7 @@ pub(crate) struct LoadBenchArgs {
     /// Chunks shuffled together, for `--order window` [default: 64, or fewer if two windows exceed the memory]
     #[arg(long, value_name = "CHUNKS")]
     window: Option<NonZero<u32>>,
-    /// Samples per batch [default: 256; 64 for variable-size images]
+    /// Samples per batch [default: 256; 64 for variable-size images; fewer for a smaller pack]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     batch: Option<u32>,
     /// Threads of the loader, and of the limit
@@ -100,6 +100,9 @@ fn show(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {
         options.checksums,
         options.seed
     )?;
+    if let Some(most) = bench.batch_cut_to {
+        writeln!(out, "batch    the default size was reduced to {most}: an epoch of {samples} must have one batch")?;
+    }
     writeln!(out, "access   {}: {}", bench.engine, bench.access_reason)?;
     show_cache(bench.cache, bench.resident_before, bench.resident_after, out)?;
     show_figures(bench, out)

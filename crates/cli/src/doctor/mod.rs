@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
-use packds_bench::has_encoded_images;
+use packds_bench::{default_batch, has_encoded_images};
 use packds_doctor::{Options, Report, Step, document, examine, picture, text};
 use packds_reader::Pack;
 use packds_reader::augment::Augment;
@@ -143,6 +143,7 @@ fn failed(error: LoadError) -> Failure {
     match error {
         LoadError::Read(error) => error.into(),
         error @ (LoadError::Sample { .. } | LoadError::NothingLeft { .. }) => Failure::bad_data(error),
+        LoadError::Plan(error) => error.into(),
         error => Failure::not_run(error),
     }
 }
@@ -159,13 +160,10 @@ impl DoctorArgs {
     /// The loader to examine. Options not given are taken from the training command.
     fn loader(&self, pack: &Arc<Pack>, training: Option<&Training>) -> Result<LoaderBuilder, Failure> {
         let is_encoded = has_encoded_images(pack);
-        let usual = if is_encoded { 64 } else { 256 };
-        // At least one whole batch is needed to measure.
-        let most = u32::try_from(pack.n_samples()).unwrap_or(u32::MAX).max(1);
         let learned = training.map(|training| &training.options);
         let batch = training.map(|training| training.batch).or(self.batch);
         let mut builder = Loader::builder(Arc::clone(pack))
-            .batch(batch.unwrap_or(most.min(usual)))
+            .batch(batch.unwrap_or(default_batch(pack).0))
             .order(self.order(learned)?)
             .seed(self.seed);
         if let Some(threads) = self.threads.or(learned.and_then(|said| said.threads)) {
