@@ -68,7 +68,7 @@ fn a_class_is_chosen_by_its_name_or_its_id() {
     }
     for command in [&["head"][..], &["show", "-o", "x.png"]] {
         let ran = folder.packds(&[command, &["out.pack", "--class", "cow"]].concat());
-        let expected = "packds: error: no class `cow`\n\nhint: the classes are cat, dog, sea lion\n";
+        let expected = "packds: error: out.pack: no class `cow`\n\nhint: the classes are cat, dog, sea lion\n";
         assert_eq!((ran.code, ran.stderr.as_str()), (2, expected));
     }
     assert_eq!(folder.packds(&["head", "out.pack", "--class", "3"]).code, 2);

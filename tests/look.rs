@@ -488,7 +488,7 @@ fn samples_that_are_not_there_are_refused() {
     let folder = Folder::new();
     SamplePack::default().write(&folder, "out.pack");
     let ran = folder.packds(&["extract", "out.pack", "files", "--samples", "3,8-10"]);
-    let expected = "packds: error: no sample 10: the pack has samples 0 to 9\n";
+    let expected = "packds: error: out.pack: no sample 10: the pack has samples 0 to 9\n";
     assert_eq!((ran.code, ran.stderr.as_str()), (2, expected));
     let ran = folder.packds(&["show", "out.pack", "-o", "sheet.png", "--samples", "5-3"]);
     assert_eq!(ran.code, 2);

@@ -20,9 +20,7 @@ mod workload;
 pub use convert::{ConvertBench, ConvertBenchOptions, bench_convert};
 pub use error::BenchError;
 pub use formats::{CacheName, FormatsBenchOptions, OrderName, bench_formats, format_names, to_csv};
-pub use load::{
-    FirstBatch, LoadBench, LoadBenchOptions, bench_load, default_batch, has_encoded_images, largest_batch,
-};
+pub use load::{FirstBatch, LoadBench, LoadBenchOptions, bench_load, default_batch, has_encoded_images, largest_batch};
 pub use machine::{Machine, PeakRss};
 pub use measure::{Figure, Pairs, to_f64};
 pub use tune::{Ahead, Recommended, TuneBench, TuneBenchOptions, TuneRun, Wait, bench_tune};

@@ -32,10 +32,12 @@ impl Choice {
     /// The chosen samples. If they are given by number, they are in the order given, otherwise in file order. `None` means all.
     pub(crate) fn of(&self, pack: &Pack) -> Result<Option<Vec<u64>>, Failure> {
         let n_samples = pack.n_samples();
-        let mut chosen = self.samples.as_ref().map(|list| list.within(n_samples)).transpose()?;
+        // Commands that take several packs do not say elsewhere which pack is meant.
+        let in_pack = |failure: Failure| failure.at(pack.file_path());
+        let mut chosen = self.samples.as_ref().map(|list| list.within(n_samples)).transpose().map_err(in_pack)?;
         if let Some(class) = &self.class {
             let labels = Labels::open(pack)?;
-            chosen = Some(both(chosen, labels.samples_of(class, n_samples)?));
+            chosen = Some(both(chosen, labels.samples_of(class, n_samples).map_err(in_pack)?));
         }
         if let Some(condition) = &self.condition {
             chosen = Some(both(chosen, pack.select(condition)?.into_iter()));

@@ -46,6 +46,7 @@ impl SampleList {
         if let Some(sample) = beyond {
             let range = match n_samples.checked_sub(1) {
                 None => "the pack is empty".to_owned(),
+                Some(0) => "the pack has only sample 0".to_owned(),
                 Some(last) => format!("the pack has samples 0 to {last}"),
             };
             return Err(Failure::not_run(format!("no sample {sample}: {range}")));
@@ -87,7 +88,8 @@ mod tests {
     fn numbers_and_ranges_are_read() {
         let list: SampleList = "3,5-8, 0".parse().unwrap();
         assert_eq!(list.within(9).unwrap(), [3, 5, 6, 7, 8, 0]);
-        assert!(list.within(8).is_err());
+        assert_eq!(list.within(8).unwrap_err().text(), "no sample 8: the pack has samples 0 to 7");
+        assert_eq!(list.within(1).unwrap_err().text(), "no sample 3: the pack has only sample 0");
         for wrong in ["", "a", "1,,2", "5-3", "-3", "1-", "1-2-3", "99999999999999999999"] {
             assert!(wrong.parse::<SampleList>().is_err(), "{wrong}");
         }

@@ -26,7 +26,7 @@ const COLUMNS: [Column; 9] = [
     ("peak RSS", 9),
 ];
 
-/// Measure convert and verify, and compare them with reading, decoding, copying and checksumming the same files
+/// Measure convert and verify, and compare them with reading, decoding and copying the same files
 ///
 /// Compares raw conversion (short side 256, crop 224) with a loop that only reads and fully decodes the same files.
 /// Compares encoded conversion with `cat`, and verify with reading the pack and computing CRC32C. Also times opening a
