@@ -89,7 +89,7 @@ mod tests {
             [cut_short(|| Ok(())).unwrap_err(), cut_short(|| Err::<(), _>(Failure::bad_data("damaged"))).unwrap_err()]
         {
             let message = format!("{failure:?}");
-            assert!(message.contains("and now has 4096"), "{message}");
+            assert!(message.contains("and is now 4096"), "{message}");
         }
     }
 }
