@@ -109,7 +109,7 @@ fn a_condition_that_cannot_be_used_is_refused() {
     assert_eq!(
         refused("label ="),
         "packds: error: out.pack: condition: expected a number, or a string in single quotes at character 8, found the end; \
-         write it like this: label = 'cat' and not width < 512\n"
+         for example: label = 'cat' and source_width >= 512\n"
     );
     assert_eq!(
         refused("label = 'cow'"),

@@ -80,7 +80,7 @@ PEERS = (
         "hdf5",
         ("h5py",),
         chunk="batch",
-        notes=(RING, "h5py admits only one thread at a time"),
+        notes=(RING, "h5py allows only one thread at a time"),
     ),
     Peer("python-zarr", "Zarr 3 (zarr-python)", "zarr", ("zarr",), chunk="batch", notes=("no compression",)),
     Peer(

@@ -170,7 +170,7 @@ fn nested_classes_are_told_with_a_command_that_makes_them_classes() {
     let folder = sources();
     for (source, n) in [("sun", 12), ("sun(2)", 9)] {
         let (_, told) = read(&folder, &[source]);
-        let command = told.split_once("as written by: ").unwrap().1.lines().next().unwrap();
+        let command = told.split_once("list the images with `").unwrap().1.split_once('`').unwrap().0;
         let ran = std::process::Command::new("sh").args(["-c", command]).current_dir(folder.path("")).status().unwrap();
         assert!(ran.success(), "{command}");
         let (said, _) = read(&folder, &["paths.txt"]);

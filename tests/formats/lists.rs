@@ -25,10 +25,7 @@ fn rows_of_boxes_are_refused_and_other_repeats_are_told() {
         &folder,
         "tables/boxes.csv",
         1,
-        &[
-            "its 24 rows refer to 12 images in 'path', and 'xmin', 'ymin', 'xmax', 'ymax' look like boxes",
-            ".groupby('path')",
-        ],
+        &["found 24 rows for 12 images in 'path'; 'xmin', 'ymin', 'xmax', 'ymax' look like boxes", ".groupby('path')"],
     );
     let pack = convert(&folder, "tables/boxes.jsonl", &[]);
     assert_eq!(items(&pack, "image").len(), 12);

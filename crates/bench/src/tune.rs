@@ -23,13 +23,15 @@ use crate::measure::{percentile, to_f64};
 /// Two waits count as equal if their difference is less than this share of a step, because runs of the same
 /// configuration vary by as much.
 const ALIKE: f64 = 0.01;
-/// If waiting for batches is less than this share of all waiting, most waiting is at the start and end of epochs.
+/// If waiting for batches within epochs is less than this share of the total wait, most of the wait is at the start and
+/// end of epochs.
 const MOSTLY: f64 = 0.5;
 /// Minimum number of batches per configuration.
 const LEAST_BATCHES: usize = 10;
-/// Maximum delay of a sleep. A step sleeps for that much less than its duration, and the rest is a busy wait.
+/// A step sleeps for this much less than its duration, because a sleep may end late. The rest is a busy wait.
 const SLEEP_SLACK: Duration = Duration::from_micros(500);
-/// Minimum number of batches per epoch to measure a wait, because the first batch also waits for the epoch to start.
+/// Minimum number of batches per epoch for a wait to be measured. The first batch does not count, because it also waits
+/// for the epoch to start.
 const LEAST_STEPS: u64 = 2;
 /// Number of slots in addition to those for prefetched batches: one for the batch in use, and one for the requested
 /// batch.
@@ -420,15 +422,16 @@ impl Recommended {
     }
 }
 
-/// Waiting per step, in units of a step. The start and end of epochs are included, because otherwise many short epochs
-/// would look good.
+/// The wait per step, as a multiple of the step's duration. It includes the start and end of epochs, because otherwise
+/// many short epochs would look good.
 fn wait_in_steps(run: &TuneRun) -> f64 {
     run.wait_share / (1.0 - run.wait_share).max(1e-9)
 }
 
-/// For each batch size, the cheapest configuration (fewest threads, then least memory) with about the shortest wait.
-/// Overall, the configuration with the largest batch among those with about the shortest wait, because a step with
-/// a larger batch trains more. Configurations without a measured wait are ignored.
+/// Recommends a configuration overall, and one for each batch size. For each batch size, it is the cheapest one (fewest
+/// threads, then least memory) whose wait is close to the shortest. Overall, it is the one of these with the largest
+/// batch whose wait is close to the shortest of all, because a step with a larger batch trains more. Configurations
+/// without a measured wait are ignored.
 fn recommend(runs: &[TuneRun], step_ms: f64) -> (Option<Recommended>, Vec<Recommended>) {
     let measured = runs.iter().filter(|run| run.wait_ms.is_some());
     let runs: Vec<&TuneRun> = measured.collect();
@@ -465,9 +468,9 @@ fn why(run: &TuneRun, tried: &[&TuneRun], least: f64, step_ms: f64) -> String {
     let wait = run.wait_ms.map_or(0.0, |wait| wait.mean);
     let share = run.wait_share * 100.0;
     let cheap = match tried {
-        [_] => "the only configuration tried for this batch size".to_owned(),
+        [_] => "this is the only configuration tried for this batch size".to_owned(),
         _ => format!(
-            "the cheapest ({}, {}) with about the shortest wait, {:.1} % of the time",
+            "this is the cheapest configuration ({}, {}) whose wait is close to the shortest, {:.1} % of the time",
             counted(run.threads, "thread"),
             counted(run.slots, "slot"),
             least / (1.0 + least) * 100.0
@@ -479,7 +482,7 @@ fn why(run: &TuneRun, tried: &[&TuneRun], least: f64, step_ms: f64) -> String {
         );
     }
     let help = if wait < wait_in_steps(run) * step_ms * MOSTLY {
-        "most of this is the start of epochs, so longer epochs would help"
+        "most of the wait is at the start and end of epochs, so longer epochs would help"
     } else {
         "the loader is slower than training, so a smaller batch or less augmentation would help"
     };
@@ -487,19 +490,18 @@ fn why(run: &TuneRun, tried: &[&TuneRun], least: f64, step_ms: f64) -> String {
     format!("training waits {wait:.2} ms per batch, {share:.1} % of its time: {cheap}; {help}; {more}")
 }
 
-/// Whether more threads or prefetch would help. Values that were tried would not help, or they would have been
-/// recommended.
+/// Says whether more threads or a larger prefetch would help. Values that were tried would not help, or they would have
+/// been recommended.
 fn more_of(run: &TuneRun, tried: &[&TuneRun]) -> String {
-    let effect = |seen: bool| {
-        if seen { "would not help" } else { "were not tried" }
-    };
+    let effect = |seen: bool, not_tried: &'static str| if seen { "would not help" } else { not_tried };
     let threads = tried.iter().any(|other| other.threads > run.threads);
     let deeper = |other: &&TuneRun| other.threads == run.threads && other.slots > run.slots;
     let ahead = tried.iter().any(deeper);
     if threads == ahead {
-        return format!("more threads or batches ahead {}", effect(ahead));
+        return format!("more threads or a larger prefetch {}", effect(ahead, "were not tried"));
     }
-    format!("more threads {}, more batches ahead {}", effect(threads), effect(ahead))
+    let (threads, ahead) = (effect(threads, "were not tried"), effect(ahead, "was not tried"));
+    format!("more threads {threads}, a larger prefetch {ahead}")
 }
 
 #[cfg(test)]
@@ -595,12 +597,12 @@ mod tests {
         let why = |runs: &[TuneRun]| recommend(runs, 50.0).0.unwrap().why;
         let one = why(&[run(32, 1, 1, 30.0)]);
         assert!(one.contains("only configuration") && !one.contains("would not"), "{one}");
-        assert!(one.ends_with("more threads or batches ahead were not tried"), "{one}");
+        assert!(one.ends_with("more threads or a larger prefetch were not tried"), "{one}");
         let prefetches = why(&[run(32, 1, 1, 30.0), run(32, 1, 2, 30.0)]);
-        assert!(prefetches.ends_with("more threads were not tried, more batches ahead would not help"), "{prefetches}");
+        assert!(prefetches.ends_with("more threads were not tried, a larger prefetch would not help"), "{prefetches}");
         // The deepest prefetch was needed, so an even deeper one may be better.
         let deepest = why(&[run(32, 1, 1, 30.0), run(32, 1, 2, 20.0), run(32, 2, 1, 30.0)]);
-        assert!(deepest.ends_with("more threads would not help, more batches ahead were not tried"), "{deepest}");
+        assert!(deepest.ends_with("more threads would not help, a larger prefetch was not tried"), "{deepest}");
     }
 
     #[test]

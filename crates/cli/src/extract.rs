@@ -56,7 +56,7 @@ pub(crate) struct ExtractArgs {
     choice: Choice,
     #[command(flatten)]
     jobs: Jobs,
-    /// Write to a folder that is not empty, and replace files with the same names
+    /// Write to DIR even if it is not empty, and replace files with the same names
     #[arg(long)]
     force: bool,
 }

@@ -23,7 +23,7 @@ const EXAMPLES: &str = "\
 Examples:
   packds head train.pack
   packds head train.pack -n 3 --class cat
-  packds head train.pack --where \"width < 64 and not label in ('cat', 'dog')\"
+  packds head train.pack --where \"source_width < 64 and not label in ('cat', 'dog')\"
   packds head train.pack --json | jq '.samples[].path'";
 
 /// Maximum number of values in an array that is shown. Larger arrays are left out.

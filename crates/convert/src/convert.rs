@@ -375,7 +375,7 @@ fn report(
         notes.push(format!("left out the alpha channel of {images}, as Pillow's convert('RGB') does"));
     }
     if listing.has_only_images() {
-        notes.push("the pack has no labels and no other fields".to_owned());
+        notes.push("the source has only images, so the pack has no labels".to_owned());
     }
     let invalid = findings.invalid + to_u64(substituted.len());
     let seen = findings.counted > 0 && findings.counted + invalid == summary.n_samples;

@@ -27,9 +27,9 @@ pub enum CudaError {
         /// The number of GPUs.
         found: u32,
     },
-    /// The driver cannot load our kernel.
+    /// The driver is too old to load our kernel.
     #[error(
-        "the CUDA driver is too old: expected a driver for CUDA 12.0 or later (525 or later), found a driver for CUDA {major}.{minor}"
+        "the CUDA driver is too old: expected version 525 or later, which supports CUDA 12.0, found a driver for CUDA {major}.{minor}"
     )]
     OldDriver {
         /// Major part of the supported CUDA version.
@@ -49,7 +49,7 @@ pub enum CudaError {
     },
     /// The GPU does not have enough memory.
     #[error(
-        "the GPU does not have {bytes} bytes of free memory for {what}: reduce batch_size or slots, or free memory"
+        "the GPU does not have {bytes} bytes of free memory for {what}: use a smaller batch_size or fewer slots, or free memory"
     )]
     Memory {
         /// Requested bytes.

@@ -21,7 +21,7 @@ const WORTH: f64 = 1.05;
 pub struct Advice {
     /// A short name: `threads`, `dtype`, `memory`, ...
     pub change: &'static str,
-    /// What to do, as a sentence.
+    /// What to do, as a phrase without a full stop.
     pub text: String,
     /// Expected images per second.
     pub images_per_s: f64,
@@ -190,8 +190,8 @@ fn of_reading(case: &Case, stages: &Stages) -> Vec<Candidate> {
     }
     // Neither a faster disk nor more memory can beat the measured page cache.
     let least = case.time(Level::PageCache).ms;
-    // A disk twice as fast is a plausible upgrade. No disk gains more than the ladder's page cache level shows.
-    let text = "a disk twice as fast, or the data on a local one";
+    // Assume a disk that is twice as fast, which is a plausible upgrade.
+    let text = "a disk that is twice as fast, or a copy of the data on a local disk";
     let disk = Candidate::stages(case, "disk", text, Stages { read: stages.read / 2.0, ..*stages });
     let ms = disk.batch_ms(case, case.overlap.batch_ms(stages)).max(least);
     all.push(Candidate::batch("disk", text, ms));
@@ -203,8 +203,8 @@ fn of_reading(case: &Case, stages: &Stages) -> Vec<Candidate> {
     all
 }
 
-/// Suggests uncompressed chunks, for chunks that are in memory. Reading these consists of decompression. Without
-/// compression, it takes no time at best.
+/// Suggests uncompressed chunks if the chunks are compressed. The chunks must be in memory, so that reading them only
+/// means decompressing them. Without compression, reading takes no time at best.
 fn codec(case: &Case) -> Option<Candidate> {
     let text = format!(
         "no compression: `packds convert {} none`; chunks come from memory, so `read` is decompression (this rate is an upper bound)",

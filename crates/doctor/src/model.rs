@@ -322,7 +322,7 @@ impl Case {
         let loading = self.loading.in_order();
         let time = match level {
             Level::DeviceBatch => self.step,
-            // Without a step, this would be at most the time of a copy, which is not a meaningful training speed.
+            // Without a step, only the copy would be left, and its time does not give a training speed.
             Level::HostBatch if self.step.ms <= 0.0 => Time::default(),
             Level::HostBatch => self.onto(Time::default()),
             Level::ProcessedSample => self.onto(loading.processed),

@@ -154,7 +154,7 @@ fn subtract_green(pixels: &mut [u8], shape: ItemShape) {
     }
 }
 
-/// The shape of one image. None of the sizes is 0.
+/// The shape of one image. No dimension is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ItemShape {
     /// Height.
@@ -166,8 +166,8 @@ pub struct ItemShape {
 }
 
 impl ItemShape {
-    /// The shape of an image of `len` bytes. `None` if the sizes do not give exactly `len` bytes, or if one of them is
-    /// 0.
+    /// The shape of an image of `len` bytes. `None` if the dimensions do not give exactly `len` bytes, or if a
+    /// dimension is 0.
     #[must_use]
     pub fn new(height: u64, width: u64, channels: u64, len: usize) -> Option<Self> {
         let bytes = height.checked_mul(width)?.checked_mul(channels)?;

@@ -63,7 +63,7 @@ pub struct SizeStats {
     pub total: u64,
 }
 
-/// The seek indexes of an image field.
+/// Number and size of an image field's seek indexes, and the size of its images.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeekStats {
     /// Number of images with an index.

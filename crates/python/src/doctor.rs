@@ -63,7 +63,7 @@ pub(crate) fn examined(
     Ok(Diagnosis { report })
 }
 
-/// A measured step. Keys are the field names of `MeasuredStep`.
+/// Reads a [`MeasuredStep`] from a dictionary whose keys are the names of its fields.
 pub(crate) fn measured_step(step: &Bound<'_, PyDict>) -> PyResult<MeasuredStep> {
     Ok(MeasuredStep {
         step: must(step, "step").map(time)?,

@@ -152,11 +152,11 @@ def test_paths_of_images_that_are_missing_are_named(folder, tmp_path):
         ("pin_memory", "device='cuda'"),
         ("sampler", "samples="),
         ("collate_fn", "MapDataset"),
-        ("batchsize", "is it batch_size"),
-        ("batchSize", "is it batch_size"),
+        ("batchsize", "did you mean batch_size"),
+        ("batchSize", "did you mean batch_size"),
         ("bs", "batch_size="),
-        ("drop_lst", "is it drop_last"),
-        ("dropLast", "is it drop_last"),
+        ("drop_lst", "did you mean drop_last"),
+        ("dropLast", "did you mean drop_last"),
         ("drop_remainder", "drop_last="),
         ("transforms", "for transform, pass augment="),
         ("suffle", "for shuffle, order="),
@@ -179,15 +179,15 @@ def test_options_of_other_loaders_are_told_what_they_are_called_here(folder, opt
     [
         (packds.convert, "num_workers", "pass jobs="),
         (packds.convert, "overwrite", "pass force=True"),
-        (packds.convert, "qualty", "is it quality"),
+        (packds.convert, "qualty", "did you mean quality"),
         (packds.convert, "from", "pass from_format="),
         (packds.convert, "xyzzy", "; the options are mode, raw_fraction, "),
         (packds.export, "format", "pass to="),
         (packds.from_dataset, "shuffle", "keep_order=True"),
-        (packds.from_dataset, "class_names", "is it classes"),
+        (packds.from_dataset, "class_names", "did you mean classes"),
         (packds.from_dataset, "velocity", "; the options are fields, classes, progress, mode, "),
         (packds.write, "velocity", "; the options are schema, classes, progress, mode, "),
-        (packds.Writer, "keeporder", "is it keep_order"),
+        (packds.Writer, "keeporder", "did you mean keep_order"),
     ],
 )
 def test_unknown_options_of_functions_are_told_what_was_meant(tmp_path, function, option, instead):
@@ -199,7 +199,7 @@ def test_unknown_options_of_functions_are_told_what_was_meant(tmp_path, function
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("bach_size", "a Loader has no attribute 'bach_size': is it batch_size?"),
+        ("bach_size", "a Loader has no attribute 'bach_size': did you mean batch_size?"),
         ("xyzzy", "a Loader has no attribute 'xyzzy';"),
         ("epoch", r"epoch cannot be assigned: call set_epoch\(\)"),
         ("n_samples", "n_samples cannot be changed: make another loader;"),
@@ -217,7 +217,7 @@ def test_attributes_that_a_loader_does_not_have_are_not_assigned(folder, name, s
 
 def test_attributes_of_a_data_set_are_not_assigned(folder):
     dataset = packds.open(folder / "a.pack")
-    with pytest.raises(AttributeError, match="a Dataset has no attribute 'clases': is it classes. none of its attributes can be assigned"):
+    with pytest.raises(AttributeError, match="a Dataset has no attribute 'clases': did you mean classes. none of its attributes can be assigned"):
         dataset.clases = []
     with pytest.raises(AttributeError, match="labels cannot be changed: make another dataset"):
         dataset.labels = []

@@ -170,7 +170,7 @@ def test_transforms_of_a_map_data_set_can_be_assigned_and_nothing_else(photo_pac
         data.transform = 3
     with pytest.raises(AttributeError, match="images cannot be changed: make another dataset; transform and target_transform can be assigned"):
         data.images = "numpy"
-    with pytest.raises(AttributeError, match="a MapDataset has no attribute 'tranform': is it transform?"):
+    with pytest.raises(AttributeError, match="a MapDataset has no attribute 'tranform': did you mean transform?"):
         data.tranform = str
 
 

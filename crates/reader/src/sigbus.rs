@@ -99,12 +99,12 @@ static TABLE: Block = Block::new();
 static LOCK: Mutex<()> = Mutex::new(());
 /// The page size, stored here so that the handler need not make a system call.
 static PAGE: AtomicUsize = AtomicUsize::new(0);
-/// The action for SIGBUS before this handler was first installed. It is null until known, and never freed.
+/// The action that this handler replaced when it was first installed. Null until then, and never freed.
 static FIRST: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
-/// The action before this handler was most recently installed again. If there were several handlers, it is the latest.
-/// It is never freed.
+/// The action that this handler replaced most recently. Differs from `FIRST` once other code has installed a handler of
+/// its own. Null until this handler is first installed, and never freed.
 static LATEST: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
-/// Threads that are passing on a signal. 0 means unused.
+/// The ids of the threads that are passing on a signal. 0 marks an unused entry.
 static PASSING: [AtomicI32; 16] = [const { AtomicI32::new(0) }; 16];
 
 /// Keeps a range of mapped memory readable until it is dropped. Drop it before the memory is unmapped.
@@ -177,14 +177,14 @@ pub(crate) fn protect() -> io::Result<()> {
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     let page = usize::try_from(page).map_err(|_| io::Error::last_os_error())?;
     PAGE.store(page, Ordering::Release);
-    // Save it before the handler can be called, because the signal may arrive in between.
+    // Save the current action before the handler is installed, because the signal may arrive right after that.
     remember(&current);
     let mut ours = default_action();
     ours.sa_sigaction = address();
-    // Use the alternate stack if the thread has one, because a SIGBUS of other code may be a stack overflow.
+    // Use the alternate stack if the thread has one, because a stack overflow in other code may raise SIGBUS.
     ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
     let before = exchange(Some(&ours))?;
-    // Another thread or another handler may have come first.
+    // Another thread may have installed this handler, or other code its own, since `current` was read.
     if !is_ours(&before) {
         remember(&before);
     }
@@ -200,7 +200,8 @@ fn is_ours(action: &libc::sigaction) -> bool {
     action.sa_sigaction == address()
 }
 
-/// Saves an action for passing on signals. If a handler is installed repeatedly, memory is allocated only once.
+/// Saves a replaced action, so that signals can be passed on to it. If it equals the latest saved action, nothing is
+/// allocated.
 fn remember(action: &libc::sigaction) {
     // SAFETY: the pointer is null or from `Box::into_raw` below. It is never freed and never written again.
     let latest = unsafe { LATEST.load(Ordering::Acquire).as_ref() };
@@ -260,11 +261,11 @@ fn replace(address: usize) -> bool {
             }
             // Ranges start at a page boundary, and the page size is a power of two.
             let first = address & !page.wrapping_sub(1);
-            // If this fails, another page was lost first.
+            // If this fails, an earlier lost page is already recorded.
             let _ = slot.first_lost.compare_exchange(0, address, Ordering::SeqCst, Ordering::SeqCst);
             slot.lost.fetch_add(1, Ordering::SeqCst);
-            // Replace a single page, because the rest may be intact. If the process has too many mappings for that,
-            // replace the whole rest: this merges many mappings into one.
+            // Replace only this page, because the rest of the range may be intact. If this fails because the process has
+            // too many mappings, replace the rest of the range, which merges many mappings into one.
             return map_zeros(first, page) || map_zeros(first, end.saturating_sub(first));
         }
         block = current.next();
@@ -325,9 +326,9 @@ impl Drop for Passing {
     }
 }
 
-/// The action for passing on a signal. Normally this is the action of the most recent handler. That handler may pass
-/// the signal back to this one, by a call or by raising it again as `faulthandler` does. In that case, this is the
-/// action of the first handler.
+/// The action to which a signal is passed on. Normally this is `LATEST`. That action's handler may pass the signal back
+/// to this one, by a call or by raising it again as `faulthandler` does. In that case, this is `FIRST`. It is also
+/// `FIRST` if too many threads are passing on signals. `None` if no action has been saved.
 fn next_action(info: *mut siginfo_t, passing: Option<&Passing>) -> Option<&'static libc::sigaction> {
     // SAFETY: as in `handle`.
     let fault = unsafe { &*info };

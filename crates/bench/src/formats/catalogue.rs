@@ -96,8 +96,8 @@ impl Export {
 /// The note for formats with all labels in one array.
 const LABELS: &str = "labels are read once, before the clock starts";
 const LISTED: &str = "files are listed before the clock starts";
-const LOCK: &str = "the library admits only one thread at a time";
-const TENSOR: &str = "mapped at the offset of its tensor";
+const LOCK: &str = "the library allows only one thread at a time";
+const TENSOR: &str = "the tensor is mapped in place";
 const TAR: &str = "tar files of four batches";
 const LOADER: &str = "the loader's defaults";
 
@@ -126,7 +126,7 @@ fn arrays() -> Vec<Entry> {
     let safetensors = Export::pixels(DataFormat::Safetensors, "images.safetensors", read::safetensors);
     vec![
         entry("npy", "One .npy, mapped", npy, &[LABELS]),
-        entry("npz", ".npz, stored, mapped", npz, &["mapped at the offset of its array", LABELS]),
+        entry("npz", ".npz, stored, mapped", npz, &["the array is mapped in place", LABELS]),
         entry("pt", ".pt, mapped", pt, &[TENSOR, LABELS]),
         entry("safetensors", ".safetensors, mapped", safetensors, &[TENSOR, LABELS]),
     ]
@@ -152,7 +152,7 @@ fn hdf5() -> Vec<Entry> {
 
 fn zarr() -> Vec<Entry> {
     const SAMPLE: &str = "one file per sample, not compressed";
-    const PARTS: &str = "zstd: every sample decodes its whole chunk";
+    const PARTS: &str = "zstd: reading a sample decodes its whole chunk";
     const SHARDED: &str = "shards of four batches, chunks of one sample, cached indexes";
     let zarr = |target, read, chunk| Export::pixels(DataFormat::Zarr, target, read).chunk(chunk);
     let sample = zarr("sample.zarr", read::zarr_sample, Chunk::Of(1)).uncompressed();

@@ -58,7 +58,7 @@ pub(crate) struct FormatsBenchArgs {
         default_value = "sequential,per-sample,chunk"
     )]
     orders: Vec<OrderName>,
-    /// States of the page cache to measure: all files are in it, or files are dropped from it before each run
+    /// States of the page cache to measure: with all files in it, or with all files dropped from it before each run
     #[arg(
         long,
         value_parser = named::<CacheName>(),

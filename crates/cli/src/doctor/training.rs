@@ -107,7 +107,8 @@ impl Training {
         Some(format!("the command ended after {batches} with {status}{few}"))
     }
 
-    /// The timing of this pack's loader. If there are several, the one that spent the most time in steps and waits counts.
+    /// The timing of the loader that reads this pack. If several loaders read it, uses the one with the most time in
+    /// steps and waits.
     fn of(lines: &[Line], uuid: &str) -> Result<Self, Failure> {
         let mut loaders = of_loaders(lines, uuid);
         let Some(lines) = loaders.pop() else {

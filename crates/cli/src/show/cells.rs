@@ -26,7 +26,7 @@ pub(super) struct Panel<'a> {
     /// The position of the field in the body.
     position: usize,
     field: &'a Field,
-    /// For a mask, the index of the panel with the image below it.
+    /// For a mask: the index of the panel whose image the mask is laid over, if any.
     below: Option<usize>,
 }
 

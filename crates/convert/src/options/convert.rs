@@ -342,7 +342,7 @@ impl Declared for ConvertOptions {
             opt::DTYPE,
             "DTYPE",
             |o, text| put(&mut o.dtype, image_dtype(text)),
-            "Type of the pixels: u8, f16, bf16 or f32; floats are scaled to 0..1 and normalized",
+            "Type of the pixels: u8, f16, bf16 or f32; floats are scaled to 0..1, and normalized if a mean and std are given",
         )
         .offers(&PIXEL_TYPES)
         .under(IMAGES)

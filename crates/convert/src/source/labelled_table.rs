@@ -30,8 +30,8 @@ use crate::formats::Input;
 /// Maximum number of tables to try in a folder.
 const MAX_TABLES: usize = 8;
 
-/// Reads a table instead of the folder, if the folder has no certain labels and the table has labels, targets or captions for files
-/// that exist. If several tables do, the name of the first must show that it is meant.
+/// The listing of a table that is read instead of the folder. The folder must have no certain labels, and the table must have labels,
+/// targets or captions for files that exist. If several tables have them, the first is read only if its name shows that it is meant.
 pub(super) fn instead(folder: &Path, found: &Result<Listing, ConvertError>, options: &ListOptions) -> Option<Listing> {
     if options.from.is_some() || options.images.is_some() || options.masks.is_some() {
         return None;

@@ -1,4 +1,4 @@
-//! Refuses clips that look like classes: folders named like clips or numbers, with a table that has a row for each folder.
+//! Refuses folders that are clips, although they look like classes: they are named like clips or numbers, and a table lists them.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::error::ConvertError;
 /// Maximum number of rows to read.
 const FIRST_ROWS: usize = 100;
 
-/// Refuses class folders if a table has a row for each of them. `folder` is the source.
+/// Refuses class folders that may be clips if most of a table's first rows begin with the name of one. `folder` is the source.
 pub(super) fn refuse(folder: &Path, listing: &Listing, options: &ListOptions) -> Result<(), ConvertError> {
     let is_doubtful =
         |warning: &Warning| matches!(warning, Warning::NumberedFolders { .. } | Warning::ClipFolders { .. });

@@ -344,7 +344,7 @@ fn scan(
     Ok((columns, n_rows))
 }
 
-/// The columns of 0 and 1, if each row has exactly one 1. Reads all rows.
+/// The columns that hold only 0 and 1, if they are the classes: each row has a 1 in exactly one of them. Reads all rows.
 fn indicators_of(rows: &mut Rows<'_>, scans: &[ColumnScan]) -> Result<Option<Vec<usize>>, ConvertError> {
     let columns: Vec<usize> = (0..scans.len()).filter(|column| scans[*column].form.are_indicators()).collect();
     Ok((columns.len() > 1 && are_classes(rows, &columns)?).then_some(columns))

@@ -178,7 +178,7 @@ pub(super) fn refuse_images(listing: &Listing) -> Result<(), ConvertError> {
     );
     let hint = match list {
         Some(list) => format!(
-            "to read the innermost folders as classes, convert a list of the images, as written by: {list}; {}",
+            "to read the innermost folders as classes, list the images with `{list}` and convert paths.txt; {}",
             as_classes()
         ),
         None => as_classes(),

@@ -1,5 +1,5 @@
-//! Tries the files that a warning offers as sources, which are next to the images. A file is offered only if it lists images of the
-//! folder, or if the error about it says what to do.
+//! Checks the files that warnings suggest as sources. A table is suggested only if most of its first rows name existing images, or if
+//! reading it fails with an error that says what to do.
 //!
 //! `image_folder`, `lists` and `class_names` find the files by their names.
 
@@ -20,10 +20,10 @@ const MAX_FILES: usize = 32;
 /// Number of rows to try.
 const FIRST_ROWS: u64 = 100;
 
-/// Replaces warnings in a folder's listings that offer files as sources if these files cannot be sources.
+/// Checks the warnings of a folder's listings. Those that suggest files which cannot be sources are replaced.
 ///
 /// # Errors
-/// If one of the files has a row for each folder that was read as a class.
+/// If one of the files lists the folders that were read as classes.
 pub(super) fn check<'a>(
     folder: &Path,
     listings: impl Iterator<Item = &'a mut Listing>,
@@ -49,7 +49,7 @@ struct Tries {
 }
 
 impl Tries {
-    /// The warning to give instead.
+    /// The warning to give instead of this one. `None` to keep this one.
     fn checked(&mut self, folders: &[PathBuf], warning: &Warning) -> Option<Warning> {
         match warning {
             Warning::ManifestUnread { file, others } => {

@@ -75,7 +75,7 @@ fn looks_like_one(found: &Found, n_files: usize) -> Option<String> {
     if is_u8 && (3..=4).contains(&width) && height > 4 {
         Some(format!("their shape {n}x{height}x{width} is that of one image"))
     } else if n_files > 1 && !has_labels {
-        Some(format!("{n_files} files without labels have arrays of three dimensions"))
+        Some(format!("the {n_files} files have no labels, and their arrays have three dimensions"))
     } else if matches!(n, 3 | 4) && !has_labels && height > 4 && width > 4 {
         Some(format!("their shape {n}x{height}x{width} is that of one image"))
     } else {

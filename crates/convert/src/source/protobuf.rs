@@ -64,11 +64,11 @@ impl<'a> Message<'a> {
                 Wire::Bytes(Part { bytes, at })
             }
             other => {
-                return Err(format!("expected a protocol buffer, found wire type {other}"));
+                return Err(format!("expected a protocol buffer, found a field of wire type {other}"));
             }
         };
         match tag >> 3 {
-            0 => Err("expected a protocol buffer, found field number 0".to_owned()),
+            0 => Err("expected a protocol buffer, found a field with number 0".to_owned()),
             number => Ok(Some((number, wire))),
         }
     }

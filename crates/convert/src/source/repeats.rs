@@ -54,7 +54,7 @@ pub(super) fn check(
     let n_rows = paths.len();
     let what = if boxes.len() == 1 { "looks like boxes" } else { "look like boxes" };
     let reason = format!(
-        "its {n_rows} rows refer to {n_images} images in '{column}', and {} {what}: expected one row for each image",
+        "expected one row for each image, found {n_rows} rows for {n_images} images in '{column}'; {} {what}",
         quoted(&boxes)
     );
     let hint = format!(

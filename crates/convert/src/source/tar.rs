@@ -278,7 +278,7 @@ impl TarReader {
         Ok(())
     }
 
-    /// The name of the next member, from a GNU tar header.
+    /// Reads the data of a GNU tar header: the name or the link target of the next member, up to the first zero byte.
     fn long_name(&mut self, start: u64, bytes: u64) -> Result<Vec<u8>, ConvertError> {
         let mut name = self.extended(start, bytes, MAX_EXTENDED)?;
         name.truncate(name.iter().position(|b| *b == 0).unwrap_or(name.len()));

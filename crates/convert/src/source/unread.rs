@@ -40,7 +40,7 @@ const TYPES: [Unread; 27] = [
     row(
         "NIfTI",
         &["nii", "nii.gz"],
-        "write its slices in Python, because all images must have the same shape: v = nibabel.load(\"x.nii.gz\").get_fdata(dtype=numpy.float32); [numpy.save(f\"x_{i:03}.npy\", numpy.ascontiguousarray(v[..., i])) for i in range(v.shape[2])]; for masks, write v[..., i].astype(numpy.uint8)",
+        "write each slice as an array in Python (volumes may differ in depth, but all arrays must have the same shape): v = nibabel.load(\"x.nii.gz\").get_fdata(dtype=numpy.float32); [numpy.save(f\"x_{i:03}.npy\", numpy.ascontiguousarray(v[..., i])) for i in range(v.shape[2])]; for masks, save v[..., i].astype(numpy.uint8) instead",
     ),
     row(
         "HEIC",
@@ -90,12 +90,12 @@ const TYPES: [Unread; 27] = [
     row(
         "MATLAB",
         &["mat"],
-        "convert in Python, with the names and axes in the file: m = scipy.io.loadmat(\"x.mat\"); images = numpy.moveaxis(m[\"X\"], -1, 0); numpy.savez(\"x.npz\", images=images, labels=m[\"y\"].ravel()); if scipy refuses the file, it has version 7.3 and opens with h5py.File(\"x.mat\"), with its axes reversed",
+        "convert in Python, and adapt the names and axes to your file: m = scipy.io.loadmat(\"x.mat\"); images = numpy.moveaxis(m[\"X\"], -1, 0); numpy.savez(\"x.npz\", images=images, labels=m[\"y\"].ravel()); if scipy rejects the file, it is version 7.3: open it with h5py.File(\"x.mat\"), which shows the axes in reverse order",
     ),
     row(
         "MATLAB 7.3",
         &[],
-        "convert in Python, with the names in the file (its axes are reversed): f = h5py.File(\"x.mat\"); images = f[\"X\"][:].transpose(0, 3, 2, 1); numpy.savez(\"x.npz\", images=images, labels=f[\"y\"][:].ravel())",
+        "convert in Python, and adapt the names to your file (h5py shows its axes in reverse order): f = h5py.File(\"x.mat\"); images = f[\"X\"][:].transpose(0, 3, 2, 1); numpy.savez(\"x.npz\", images=images, labels=f[\"y\"][:].ravel())",
     ),
     row(
         "NRRD or MetaImage",

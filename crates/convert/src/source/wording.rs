@@ -80,7 +80,7 @@ impl Warning {
                     "image",
                     rest,
                     first,
-                    ": they are in the folders of images with rows, and are not packed",
+                    ": not packed, although other images in the same folder have rows",
                 )
             }
             Self::NumberedParts { count, first } => {
@@ -278,7 +278,7 @@ impl Warning {
     fn way_out(&self) -> String {
         match self {
             Self::NestedClasses { list: Some(list), .. } => {
-                format!("; to read them as classes, convert a list of the images, as written by: {list}")
+                format!("; to read them as classes, list the images with `{list}` and convert paths.txt")
             }
             Self::NestedClasses { list: None, .. } => {
                 "; for other labels, convert a table with the columns 'path' and 'label'".to_owned()

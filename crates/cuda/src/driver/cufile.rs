@@ -181,7 +181,7 @@ fn text_of(code: isize) -> String {
         5020 => "the file cannot be read without the page cache",
         5025 => "the operation is not permitted",
         5029 => "the file's disk was not found",
-        5033 => "the kernel module nvidia-fs is not set up",
+        5033 => "the kernel module nvidia-fs could not be set up",
         5034 => "GPUDirect Storage is turned off for this file",
         _ => "an unknown cuFile error",
     };

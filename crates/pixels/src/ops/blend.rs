@@ -1,7 +1,7 @@
-//! Brightness, contrast and saturation: linear interpolation from black, mean gray, and the pixel's gray.
+//! Adjusts brightness, contrast and saturation as Pillow's `ImageEnhance` does.
 //!
-//! Pillow's `ImageEnhance` interpolates in `f32` between a base (black, the image's mean luma, or each pixel's luma)
-//! and the image: `base + factor * (value - base)`, truncated and clipped.
+//! Each value becomes `base + factor * (value - base)`, computed in `f32`, truncated and clipped. The base is black for
+//! brightness, the image's mean luma for contrast, and each pixel's luma for saturation.
 
 use super::gray::{luma, mean_luma};
 use super::planes::{BLOCK, join, mapped, split};

@@ -61,7 +61,7 @@ OF_LOADERS = {
     "worker_init_fn": _NO_WORKERS,
     "multiprocessing_context": _NO_WORKERS,
     "timeout": _NO_WORKERS,
-    "sampler": "pass order=, samples=, weights= or balance=; rank= divides among processes",
+    "sampler": "pass order=, samples=, weights= or balance=; rank= divides the samples among processes",
     "batch_sampler": "pass batch_size=, with order=, samples=, weights= or balance=",
     "replacement": "pass weights= to draw some samples more often",
     "generator": _SEED,
@@ -109,8 +109,8 @@ OF_SAMPLES = {
     "root": _DATA,
     "path": _DATA,
     "dataset": _DATA,
-    "samples": "wrap it in torch.utils.data.Subset",
-    "indices": "wrap it in torch.utils.data.Subset",
+    "samples": "wrap the dataset in torch.utils.data.Subset",
+    "indices": "wrap the dataset in torch.utils.data.Subset",
 }
 
 _JOBS = "pass jobs=, a number of threads"
@@ -183,7 +183,7 @@ def _instead(name: str, known: list[str], habits: Mapping[str, str]) -> str:
     if not alike:
         return f"; the options are {', '.join(known)}"
     one = meant[alike[0]]
-    return f": is it {one}?" if one in known else f": for {one}, {habits[one]}"
+    return f": did you mean {one}?" if one in known else f": for {one}, {habits[one]}"
 
 
 def _plain(name: str) -> str:

@@ -117,10 +117,10 @@ def _gpu_of(device: str, output: str, lend: bool, **asked: str) -> str | None:
         for name, value in asked.items():
             if value != _HOST_VALUES[name]:
                 hint = f"pass device='cuda' and output='torch', or leave {name} out"
-                raise OptionError(f"{name} applies to batches on a GPU, found device {device!r} with output {output!r}", hint)
+                raise OptionError(f"{name}: {value!r} needs batches on a GPU, found device {device!r} with output {output!r}", hint)
         return None
     if lend:
-        raise OptionError(f"lend applies to batches on the host, found device {device!r}", "leave one of them out")
+        raise OptionError(f"lend: only batches on the host can be lent, found device {device!r}", "leave out lend or device")
     if asked["jpeg"] == "gpu" and number != SIMULATED:
         find_nvjpeg()
     return number

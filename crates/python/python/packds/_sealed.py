@@ -40,5 +40,5 @@ class Sealed:
             raise AttributeError(f"{name} cannot be changed: make another {self._NOUN}; {can}")
         if type(self) is ours:
             alike = difflib.get_close_matches(name, [*self._ASSIGNABLE, *sorted(shown | options)], 1)
-            guess = f": is it {alike[0]}?" if alike else ";"
+            guess = f": did you mean {alike[0]}?" if alike else ";"
             raise AttributeError(f"a {ours.__name__} has no attribute {name!r}{guess} {can}")

@@ -12,7 +12,7 @@ from ._display import counted
 
 
 class Subset:
-    """Some samples of a pack, like PyTorch's `Subset`: item `i` is `dataset[indices[i]]`.
+    """Selected samples of a pack. As in PyTorch's `Subset`, item `i` is `dataset[indices[i]]`.
 
     >>> subset = packds.Loader("train.pack", batch_size=2, samples=[0, 4, 8, 9]).dataset
     >>> len(subset), subset.indices
@@ -22,7 +22,7 @@ class Subset:
 
     Attributes:
         dataset: The whole pack. The `ids` of batches are positions in it.
-        indices: The samples.
+        indices: The positions of the selected samples in the pack.
     """
 
     def __init__(self, dataset: Dataset, indices: Sequence[int]) -> None:

@@ -105,8 +105,8 @@ def subset(dataset: Dataset, samples: Any, order: str) -> list[int]:
     if order == "sequential":
         for before, sample in zip(chosen, chosen[1:]):
             if sample < before:
-                text = f"samples: order 'sequential' reads samples in the order of the file, found {sample} after {before}"
-                raise OptionError(text, "sort them; samples= says which samples an epoch has, order= sets the order")
+                text = f"samples: expected increasing numbers for order 'sequential', found {sample} after {before}"
+                raise OptionError(text, "sort them; samples= only selects samples, and order= sets the order")
     return chosen
 
 

@@ -197,7 +197,8 @@ impl AugmentPlan {
         adjustments.chain(std::iter::repeat(ColorOp(None))).take(n)
     }
 
-    /// A value per channel in the type of the result. `value` has one number, or one per channel.
+    /// The bytes of the value for each channel, in the element type of the result. `value` has one number for all channels, or
+    /// one per channel.
     pub(super) fn encoded(&self, value: &[f32]) -> [[u8; 4]; 3] {
         // There are 1 or 3 channels.
         [0, 1, 2].map(|channel| {

@@ -50,13 +50,13 @@ impl ImageSource {
         };
         let Some((height, width, channels)) = shape else {
             let found = format!("{:?} {:?}", field.kind, field.shape);
-            return wrong("field", "an image or an image tensor with a layout", found);
+            return wrong("the field", "an image or an image tensor with a layout", found);
         };
         let (Ok(width), Ok(height)) = (u32::try_from(width), u32::try_from(height)) else {
-            return wrong("size", "below 2^32", format!("{width}x{height}"));
+            return wrong("the size", "below 2^32", format!("{width}x{height}"));
         };
         let Ok(channels) = u8::try_from(channels) else {
-            return wrong("number of channels", "1 or 3", channels.to_string());
+            return wrong("the number of channels", "1 or 3", channels.to_string());
         };
         Ok(Self {
             size: Some(Size { width, height }),
@@ -71,11 +71,11 @@ impl ImageSource {
 
     fn check(&self) -> Result<(), AugmentError> {
         let (what, expected, found) = if self.dtype != DType::U8 {
-            ("values", "u8", self.dtype.to_string())
+            ("the pixel type", "u8", self.dtype.to_string())
         } else if self.layout != Layout::Hwc && self.channels != 1 {
-            ("layout", "hwc", self.layout.to_string())
+            ("the layout", "hwc", self.layout.to_string())
         } else if !matches!(self.channels, 1 | 3) {
-            ("number of channels", "1 or 3", self.channels.to_string())
+            ("the number of channels", "1 or 3", self.channels.to_string())
         } else {
             return Ok(());
         };

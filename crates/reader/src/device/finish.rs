@@ -200,7 +200,7 @@ impl ColorOp {
 }
 
 impl Changes {
-    /// Maximum number of colour operations on a device.
+    /// Maximum number of colour operations per image on a device.
     pub const MOST_COLORS: usize = 32;
 
     /// Where the colour operations for the images of a view start in each slot. They are grouped by image.

@@ -3,7 +3,7 @@
 //! Threads load pieces of 2 MiB in the order of the plan. `MADV_POPULATE_READ` reads each piece and adds it to the page
 //! table. With `MADV_HUGEPAGE`, a file system with large folios reads and maps each piece as a unit, so the threads
 //! that copy do not take page faults. With the usual `MADV_WILLNEED`, the page cache would consist of single pages, and
-//! every process would fault on each of them. With `MADV_RANDOM`, the system would also read these pages one at a time.
+//! every process would fault on each page. `MADV_RANDOM` turns off readahead, so each fault would read a single page.
 //!
 //! If a pack is already in memory, only its page table needs to be filled, once. After that, no thread is started.
 

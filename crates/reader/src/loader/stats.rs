@@ -34,7 +34,7 @@ pub struct LoaderStats {
     /// Time that the threads were idle because enough batches were ready. If it is high, the consumer is the
     /// bottleneck.
     pub threads_waited_for_consumer: Duration,
-    /// Statistics of reading.
+    /// Statistics about reading and verifying.
     pub fetch: FetchStats,
     /// Number of active threads now.
     pub threads: usize,

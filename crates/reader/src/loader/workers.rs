@@ -384,7 +384,7 @@ impl Workers {
         Ok(run.map(|run| (number, run)))
     }
 
-    /// Makes lost pages of files read as zeros. Without this, they would end the process.
+    /// Makes lost pages of the packs read as zeros. Without this call, reading a lost page would end the process.
     fn protect(&self) -> Result<(), LoadError> {
         for pack in self.contents.packs.iter() {
             pack.protect()?;

@@ -6,9 +6,7 @@ use crate::ReadError;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConditionError {
     /// The condition cannot be parsed.
-    #[error(
-        "expected {expected} at character {at}, found {found}; write it like this: label = 'cat' and not width < 512"
-    )]
+    #[error("expected {expected} at character {at}, found {found}; for example: label = 'cat' and source_width >= 512")]
     Syntax {
         /// The position in the condition, in characters, starting at 1.
         at: usize,

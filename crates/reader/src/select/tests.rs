@@ -88,50 +88,47 @@ fn not_binds_before_and_before_or() {
 #[test]
 fn mistakes_are_located() {
     let refused = |condition, expected| assert_refused("full_footer.pack", condition, expected);
-    refused(
-        "",
-        "expected a column at character 1, found the end; write it like this: label = 'cat' and not width < 512",
-    );
+    refused("", "expected a column at character 1, found the end; for example: label = 'cat' and source_width >= 512");
     refused(
         "width >",
-        "expected a number, or a string in single quotes at character 8, found the end; write it like this: label = 'cat' and not width < 512",
+        "expected a number, or a string in single quotes at character 8, found the end; for example: label = 'cat' and source_width >= 512",
     );
     refused(
         "width = 3 label = 2",
-        "expected `and`, `or` or the end at character 11, found `label = 2`; write it like this: label = 'cat' and not width < 512",
+        "expected `and`, `or` or the end at character 11, found `label = 2`; for example: label = 'cat' and source_width >= 512",
     );
     refused(
         "width 3",
-        "expected =, !=, <, <=, >, >=, `in` or `is null` at character 7, found `3`; write it like this: label = 'cat' and not width < 512",
+        "expected =, !=, <, <=, >, >=, `in` or `is null` at character 7, found `3`; for example: label = 'cat' and source_width >= 512",
     );
     refused(
         "é # 3",
-        "expected a column, a value or an operator at character 3, found `# 3`; write it like this: label = 'cat' and not width < 512",
+        "expected a column, a value or an operator at character 3, found `# 3`; for example: label = 'cat' and source_width >= 512",
     );
     refused(
         "label = 'ant",
-        "expected a closing quote at character 9, found `'ant`; write it like this: label = 'cat' and not width < 512",
+        "expected a closing quote at character 9, found `'ant`; for example: label = 'cat' and source_width >= 512",
     );
     refused(
         "label in (1, 2",
-        "expected `,` or `)` at character 15, found the end; write it like this: label = 'cat' and not width < 512",
+        "expected `,` or `)` at character 15, found the end; for example: label = 'cat' and source_width >= 512",
     );
     refused(
         "label is 3",
-        "expected `null` at character 10, found `3`; write it like this: label = 'cat' and not width < 512",
+        "expected `null` at character 10, found `3`; for example: label = 'cat' and source_width >= 512",
     );
     refused(
         "width = 1x",
-        "expected a number at character 9, found `1x`; write it like this: label = 'cat' and not width < 512",
+        "expected a number at character 9, found `1x`; for example: label = 'cat' and source_width >= 512",
     );
     refused(
         "width not 3",
-        "expected `in` at character 11, found `3`; write it like this: label = 'cat' and not width < 512",
+        "expected `in` at character 11, found `3`; for example: label = 'cat' and source_width >= 512",
     );
     let deep = "(".repeat(100_000);
     refused(
         &deep,
-        "expected at most 64 nested conditions at character 65, found `((((((((((((((((((((`; write it like this: label = 'cat' and not width < 512",
+        "expected at most 64 nested conditions at character 65, found `((((((((((((((((((((`; for example: label = 'cat' and source_width >= 512",
     );
 }
 

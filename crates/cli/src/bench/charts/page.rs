@@ -8,9 +8,9 @@ use super::{Chart, Charts, is_ours, label};
 use crate::human::{counted, human_bytes, to_f64};
 
 const METHOD: [&str; 5] = [
-    "Every format is made from the same images. All formats are loaded in the same orders, with the same batch sizes and numbers of threads. If a format cannot be read without its library, the library is used; otherwise, the file is read directly.",
-    "The time of a batch is the time from one complete batch (pixels and labels) to the next. The median and the 95th percentile over batches are computed for each round, and their medians over the rounds are shown. With several threads, batches arrive in groups, and the median can be the time to take a batch that was ready. Then only the mean (total time divided by batches) shows what a batch costs.",
-    "Warm runs start with all files in the page cache, cold runs with none. The share of cached data is measured before each run and shown among all runs.",
+    "Every format is made from the same images. All formats are loaded in the same orders, with the same batch sizes and numbers of threads. If a format can be read only with its library, the benchmark uses that library. Otherwise, it reads the file directly.",
+    "The time of a batch is measured from one complete batch (pixels and labels) to the next. For each round, the median and the 95th percentile over the batches are computed. The report shows the medians of these two values over the rounds. With several threads, batches arrive in groups, and the median may only be the time to take a batch that was ready. In that case, only the mean (total time divided by the number of batches) shows what a batch costs.",
+    "Warm runs start with all files in the page cache, and cold runs with no files in it. The cached share of the data is measured before each run; the table 'All runs' shows it.",
     "Each run computes a checksum of its output that does not depend on the order. All lossless formats must agree on it; otherwise, there is no report.",
     "The limits are minimal loops on the same machine in the same run: copying the pixels of a batch, decoding PNG files of the same pixels from memory, and reading the same bytes from disk.",
 ];

@@ -109,7 +109,7 @@ impl Buffers {
     }
 }
 
-/// Whether this many bytes can be allocated. An infallible allocation would abort the program.
+/// Whether this many bytes can be allocated. If not, the library's own allocation would abort the program.
 fn has_room(bytes: usize) -> bool {
     let mut room = Vec::<u8>::new();
     let is_there = room.try_reserve_exact(bytes).is_ok();

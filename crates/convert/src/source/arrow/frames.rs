@@ -13,14 +13,17 @@ use crate::error::ConvertError;
 use crate::source::numbers::u32_at;
 use crate::source::store::OpenFile;
 
-/// Magic bytes at the start and end of a file. Files in Feather version 1 have their own.
+/// Magic bytes at the start and end of a file.
 const MAGIC: &[u8] = b"ARROW1";
+/// Magic bytes at the start of a file in Feather version 1.
 const FEATHER_1: &[u8] = b"FEA1";
-/// Size of the start of a file (magic and padding) and of its end (footer length and magic).
+/// Size of the magic bytes and the padding at the start of a file.
 const HEAD_BYTES: u64 = 8;
+/// Size of the footer's length and the magic bytes at the end of a file.
 const TAIL_BYTES: u64 = 10;
-/// The marker before the length of a message, and the size of both.
+/// The marker at the start of a message, before its length.
 const CONTINUATION: [u8; 4] = [0xff; 4];
+/// Size of the marker and the length.
 const PREFIX_BYTES: u64 = 8;
 /// Maximum size of a message (without its arrays) or a footer, in bytes.
 const MAX_MESSAGE_BYTES: u64 = 256 << 20;

@@ -38,7 +38,9 @@ pub(super) fn attribute(file: &OpenFile, base: u64, at: u64, name: &str) -> Resu
         next += 1;
         bytes_read = bytes_read.saturating_add(block.bytes);
         if bytes_read > MAX_BYTES || next > MAX_BLOCKS {
-            return Err("an object header has no end".to_owned());
+            return Err(format!(
+                "expected an object header of at most {MAX_BYTES} bytes in at most {MAX_BLOCKS} blocks, found a larger one"
+            ));
         }
         let bytes = read(file, block.at, block.bytes)?;
         let mut rest = bytes.as_slice();

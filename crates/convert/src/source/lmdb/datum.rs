@@ -49,7 +49,7 @@ impl<'a> Datum<'a> {
         } else {
             let [c, h, w] = sizes;
             let found = data.bytes.len();
-            return Err(format!("expected the bytes of a Datum of {c}x{h}x{w}, found {found} bytes"));
+            return Err(format!("expected a Datum of {c}x{h}x{w} bytes, found {found} bytes"));
         };
         Ok(Some(Self { data, content, label }))
     }
@@ -68,7 +68,7 @@ mod tests {
         let Content::Pixels(shape) = datum.content else { panic!("{:?}", datum.content) };
         assert_eq!((shape.height, shape.width, shape.channels), (1, 2, 3));
         let cut = Datum::parse(b"\x08\x03\x10\x01\x18\x02\x22\x02ab").unwrap_err();
-        assert_eq!(cut, "expected the bytes of a Datum of 3x1x2, found 2 bytes");
+        assert_eq!(cut, "expected a Datum of 3x1x2 bytes, found 2 bytes");
         assert_eq!(Datum::parse(b"plain text").unwrap(), None);
         let floats = Datum::parse(b"\x08\x01\x10\x01\x18\x01\x35\0\0\0\0");
         assert_eq!(floats, Err("this Datum has floats instead of bytes".to_owned()));

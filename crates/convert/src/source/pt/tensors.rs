@@ -296,7 +296,7 @@ impl Tensor {
         let bytes = self.array.bytes().filter(|bytes| *bytes <= self.room);
         let bytes = bytes.ok_or_else(|| {
             let reason = format!(
-                "expected the bytes of {} with shape {:?}, found {} bytes",
+                "expected a tensor of {} with shape {:?}, found {} bytes",
                 self.array.dtype, self.array.shape, self.room
             );
             ConvertError::malformed(path, place, reason)

@@ -184,7 +184,7 @@ fn images_beside_those_of_a_table_are_counted() {
     let tree = Tree::new(&["t/a.jpg", "t/a_mask.png", "t/b.jpg", "t/c.jpg", "u/d.jpg"]);
     tree.write("m.csv", b"path,mask,label\nt/a.jpg,t/a_mask.png,1\n");
     let told = told(&list(&tree.path("m.csv"), &ListOptions::default()).unwrap());
-    let words = "found 2 images without rows in the table (first: 't/b.jpg'): they are in the folders of images with rows, and are not packed";
+    let words = "found 2 images without rows in the table (first: 't/b.jpg'): not packed, although other images in the same folder have rows";
     assert_eq!(told, [words]);
 }
 

@@ -142,7 +142,10 @@ impl<'a> Example<'a> {
             let found = to_u64(value.bytes.len());
             return match array.bytes() {
                 Some(bytes) if bytes == found => Ok((value, Content::of_array(array))),
-                _ => Err(format!("expected the bytes of {} with shape {:?}, found {found}", array.dtype, array.shape)),
+                _ => Err(format!(
+                    "expected an array of {} with shape {:?}, found {found} bytes",
+                    array.dtype, array.shape
+                )),
             };
         }
         if ImageFormat::sniff(value.bytes).is_some() {

@@ -92,7 +92,7 @@ impl Fast {
     fn cast<const FUSED: bool, const TYPE: u8>(&self, hwc: &[u8], out: &mut [u8]) -> usize {
         let step = LANES * if TYPE == SINGLE { 4 } else { 2 };
         if self.single || self.layout == Layout::Hwc {
-            // Three registers hold whole pixels. Their first lanes contain channels 0, 2 and 1.
+            // Three registers together hold eight pixels of three channels. Their first lanes hold channels 0, 2 and 1.
             let lanes = [0, 2, 1].map(|first| {
                 let norm = |lane: usize| self.norms[(first + lane) % 3];
                 Lanes::new([0, 1, 2, 3, 4, 5, 6, 7].map(norm))
