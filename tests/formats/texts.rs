@@ -149,7 +149,11 @@ fn folders_with_another_meaning_are_not_classes() {
     let said = refused(&folder, "arrays", 1);
     assert!(said.contains("'images' has npy files, but 'masks' has files of another format"), "{said}");
     assert_told(&folder, "faces", &["the classes 'aligned' and 'original' have files with the same names"]);
-    assert_told(&folder, "depth", &["'0_depth.png' and other files are named after another image, here '0_colors.png'"]);
+    assert_told(
+        &folder,
+        "depth",
+        &["'0_depth.png' and other files are named after another image, here '0_colors.png'"],
+    );
 }
 
 #[test]
