@@ -111,10 +111,10 @@ def test_arrays_that_are_no_pictures_are_kept(tmp_path):
     [
         ({"image": image_of(1), "label": "x"}, "field `label`"),
         ({"image": image_of(1), "label": 7}, "class id 7"),
-        ({"image": image_of(1), "label": 0.5}, "the id of a class"),
+        ({"image": image_of(1), "label": 0.5}, "a class id"),
         ({"image": image_of(1), "label": float("nan")}, "field 'label'"),
         ({"image": image_of(1), "label": float("inf")}, "field 'label'"),
-        ({"image": image_of(1), "label": 1 << 70}, "the id of a class"),
+        ({"image": image_of(1), "label": 1 << 70}, "a class id"),
         ({"image": image_of(1)}, "expected image, label"),
         ({"image": image_of(1), "label": 1, "more": 2}, "found image, label, more"),
         ({"image": image_of(1), "label": "cat", "x": 1}, "expected"),
