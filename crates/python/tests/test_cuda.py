@@ -341,7 +341,7 @@ def test_what_a_gpu_cannot_have_is_said(numbered, torch):
     for options, said in [
         ({"device": "cuda:one"}, "found 'cuda:one'"),
         ({"device": "simulated", "lend": True}, "lend"),
-        ({"device": "cuda:0", "output": "numpy"}, "output torch"),
+        ({"device": "cuda:0", "output": "numpy"}, "needs output 'torch'"),
     ]:
         with pytest.raises(packds.OptionError, match=re.escape(said)):
             packds.Loader(numbered, **({"output": "torch"} | options))
