@@ -326,7 +326,7 @@ fn limits_that_nobody_gives_follow_from_the_files_and_the_room() {
     assert!(less.limits.pixel_bytes < 5120 && less.lacks_memory && less.n_admitted < 154);
     // There are three slots of 16 images, with space for 1000 bytes each.
     let less = Probe::new(&builder).survey_files(3 * 16 * 1000).unwrap_err().to_string();
-    assert!(less.contains("does not have enough memory"), "{less}");
+    assert!(less.contains("its memory is too small"), "{less}");
     let device = CudaDevice::with(sim(4)).decoding_jpeg(&builder, None);
     let device = device.unwrap();
     assert!(device.why().unwrap().contains("5120 bytes of pixels and 61 pixels"));
