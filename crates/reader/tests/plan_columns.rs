@@ -70,7 +70,7 @@ fn columns_that_are_missing_or_no_numbers_are_refused() {
     assert!(missing.contains("clas") && missing.contains("label"), "{missing}");
     for column in ["f64", "f32", "u64", "bf16"] {
         let whole = told("dtypes_column.pack", column);
-        assert!(whole.contains(&format!("column `{column}` must hold one whole number")));
+        assert!(whole.contains(&format!("column `{column}`: expected one whole number")));
     }
     let body = told("strided_one_field.pack", "image");
     assert!(body.contains("not a column"), "{body}");
