@@ -95,14 +95,15 @@ fn files_of_several_frames_or_pages_are_told() {
 }
 
 #[test]
-fn an_archive_of_archives_is_refused_with_the_one_to_pass() {
+fn archives_in_a_folder_or_an_archive_are_read_as_if_they_were_unpacked_there() {
     let (folder, _) = sources();
-    let said = refused(&folder, "archives/kaggle.zip", 2);
-    assert!(said.contains("no images in this folder, but the archives 'train.zip', 'test1.zip'"), "{said}");
-    assert!(said.contains("pass one of them, such as archives/kaggle.zip/train.zip"), "{said}");
-    assert_eq!(ids(&convert(&folder, "archives/kaggle.zip/train.zip", &[])), [0, 0, 0, 1, 1, 1]);
+    let said = told(&folder, "archives/kaggle.zip");
+    assert!(said.contains("found the splits 'test1', 'train'"), "{said}");
+    assert!(said.contains("unpacked 'test1.zip', 'train.zip' into a temporary folder"), "{said}");
+    assert_eq!(ids(&convert(&folder, "archives/kaggle.zip", &["--split", "train"])), [0, 0, 0, 1, 1, 1]);
+    assert_eq!(convert(&folder, "archives/kaggle.zip", &["--split", "test1"]).n_samples(), 6);
     let said = told(&folder, "archives/table.zip");
-    assert!(said.contains("read the images in 'images.zip' that 'labels.csv' lists"), "{said}");
+    assert!(said.contains("unpacked 'images.zip' into a temporary folder"), "{said}");
     assert!(said.contains("found 5 images without rows in the table"), "{said}");
 }
 

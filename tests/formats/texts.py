@@ -11,6 +11,7 @@ from pathlib import Path
 
 # lmdb.py in this folder is not the library.
 sys.path = [p for p in sys.path if os.path.abspath(p or ".") != os.path.dirname(os.path.abspath(__file__))]
+import h5py
 import lmdb
 import numpy as np
 from PIL import Image
@@ -141,8 +142,11 @@ def doubtful(root):
     text(root / "camera/sample_submission.csv", ["Id,Category", *(f"{i + 4},0" for i in range(4))])
     text(root / "urls/train.tsv", [f"a cat {i}\thttp://example.org/{i}.jpg" for i in range(4)])
     (root / "packed").mkdir()
-    for name in ("x", "y"):
-        (root / f"packed/train_{name}.h5.gz").write_bytes(gzip.compress(b"\x89HDF\r\n\x1a\n"))
+    for name, array in (("x", PIXELS), ("y", np.arange(N) % 2)):
+        with h5py.File(root / "array.h5", "w") as out:
+            out[name] = array
+        (root / f"packed/train_{name}.h5.gz").write_bytes(gzip.compress((root / "array.h5").read_bytes()))
+    (root / "array.h5").unlink()
     text(root / "packed/meta.csv", ["index,tumor", "0,1"])
     for i in range(N):
         image(root / f"birds/{'ab'[i % 2]}/{i}.png", i)

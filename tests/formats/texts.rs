@@ -85,7 +85,7 @@ fn image_folders_with_images_only_in_subfolders_are_not_classes() {
 fn a_table_with_splits_is_read_with_its_images_also_from_the_archive_beside_it() {
     let (folder, expected) = sources();
     for (source, words) in [
-        ("zipped", "read the images in 'images.zip' that 'annotations.csv' lists"),
+        ("zipped", "unpacked 'images.zip' into a temporary folder"),
         ("unzipped", "read the images in 'annotations.csv'"),
     ] {
         assert_told(&folder, source, &[words, "labels are read from 'Majority Vote Label', because of its name"]);
@@ -94,8 +94,8 @@ fn a_table_with_splits_is_read_with_its_images_also_from_the_archive_beside_it()
         let pixels = hex(&items(&pack, "image").concat());
         assert!(expected["pixels"].as_str().unwrap().ends_with(&pixels), "{source}");
     }
-    let said = refused(&folder, "names", 2);
-    assert!(said.contains("no images in this folder, but the archives 'images.zip'"), "{said}");
+    assert_told(&folder, "names", &["unpacked 'images.zip' into a temporary folder", "'names.csv' was not read"]);
+    assert_eq!(ids(&convert(&folder, "names", &[])), [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]);
 }
 
 #[test]
@@ -173,11 +173,13 @@ fn a_file_of_classes_is_read_instead_of_a_sample_submission() {
 
 #[test]
 fn advice_fits_what_is_there() {
-    let (folder, _) = sources();
+    let (folder, expected) = sources();
     let said = refused(&folder, "urls/train.tsv", 1);
     assert!(said.contains("the table lists URLs: download the images first"), "{said}");
-    let said = refused(&folder, "packed", 2);
-    assert!(said.contains("'train_x.h5.gz', 'train_y.h5.gz'") && said.contains("gunzip *.gz"), "{said}");
+    assert_told(&folder, "packed", &["unpacked 'train_x.h5.gz', 'train_y.h5.gz' into a temporary folder"]);
+    let pack = convert(&folder, "packed", &[]);
+    assert_eq!(ids(&pack), [0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]);
+    assert_eq!(hex(&items(&pack, "image").concat()), expected["pixels"]);
     // A column of file names is preferred to one of ids.
     let pack = convert(&folder, "birds/metadata.csv", &[]);
     assert_eq!((pack.n_samples(), ids(&pack)[..3].to_vec()), (12, vec![0, 1, 2]));

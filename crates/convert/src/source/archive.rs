@@ -82,12 +82,16 @@ impl Unpacked {
 pub(super) struct Opened {
     unpacked: Arc<Unpacked>,
     pub(super) source: PathBuf,
-    /// Whether the source is a table next to the archive.
-    pub(super) is_beside: bool,
     warnings: Vec<Warning>,
 }
 
 impl Opened {
+    /// The archives of a folder, unpacked into a temporary folder in its place.
+    pub(super) fn of_folder(source: &Path, folder: TempDir, warnings: Vec<Warning>) -> Self {
+        let inner = folder.path().to_owned();
+        Self { unpacked: Arc::new(Unpacked { archive: source.to_owned(), folder }), source: inner, warnings }
+    }
+
     /// Returns the listing with the names in the archive in place of those in the temporary folder.
     pub(super) fn listing(&self, mut listing: Listing) -> Listing {
         listing.keep_unpacked(&self.unpacked);
@@ -113,12 +117,9 @@ impl Opened {
         }
     }
 
-    /// The options for the source. They may set the root: if the archive holds only a manifest, the manifest's files are looked up next
-    /// to the archive; if the source is a table next to the archive, its files are looked up in the archive.
+    /// The options for the source. If the archive holds only a manifest, they set the root: the manifest's files are looked up next to
+    /// the archive.
     pub(super) fn options(&self, options: &ListOptions) -> ListOptions {
-        if self.is_beside {
-            return ListOptions { root: Some(self.unpacked.folder.path().to_owned()), ..options.clone() };
-        }
         let beside = self.unpacked.archive.parent().unwrap_or(Path::new("")).to_owned();
         let is_alone = self.source.parent().is_some_and(|folder| only_in(folder).is_some());
         let is_manifest = self.source.is_file() && RowForm::of_source(&self.source).is_some();
@@ -160,18 +161,11 @@ impl Archive {
             false => folder.path().join(&self.inside),
         };
         let unpacked = Arc::new(Unpacked { archive: self.path.clone(), folder });
-        Ok(Opened { unpacked, source, is_beside: false, warnings })
+        Ok(Opened { unpacked, source, warnings })
     }
 
-    /// Unpacks the archive for a table next to it.
-    fn open_for(&self, table: PathBuf, options: &ListOptions) -> Result<Opened, ConvertError> {
-        let name = |path: &Path| path.file_name().unwrap_or_default().as_encoded_bytes().to_vec();
-        let mut opened = self.open(options)?;
-        opened.warnings.insert(0, Warning::ArchiveBeside { table: name(&table), archive: name(&self.path) });
-        Ok(Opened { source: table, is_beside: true, ..opened })
-    }
-
-    fn unpack(&self, spool: &SpoolFolder) -> Result<(TempDir, Vec<Warning>), ConvertError> {
+    /// Unpacks the whole archive. Returns the folder, and warnings about members that were not unpacked.
+    pub(super) fn unpack(&self, spool: &SpoolFolder) -> Result<(TempDir, Vec<Warning>), ConvertError> {
         let mut unpacker = Unpacker::create(&self.path, spool)?;
         let mut open_ended = None;
         match self.form {
@@ -273,26 +267,6 @@ pub(super) fn alone_in(folder: &Path, options: &ListOptions) -> Option<PathBuf> 
     (inner != folder && is_meant).then_some(inner)
 }
 
-/// Unpacks the archive in a folder that contains only an archive, a table of its images, and notes. `None` for other folders.
-pub(super) fn open_with_table(folder: &Path, options: &ListOptions) -> Result<Option<Opened>, ConvertError> {
-    if options.from.is_some() || options.images.is_some() || options.masks.is_some() || options.root.is_some() {
-        return Ok(None);
-    }
-    let is_other = |name: &String| !name.starts_with('.') && !is_note(name.as_bytes()) && !name.ends_with(".pdf");
-    let names: Vec<String> = names_in(folder).into_iter().filter(is_other).collect();
-    let is_table = |name: &&String| RowForm::from_path(Path::new(name)).is_some();
-    let (tables, others): (Vec<&String>, Vec<&String>) = names.iter().partition(is_table);
-    let ([table], [other]) = (tables.as_slice(), others.as_slice()) else { return Ok(None) };
-    let path = folder.join(other);
-    if !path.is_file() {
-        return Ok(None);
-    }
-    let head = head_of(&path)?;
-    let archive = Form::of(&Head::new(&path, &head)).filter(|form| *form != Form::Single);
-    let Some(form) = archive else { return Ok(None) };
-    Archive { path, inside: PathBuf::new(), form }.open_for(folder.join(table), options).map(Some)
-}
-
 /// Follows folders that contain only one folder.
 fn only_folder(folder: &Path) -> PathBuf {
     let mut inner = folder.to_owned();
@@ -316,7 +290,7 @@ fn are_splits(folder: &Path, format: DataFormat) -> bool {
 }
 
 /// The only visible name in a folder, apart from notes such as a README.
-fn only_in(folder: &Path) -> Option<OsString> {
+pub(super) fn only_in(folder: &Path) -> Option<OsString> {
     let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
     let is_hidden = |name: &[u8]| name.starts_with(b".");
     let is_other =

@@ -217,7 +217,7 @@ pub(super) fn is_list(name: &[u8], ends: &[&str]) -> bool {
 
 /// Whether a lower-case file name is that of an archive.
 pub(super) fn is_archive(name: &str) -> bool {
-    [".zip", ".tar.gz", ".tgz", ".rar", ".7z"].iter().any(|end| name.ends_with(end)) || is_packed_data(name)
+    [".zip", ".tar", ".tgz", ".tbz2", ".txz", ".rar", ".7z"].iter().any(|end| name.ends_with(end)) || is_packed_data(name)
 }
 
 /// Whether a lower-case file name is that of a compressed file of another format, such as `train_x.h5.gz`.
@@ -225,21 +225,16 @@ fn is_packed_data(name: &str) -> bool {
     [".gz", ".xz", ".bz2", ".zst"].iter().any(|end| name.strip_suffix(end).is_some_and(|inner| of_set(inner).is_some()))
 }
 
-/// The error for a folder that contains archives but no images.
+/// The error for a folder that contains archives but no images. `archives` reads the archives that can be read.
 fn only_archives(root: &Path, top: &Directory) -> Option<ConvertError> {
     let names = top.names().map(lossy);
     let mut archives: Vec<String> = names.filter(|name| is_archive(&name.to_ascii_lowercase())).collect();
-    // The training archive is most likely wanted.
-    archives.sort_by_key(|name| (!name.starts_with("train"), name.clone()));
-    let first = root.join(archives.first()?);
+    if archives.is_empty() {
+        return None;
+    }
+    archives.sort_unstable();
     let reason = format!("no images in this folder, but the archives {}", quoted(&archives));
-    let are_data = archives.iter().all(|name| is_packed_data(&name.to_ascii_lowercase()));
-    let hint = match manifests_in(top).into_iter().find(|table| !is_submission(table)) {
-        _ if are_data => "unpack these files, for example with 'gunzip *.gz', and pass the folder".to_owned(),
-        Some(table) => format!("unpack the archives, and pass '{}' with the images next to it", lossy(&table)),
-        None => format!("pass one of them, such as {}", first.display()),
-    };
-    Some(ConvertError::unsupported(root, "", reason, hint))
+    Some(ConvertError::unsupported(root, "", reason, "unpack the archives, and pass the folder again"))
 }
 
 /// Whether a table is a sample submission, as provided by Kaggle.

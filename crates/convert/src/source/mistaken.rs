@@ -43,8 +43,10 @@ pub(super) fn refuse_named(root: &Path, folders: &[&[u8]]) -> Result<(), Convert
             |word: &str| word.to_ascii_lowercase().trim_end_matches(|c: char| c == 'x' || c.is_ascii_digit()) == known;
         find(&|name| name.split(['_', '-', ' ', '.']).any(is_word))
     };
+    // With test folders, each folder is a split.
+    let domain = named("trainA").filter(|_| named("testA").is_none());
     let found = [
-        (named("trainA"), named("trainB"), "two domains of unpaired images (as for CycleGAN)"),
+        (domain, named("trainB"), "two domains of unpaired images (as for CycleGAN)"),
         (named("query"), named("gallery"), "the parts of a re-identification dataset"),
         (named("bounding_box_train"), named("bounding_box_test"), "the parts of a re-identification dataset"),
         (with_word("hr"), with_word("lr"), "the same images in two sizes (as for super-resolution)"),

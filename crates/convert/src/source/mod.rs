@@ -14,6 +14,7 @@
 //! Links are followed. A link that leads back to a folder above it is an error.
 
 mod archive;
+mod archives;
 mod arrays;
 #[cfg(feature = "arrow")]
 pub(crate) mod arrow;
@@ -278,19 +279,14 @@ fn in_archives<T>(
             listing
         }));
     }
-    let in_place = || list(source, options).map_err(|error| explained_by_format(error, source, options));
     let opened = match Archive::find(source, options, depth)? {
         Some(archive) => archive.open(options)?,
-        None => match archive::open_with_table(source, options)? {
+        None => match archives::open(source, options, depth)? {
             Some(opened) => opened,
-            None => return in_place(),
+            None => return list(source, options).map_err(|error| explained_by_format(error, source, options)),
         },
     };
     let listed = in_archives(&opened.source, &opened.options(options), depth + 1, list, each);
-    // The table next to the archive does not list images.
-    if opened.is_beside && matches!(listed, Err(ConvertError::ManifestColumnMissing { .. })) {
-        return in_place();
-    }
     listed.map(|listed| each(listed, &|listing| opened.listing(listing))).map_err(|error| opened.error(error))
 }
 

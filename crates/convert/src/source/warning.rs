@@ -665,12 +665,10 @@ pub enum Warning {
         /// The label in the first line.
         label: String,
     },
-    /// A table lists the images in the archive next to it.
-    ArchiveBeside {
-        /// The table.
-        table: Vec<u8>,
-        /// The archive.
-        archive: Vec<u8>,
+    /// The archives of the folder are read as if they were unpacked there.
+    ArchivesUnpacked {
+        /// Their names.
+        names: Vec<String>,
     },
     /// The files of a manifest are in a folder next to the folder of the manifest.
     RootBeside {

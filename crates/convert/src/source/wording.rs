@@ -541,9 +541,7 @@ impl Warning {
             Self::RestOfLine { label } => {
                 write!(out, "all words after the first on a line are read as one label, such as {}", shown(label))
             }
-            Self::ArchiveBeside { table, archive } => {
-                write!(out, "read the images in '{}' that '{}' lists", text(archive), text(table))
-            }
+            Self::ArchivesUnpacked { names } => write!(out, "unpacked {} into a temporary folder", quoted(names)),
             Self::RootBeside { folder } => write!(out, "the files are read from the folder '{}'", text(folder)),
             Self::LabelNested { field, key } => {
                 write!(out, "no labels found: to use '{key}' inside '{field}', write it as a separate column")

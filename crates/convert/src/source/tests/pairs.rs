@@ -8,7 +8,7 @@ use packds_pixels::encode_png;
 use super::{Tree, classes, labels, paths};
 use crate::error::ConvertError;
 use crate::source::store::Content;
-use crate::source::{ListOptions, Listing, SourceKind, Warning, list, list_all, list_splits};
+use crate::source::{ListOptions, Listed, Listing, SourceKind, Warning, list, list_all, list_splits};
 
 /// The path of each image with the path of its mask.
 fn pairs(listing: &Listing) -> Vec<(String, String)> {
@@ -468,7 +468,7 @@ fn two_versions_of_the_same_images_are_not_classes_in_silence() {
 #[test]
 fn domains_identities_and_sizes_are_not_classes() {
     for (folders, what) in [
-        (&["trainA", "trainB", "testA", "testB"][..], "CycleGAN"),
+        (&["trainA", "trainB"][..], "CycleGAN"),
         (&["bounding_box_train", "bounding_box_test", "query"], "re-identification"),
         (&["query", "gallery"], "re-identification"),
         (&["DIV2K_train_HR", "DIV2K_train_LR_bicubic/X2"], "super-resolution"),
@@ -484,6 +484,15 @@ fn domains_identities_and_sizes_are_not_classes() {
     }
     let codes = ["HR", "LR", "AT", "BE", "CZ", "DE", "ES", "FR", "GB"].map(|code| format!("{code}/1.png"));
     assert_eq!(Tree::new(&codes.each_ref().map(String::as_str)).list().unwrap().classes().len(), 9);
+}
+
+#[test]
+fn domains_with_test_folders_are_splits() {
+    let tree = Tree::new(&["trainA/1.png", "trainB/2.png", "testA/3.png", "testB/4.png"]);
+    let Listed::Splits(splits) = list_all(tree.root(), &ListOptions::default()).unwrap() else { panic!() };
+    let names: Vec<&str> = splits.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["testA", "testB", "trainA", "trainB"]);
+    assert!(splits.iter().all(|(_, listing)| listing.len() == 1 && !listing.has_labels()));
 }
 
 #[test]
