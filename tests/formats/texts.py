@@ -60,6 +60,16 @@ def clips(root):
             image(root / f"jester/20bn/{1000 + 4444 * clip}/{frame:05d}.png", clip + frame)
     text(root / "jester/train.csv", ["1000;Swiping Left", "5444;Thumb Up", "9888;No gesture"])
     text(root / "jester/test.csv", ["14332"])
+    for i, study in enumerate(("a/positive", "a/negative")):
+        for view in range(2):
+            image(root / f"studies/{study}/{view}.png", 2 * i + view)
+    text(root / "studies/labels.csv", ["studies/a/positive/,1", "studies/a/negative/,0"])
+    text(root / "studies/more.csv", ["folder_path,label", "a/positive,1", "a/negative,0", "b/none,0"])
+    for clip in range(4):
+        for frame in range(3):
+            image(root / f"two/clips/{1000 + 4444 * clip}/{frame}.png", clip + frame)
+    for name in "ab":
+        text(root / f"two/{name}.csv", ["path,label", *(f"{1000 + 4444 * clip},{clip % 2}" for clip in range(4))])
     for split in ("background", "evaluation"):
         for letter in ("Latin/character01", "Latin/character02", "Greek/character01"):
             for i in range(2):

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use super::items::{convert, hex, ids, items};
 use super::people::{assert_told, names, refused, sources_of, told};
-use super::python;
 use crate::support::Folder;
 
 fn sources() -> (Folder, Value) {
@@ -60,17 +59,28 @@ fn captions_with_commas_need_no_quotes() {
 }
 
 #[test]
-fn folders_that_a_table_lists_are_not_classes() {
-    let (folder, _) = sources();
-    let said = refused(&folder, "jester", 1);
-    assert!(said.contains("'train.csv' has a row for each folder, such as '1000'"), "{said}");
-    let (_, line) = said.split_once("run in Python: ").unwrap();
-    let within = folder.path("");
-    python(&["-c", &format!("import os\nos.chdir({within:?})\n{}", line.trim())]);
-    let pack = convert(&folder, "images.csv", &[]);
-    assert_eq!((pack.n_samples(), names(&pack).join(",")), (9, "No gesture,Swiping Left,Thumb Up".to_owned()));
+fn images_in_folders_that_a_table_lists_get_the_labels_of_its_rows() {
+    let (folder, expected) = sources();
+    let words = "the rows name folders, such as '1000': each image in a folder is a sample";
+    assert_told(&folder, "jester", &["found the splits 'test', 'train'", words]);
+    let pack = convert(&folder, "jester", &["--split", "train"]);
+    let labels = (ids(&pack), names(&pack).join(","));
+    assert_eq!(labels, (vec![1, 1, 1, 2, 2, 2, 0, 0, 0], "No gesture,Swiping Left,Thumb Up".to_owned()));
+    let pixels = hex(&items(&pack, "image").concat());
+    assert!(expected["pixels"].as_str().unwrap().starts_with(&pixels[..3 * 2 * 8 * 9 * 3]));
+    let pack = convert(&folder, "jester", &["--split", "test"]);
+    assert_eq!((pack.n_samples(), pack.schema().index_of("label").is_err()), (3, true));
     let pack = convert(&folder, "jester/20bn", &["--from", "image-folder"]);
     assert_eq!(names(&pack).len(), 4);
+    // The paths begin with the name of their own folder, and end in a slash.
+    let pack = convert(&folder, "studies/labels.csv", &[]);
+    assert_eq!((pack.n_samples(), ids(&pack)), (4, vec![1, 1, 0, 0]));
+    // A folder without images is a bad sample, and a source of two tables is a choice.
+    let ran = folder.packds(&["convert", "studies/more.csv", "no.pack", "--image-key", "folder_path"]);
+    assert!(ran.code == 1 && ran.stderr.contains("studies/b/none: no such file, named in line 4"), "{ran:?}");
+    let said = refused(&folder, "two", 1);
+    assert!(said.contains("'a.csv' has a row for each folder, such as '1000'"), "{said}");
+    assert!(said.contains("to give each image the labels of its folder, convert 'two/a.csv'"), "{said}");
 }
 
 #[test]

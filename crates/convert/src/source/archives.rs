@@ -12,8 +12,8 @@ use super::candidate::is_image_name;
 use super::compressed::without_extension;
 use super::detect::{detect, names_in};
 use super::image_folder::is_archive;
-use super::spool::{SpoolFolder, spool_error};
 use super::split::split_and_rest;
+use super::spool::{SpoolFolder, spool_error};
 use super::unread::is_note;
 use super::warning::Warning;
 use crate::data_format::DataFormat;
@@ -35,7 +35,10 @@ pub(super) fn open(folder: &Path, options: &ListOptions, depth: usize) -> Result
     names.sort_unstable();
     let is_data = |name: &String| is_image_name(name.as_bytes()) || !folder.join(name).is_file();
     let is_archive = |name: &String| is_archive(&name.to_ascii_lowercase());
-    if !names.iter().any(is_archive) || names.iter().any(is_data) || !matches!(detect(folder), Ok(DataFormat::ImageFolder | DataFormat::WebDataset)) {
+    if !names.iter().any(is_archive)
+        || names.iter().any(is_data)
+        || !matches!(detect(folder), Ok(DataFormat::ImageFolder | DataFormat::WebDataset))
+    {
         return Ok(None);
     }
     let (mut archives, mut others) = (Vec::new(), Vec::new());
@@ -52,7 +55,8 @@ pub(super) fn open(folder: &Path, options: &ListOptions, depth: usize) -> Result
         return Ok(None);
     }
     let spool = options.spool_folder();
-    let mut warnings = vec![Warning::ArchivesUnpacked { names: archives.iter().map(|(name, _)| name.clone()).collect() }];
+    let mut warnings =
+        vec![Warning::ArchivesUnpacked { names: archives.iter().map(|(name, _)| name.clone()).collect() }];
     let mut parts = Vec::new();
     for (name, archive) in archives {
         let (folder, told) = archive.unpack(&spool)?;
@@ -64,12 +68,7 @@ pub(super) fn open(folder: &Path, options: &ListOptions, depth: usize) -> Result
 }
 
 /// Moves the parts into one folder, and adds links to the other files.
-fn together(
-    source: &Path,
-    parts: Vec<Part>,
-    others: &[String],
-    spool: &SpoolFolder,
-) -> Result<TempDir, ConvertError> {
+fn together(source: &Path, parts: Vec<Part>, others: &[String], spool: &SpoolFolder) -> Result<TempDir, ConvertError> {
     let failed = |error| spool_error(&spool.path, error);
     let unpacked = tempfile::Builder::new().prefix("packds-").tempdir_in(&spool.path).map_err(failed)?;
     let source = source.canonicalize().map_err(ConvertError::io(source))?;

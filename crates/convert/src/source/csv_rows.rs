@@ -11,6 +11,7 @@ use csv::{ByteRecord, Position, ReaderBuilder};
 use packds_system::to_u64;
 
 use super::candidate::is_image_name;
+use super::clips::column_of_folders;
 use super::roles::{is_caption_name, is_column_name, is_label_name};
 use super::rows::{RowFile, malformed, not_utf8};
 use super::values::CellKind;
@@ -129,6 +130,7 @@ impl CsvRows {
             // File names may be long numbers, as in `1025794 707-320`. Class ids are short.
             let is_number = |cell: &String| cell.len() >= LONG_NUMBER && cell.bytes().all(|byte| byte.is_ascii_digit());
             let path = path.or_else(|| cells.first().filter(|cell| has_spaces && is_number(cell)).map(|_| 0));
+            let path = path.or_else(|| column_of_folders(&file.path, &cells));
             let path = path.or_else(|| cells.iter().position(is_text));
             rows.n_columns = cells.len();
             rows.is_read = true;

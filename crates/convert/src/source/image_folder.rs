@@ -217,7 +217,8 @@ pub(super) fn is_list(name: &[u8], ends: &[&str]) -> bool {
 
 /// Whether a lower-case file name is that of an archive.
 pub(super) fn is_archive(name: &str) -> bool {
-    [".zip", ".tar", ".tgz", ".tbz2", ".txz", ".rar", ".7z"].iter().any(|end| name.ends_with(end)) || is_packed_data(name)
+    [".zip", ".tar", ".tgz", ".tbz2", ".txz", ".rar", ".7z"].iter().any(|end| name.ends_with(end))
+        || is_packed_data(name)
 }
 
 /// Whether a lower-case file name is that of a compressed file of another format, such as `train_x.h5.gz`.

@@ -31,12 +31,8 @@ pub(super) fn refuse(folder: &Path, listing: &Listing, options: &ListOptions) ->
             "'{}' has a row for each folder, such as '{first}', so the folders are not read as classes",
             table.file_name().unwrap_or_default().display()
         );
-        let hint = format!(
-            "write a table with a row for each image, and convert the table; {}. To write the table, run in Python: import pandas, pathlib; r = pathlib.Path(\"{}\"); t = pandas.read_csv(\"{}\", sep=None, engine=\"python\", header=None, dtype=str); pandas.DataFrame([(f.resolve(), label) for name, label in zip(t[0], t[1]) for f in sorted((r / name).glob(\"*\"))], columns=[\"path\", \"label\"]).to_csv(\"images.csv\", index=False)",
-            as_classes(),
-            root.display(),
-            table.display()
-        );
+        let hint =
+            format!("to give each image the labels of its folder, convert '{}'; {}", table.display(), as_classes());
         return Err(ConvertError::contradictory(root, "", reason, hint));
     }
     Ok(())

@@ -665,37 +665,9 @@ fn take(rows: &mut Rows<'_>, plan: &Plan, root: &Root, pixels: Option<PixelSpool
             }
             continue;
         }
-        taken.lines.push(rows.line);
-        if let Some(path) = plan.path {
-            taken.images.push(&root.relative(rows, path)?);
-        }
-        if let Some(pixels) = &mut taken.pixels {
-            pixels.push(rows)?;
-        }
-        if let (Some(masks), Some(column)) = (&mut taken.masks, plan.mask) {
-            match (root.relative(rows, column), rows.cell(column)) {
-                // Only the training split may have masks.
-                (Err(missing), Cell::Missing) if plan.split.is_some() => {
-                    no_mask.get_or_insert(missing);
-                }
-                (mask, _) => masks.push(&mask?),
-            }
-        }
-        let mut fits = true;
-        if let (Some(labels), Some(label)) = (&mut taken.labels, &plan.label) {
-            match label.with_cell(rows, |cell| labels.is_missing(cell)) {
-                true => {
-                    taken.unlabelled.push(taken.lines.len() - 1);
-                    labels.push_missing();
-                }
-                false => fits &= label.with_cell(rows, |cell| labels.push(cell)),
-            }
-        }
-        for (own, (column, _)) in taken.columns.iter_mut().zip(&plan.columns) {
-            fits &= own.values.push(rows.cell(*column));
-        }
-        if !fits {
-            return Err(changed(rows));
+        let images = plan.path.map_or_else(|| Ok(vec![Vec::new()]), |path| root.images(rows, path))?;
+        for image in images {
+            take_sample(rows, plan, root, &image, &mut taken, &mut no_mask)?;
         }
     }
     match no_mask {
@@ -705,6 +677,47 @@ fn take(rows: &mut Rows<'_>, plan: &Plan, root: &Root, pixels: Option<PixelSpool
         None => {}
     }
     Ok(taken)
+}
+
+/// Takes a sample of the current row. `image` is the path of its image, which a table of pixels does not have.
+fn take_sample(
+    rows: &Rows<'_>,
+    plan: &Plan,
+    root: &Root,
+    image: &[u8],
+    taken: &mut Taken,
+    no_mask: &mut Option<ConvertError>,
+) -> Result<(), ConvertError> {
+    taken.lines.push(rows.line);
+    if plan.path.is_some() {
+        taken.images.push(&image.to_vec());
+    }
+    if let Some(pixels) = &mut taken.pixels {
+        pixels.push(rows)?;
+    }
+    if let (Some(masks), Some(column)) = (&mut taken.masks, plan.mask) {
+        match (root.relative(rows, column), rows.cell(column)) {
+            // Only the training split may have masks.
+            (Err(missing), Cell::Missing) if plan.split.is_some() => {
+                no_mask.get_or_insert(missing);
+            }
+            (mask, _) => masks.push(&mask?),
+        }
+    }
+    let mut fits = true;
+    if let (Some(labels), Some(label)) = (&mut taken.labels, &plan.label) {
+        match label.with_cell(rows, |cell| labels.is_missing(cell)) {
+            true => {
+                taken.unlabelled.push(taken.lines.len() - 1);
+                labels.push_missing();
+            }
+            false => fits &= label.with_cell(rows, |cell| labels.push(cell)),
+        }
+    }
+    for (own, (column, _)) in taken.columns.iter_mut().zip(&plan.columns) {
+        fits &= own.values.push(rows.cell(*column));
+    }
+    if fits { Ok(()) } else { Err(changed(rows)) }
 }
 
 fn changed(rows: &Rows<'_>) -> ConvertError {

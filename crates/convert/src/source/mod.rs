@@ -25,6 +25,7 @@ mod cell_form;
 mod choice;
 pub(crate) mod cifar;
 mod class_names;
+mod clips;
 mod coco;
 mod column;
 mod column_roles;

@@ -18,6 +18,7 @@ use rustix::{
 use super::{
     ListOptions,
     candidate::SampleFiles,
+    clips::Clips,
     detect::names_in,
     directory::file_size,
     layout::is_image_folder,
@@ -50,6 +51,8 @@ pub(super) struct Root {
     base: Option<PathBuf>,
     /// The files of columns whose paths lack the folder or the extension.
     located: BTreeMap<usize, Located>,
+    /// Where the folders are, if the column of images names folders.
+    clips: Option<Clips>,
     /// Whether the first rows lead to no file below the root, or images are found only in a mask folder.
     is_lost: bool,
     /// By column, the prefix of paths that were written on another machine. What follows it is a path below the root.
@@ -82,6 +85,7 @@ impl Root {
             absolute,
             base: None,
             located: BTreeMap::new(),
+            clips: None,
             is_lost: false,
             elsewhere: BTreeMap::new(),
         })
@@ -135,6 +139,14 @@ impl Root {
         }
     }
 
+    /// The images of the current row, relative to the root: the file that a column names, or the images of the folder.
+    pub(super) fn images(&self, rows: &Rows<'_>, column: usize) -> Result<Vec<Vec<u8>>, ConvertError> {
+        let path = self.relative(rows, column)?;
+        let Some(clips) = &self.clips else { return Ok(vec![path]) };
+        let images = clips.images(&self.path, &path)?;
+        Ok(if images.is_empty() { vec![path] } else { images })
+    }
+
     /// The file that a path in a column refers to: the located file, if the files of the column were located.
     fn located_path(&self, rows: &Rows<'_>, column: usize, path: Vec<u8>) -> Result<Vec<u8>, ConvertError> {
         let Some(located) = self.located.get(&column) else {
@@ -177,6 +189,11 @@ impl Root {
                 continue;
             }
             let Some(named) = paths.first().filter(|_| !paths.iter().any(is_file)) else { continue };
+            if let ([_], Some(clips)) = (columns, Clips::find(&self.path, &paths)) {
+                warnings.push(Warning::FolderRows { first: named.clone() });
+                self.clips = Some(clips);
+                continue;
+            }
             let located = |files| Located::find(&self.path, &rows.file.path, &paths, (files, *is_mask));
             let mut located_arrays = ARRAYS.iter().map(|format| located(SampleFiles::Of(*format)));
             let found = match located(SampleFiles::Images)? {

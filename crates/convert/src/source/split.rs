@@ -328,7 +328,8 @@ fn related_splits(top: &Directory) -> Vec<String> {
 /// The only split in a folder's name, and its other words.
 pub(super) fn split_and_rest(name: &str) -> Option<(String, Vec<String>)> {
     // `trainA` and `testA` are splits of domain A, as for CycleGAN.
-    let domain = |word: &str| word.strip_suffix(['A', 'B']).filter(|split| is_split_name(split.as_bytes())).map(str::len);
+    let domain =
+        |word: &str| word.strip_suffix(['A', 'B']).filter(|split| is_split_name(split.as_bytes())).map(str::len);
     let parts = name.split(['_', '-', ' ', '.']).map(|word| word.split_at(domain(word).unwrap_or(word.len())));
     let words = parts.flat_map(|(word, end)| [word, end]).filter(|word| !word.is_empty()).map(str::to_ascii_lowercase);
     let is_split = |word: &String| {

@@ -670,6 +670,11 @@ pub enum Warning {
         /// Their names.
         names: Vec<String>,
     },
+    /// The rows of a manifest name folders: all images of a folder get the row's labels and fields.
+    FolderRows {
+        /// The first folder, as the manifest names it.
+        first: Vec<u8>,
+    },
     /// The files of a manifest are in a folder next to the folder of the manifest.
     RootBeside {
         /// The folder.

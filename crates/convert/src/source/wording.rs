@@ -542,6 +542,11 @@ impl Warning {
                 write!(out, "all words after the first on a line are read as one label, such as {}", shown(label))
             }
             Self::ArchivesUnpacked { names } => write!(out, "unpacked {} into a temporary folder", quoted(names)),
+            Self::FolderRows { first } => write!(
+                out,
+                "the rows name folders, such as '{}': each image in a folder is a sample with the labels and fields of the row",
+                text(first)
+            ),
             Self::RootBeside { folder } => write!(out, "the files are read from the folder '{}'", text(folder)),
             Self::LabelNested { field, key } => {
                 write!(out, "no labels found: to use '{key}' inside '{field}', write it as a separate column")

@@ -1,0 +1,63 @@
+//! Tables with a row for each folder of images, such as the frames of a clip or the images of a patient: all images of the folder get
+//! the row's labels and fields.
+
+use std::path::Path;
+
+use super::candidate::SampleFiles;
+use super::detect::names_in;
+use super::directory::Directory;
+use super::paths::as_path;
+use crate::error::ConvertError;
+
+/// Where the folders are that a column names.
+#[derive(Debug)]
+pub(super) struct Clips {
+    /// Number of parts at the start of each path that are not below the root.
+    n_leading: usize,
+    /// The folder below the root that contains the folders. Empty for the root itself.
+    inside: Vec<u8>,
+}
+
+impl Clips {
+    /// Finds the folders that the first paths of a column name. `None` unless most of them have images.
+    pub(super) fn find(root: &Path, paths: &[Vec<u8>]) -> Option<Self> {
+        let n_parts = paths.iter().map(|path| parts(path).count()).min()?;
+        let folders = names_in(root).into_iter().map(String::into_bytes);
+        let mut places: Vec<Self> = (0..n_parts).map(|n_leading| Self { n_leading, inside: Vec::new() }).collect();
+        places.extend(folders.map(|inside| Self { n_leading: 0, inside }));
+        places.into_iter().find(|place| {
+            let n_found =
+                paths.iter().filter(|path| place.images(root, path).is_ok_and(|found| !found.is_empty())).count();
+            2 * n_found > paths.len()
+        })
+    }
+
+    /// The images of the folder that a path names, in name order. Empty if there is no such folder.
+    pub(super) fn images(&self, root: &Path, path: &[u8]) -> Result<Vec<Vec<u8>>, ConvertError> {
+        let inside = (!self.inside.is_empty()).then_some(self.inside.as_slice());
+        let folder = inside.into_iter().chain(parts(path).skip(self.n_leading)).collect::<Vec<_>>().join(&b'/');
+        if folder.is_empty() || !root.join(as_path(&folder)).is_dir() {
+            return Ok(Vec::new());
+        }
+        let directory = Directory::scan(root, &folder, SampleFiles::Images)?;
+        let mut images: Vec<Vec<u8>> = directory.sample_names().map(|name| [&folder, name].join(&b'/')).collect();
+        images.sort_unstable();
+        Ok(images)
+    }
+}
+
+/// The cell of a row without a header that names a folder next to the table, or in a folder next to it.
+pub(super) fn column_of_folders(table: &Path, cells: &[String]) -> Option<usize> {
+    let root = table.parent()?;
+    let root = if root == Path::new("") { Path::new(".") } else { root };
+    let is_folder = |cell: &String| Clips::find(root, &[cell.clone().into_bytes()]).is_some();
+    let is_plain = |cell: &&String| {
+        !cell.is_empty() && !cell.starts_with('/') && !parts(cell.as_bytes()).any(|part| part == b"..")
+    };
+    cells.iter().position(|cell| is_plain(&cell) && is_folder(cell))
+}
+
+/// The parts of a path.
+fn parts(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.split(|byte| *byte == b'/').filter(|part| !part.is_empty())
+}
