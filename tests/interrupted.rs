@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use packds_convert::{ConvertOptions, ExportOptions, Observer, Phase, Progress, convert, export};
 use packds_format::Pack;
 
-use crate::support::{binary, fixture, many_links, pack, packds, signal, stderr, temp_dir};
+use crate::support::{Folder, SamplePack, binary, fixture, many_links, pack, packds, signal, stderr, temp_dir};
 
 /// A folder with enough links to images that converting it takes a few seconds.
 fn large_source(dir: &Path) -> PathBuf {
@@ -89,6 +89,23 @@ fn a_benchmark_that_is_interrupted_removes_its_files() {
         assert!(rest.contains("packds: interrupted; no"), "{rest}");
         assert_eq!(fs::read_dir(work).unwrap().count(), 0);
     }
+}
+
+#[test]
+fn a_list_of_labels_that_is_interrupted_ends_with_a_whole_line() {
+    let folder = Folder::new();
+    SamplePack { n_samples: 20_000, ..SamplePack::default() }.write(&folder, "a.pack");
+    let mut command = folder.command(&["labels", "a.pack"]);
+    let mut child = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut seen = String::new();
+    out.read_line(&mut seen).unwrap();
+    // The rest does not fit in the pipe, so the command is still writing.
+    signal(&child, "-INT");
+    out.read_to_string(&mut seen).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), stderr(&ended)), (Some(130), "packds: interrupted\n".to_owned()));
+    assert!(seen.ends_with(".png\n") && seen.lines().count() < 20_000);
 }
 
 #[test]

@@ -76,6 +76,25 @@ fn a_substituted_sample_is_marked() {
 }
 
 #[test]
+fn the_sheets_of_several_packs_are_placed_below_one_another() {
+    let folder = Folder::new();
+    SamplePack { n_samples: 4, ..SamplePack::default() }.write(&folder, "out.pack");
+    SamplePack { n_samples: 1, ..SamplePack::default() }.write(&folder, "b.pack");
+    let one = show(&folder, &[]);
+    let both = show(&folder, &["b.pack"]);
+    assert_eq!(both.data[..one.data.len()], one.data, "the first sheet is the widest");
+    assert!(both.width == one.width && both.height > one.height);
+    let documents = folder.packds(&["show", "out.pack", "b.pack", "-o", "x.png", "--json", "--size", "48"]).json();
+    let facts = |pack: usize| (documents[pack]["path"].clone(), documents[pack]["n_samples"].clone());
+    assert_eq!([facts(0), facts(1)], [(json!("out.pack"), json!(4)), (json!("b.pack"), json!(1))]);
+    assert_eq!(documents[0]["height"], both.height);
+    let said = folder.packds(&["show", "out.pack", "b.pack", "-o", "y.png"]).ok();
+    assert!(said.starts_with("y.png: 5 samples, "), "{said}");
+    let none = folder.packds(&["show", "out.pack", "none.pack", "-o", "z.png"]);
+    assert!(none.code == 2 && none.stderr.contains("none.pack") && !folder.path("z.png").exists(), "{none:?}");
+}
+
+#[test]
 fn the_sheet_is_described_in_three_lines() {
     let folder = Folder::new();
     SamplePack { n_samples: 1, ..SamplePack::default() }.write(&folder, "out.pack");

@@ -87,7 +87,7 @@ fn several_packs_have_headings_and_are_a_list_in_json() {
     }
     let both = folder.packds(&["verify", "a.pack", "b.pack"]).ok();
     assert_eq!(both, one("verify", "a.pack") + &one("verify", "b.pack"));
-    assert!(both.ends_with(" bytes\n") && both.contains("b.pack: ok: 1 sample in 1 chunk, "), "{both}");
+    assert!(both.ends_with(" KiB\n") && both.contains("b.pack: ok: 1 sample in 1 chunk, "), "{both}");
     for command in ["info", "labels", "verify"] {
         let alone = |pack| folder.packds(&[command, pack, "--json"]).json();
         let list = folder.packds(&[command, "a.pack", "b.pack", "--json"]).json();

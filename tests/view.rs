@@ -7,9 +7,10 @@ use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-use serde_json::Value;
+use packds_pixels::encode_png;
+use serde_json::{Value, json};
 
-use crate::support::{binary, pack, packds, signal, stderr, stdout, temp_dir};
+use crate::support::{Folder, SamplePack, binary, pack, packds, signal, stderr, stdout, temp_dir};
 
 /// A running `packds view`.
 struct View {
@@ -138,6 +139,42 @@ fn a_search_that_finds_nothing_says_so_and_ends() {
     // Without Node.js, the page cannot be run.
     let Ok(output) = Command::new("node").arg(&program).output() else { return };
     assert_eq!(stdout(&output), "2 requests: No samples match.", "{}", stderr(&output));
+}
+
+#[test]
+fn the_page_names_mask_classes_and_substituted_samples() {
+    let folder = Folder::new();
+    for place in ["images", "masks"] {
+        std::fs::create_dir(folder.path(place)).unwrap();
+    }
+    for name in ["a", "b"] {
+        let pixels: Vec<u8> = (0..48).map(|i| i * 5).collect();
+        std::fs::write(folder.path(&format!("images/{name}.png")), encode_png(4, 4, 3, &pixels).unwrap()).unwrap();
+        let mask: Vec<u8> = (0..16).map(|i| if i < 9 { 0 } else { 7 }).collect();
+        std::fs::write(folder.path(&format!("masks/{name}.png")), encode_png(4, 4, 1, &mask).unwrap()).unwrap();
+    }
+    std::fs::write(folder.path("images/b.png"), "none").unwrap();
+    let ran = folder.packds(&["convert", ".", "out.pack", "--on-error", "substitute", "--keep-order"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    let view = View::start(folder.path("out.pack").to_str().unwrap());
+    let all = view.json("samples");
+    let marks: Vec<&Value> = all["samples"].as_array().unwrap().iter().map(|one| &one["is_substituted"]).collect();
+    assert_eq!(marks, [false, true]);
+    let legends = &view.json("sample?sample=0")["legends"];
+    let names: Vec<&Value> = legends["mask"].as_array().unwrap().iter().map(|entry| &entry["name"]).collect();
+    assert_eq!((json!(names), &legends["image"]), (json!(["0", "7"]), &json!([])));
+    assert!(legends["mask"][1]["color"].as_str().unwrap().starts_with('#'));
+}
+
+#[test]
+fn words_of_a_file_replace_class_names_on_the_page() {
+    let folder = Folder::new();
+    SamplePack::default().write(&folder, "out.pack");
+    std::fs::write(folder.path("names.txt"), "cat Katze\n").unwrap();
+    let [pack, names] = ["out.pack", "names.txt"].map(|name| folder.path(name).display().to_string());
+    let view = View::of(&[&pack, "--names", &names]);
+    assert_eq!(view.json("pack")["classes"][0][0], "Katze");
+    assert_eq!(view.json("samples?text=Katze")["total"], 4);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::args::PackPaths;
 use crate::choice::Choice;
 use crate::escape::{escape_bytes, escape_path, lossy};
+use crate::interrupt;
 use crate::label::Labels;
 use crate::opened::{each_pack, with_pack};
 use crate::{Console, Exit, Failure};
@@ -39,6 +40,8 @@ pub(crate) fn run(args: &LabelsArgs, console: &mut Console) -> Result<Exit, Fail
 }
 
 fn list(args: &LabelsArgs, pack: &Pack, console: &mut Console) -> Result<Exit, Failure> {
+    // Millions of lines take a while, and a signal must not cut a line.
+    let _catching = interrupt::catch();
     let labels = Labels::open(pack)?;
     let chosen = Chosen { pack, samples: args.choice.in_file_order(pack)? };
     if console.json {
@@ -81,10 +84,11 @@ fn text(chosen: &Chosen<'_>, labels: &Labels, out: &mut dyn Write) -> Result<(),
             line.push_str(part);
         }
         line.push('\n');
-        out.write_all(line.as_bytes())
+        stop_if_interrupted()?;
+        Ok(out.write_all(line.as_bytes())?)
     };
     if !chosen.pack.has_paths() {
-        return Ok(chosen.iter().try_for_each(|sample| write(sample, ""))?);
+        return chosen.iter().try_for_each(|sample| write(sample, ""));
     }
     for_each_path(chosen, |sample, path| write(sample, &escape_bytes(path)))
 }
@@ -99,6 +103,7 @@ fn document(chosen: &Chosen<'_>, labels: &Labels, out: &mut dyn Write) -> Result
     } else {
         out.write_all(b"[")?;
         for sample in chosen.iter() {
+            stop_if_interrupted()?;
             write!(out, "{comma}{}", labels.of(sample).json())?;
             comma = ",";
         }
@@ -113,7 +118,8 @@ fn document(chosen: &Chosen<'_>, labels: &Labels, out: &mut dyn Write) -> Result
         for_each_path(chosen, |_, path| {
             out.write_all(comma.as_bytes())?;
             comma = ",";
-            Ok(serde_json::to_writer(&mut *out, &lossy(path))?)
+            stop_if_interrupted()?;
+            Ok(serde_json::to_writer(&mut *out, &lossy(path)).map_err(io::Error::from)?)
         })?;
         out.write_all(if comma == "[" { b"[]" } else { b"]" })?;
     } else {
@@ -122,11 +128,11 @@ fn document(chosen: &Chosen<'_>, labels: &Labels, out: &mut dyn Write) -> Result
     Ok(out.write_all(b"}\n")?)
 }
 
-fn for_each_path(chosen: &Chosen<'_>, mut each: impl FnMut(u64, &[u8]) -> io::Result<()>) -> Result<(), Failure> {
-    /// The error that stopped the iteration: an error of the pack or of the console.
+fn for_each_path(chosen: &Chosen<'_>, mut each: impl FnMut(u64, &[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
+    /// The error that stopped the iteration: an error of the pack, or another one.
     enum Stop {
         Read(FormatError),
-        Write(io::Error),
+        Other(Failure),
     }
     impl From<FormatError> for Stop {
         fn from(error: FormatError) -> Self {
@@ -134,11 +140,15 @@ fn for_each_path(chosen: &Chosen<'_>, mut each: impl FnMut(u64, &[u8]) -> io::Re
         }
     }
     let walked = chosen.pack.for_each_path(|sample, path| match chosen.has(sample) {
-        true => each(sample, path).map_err(Stop::Write),
+        true => each(sample, path).map_err(Stop::Other),
         false => Ok(()),
     });
     walked.map_err(|stop| match stop {
         Stop::Read(error) => chosen.pack.error(error).into(),
-        Stop::Write(error) => error.into(),
+        Stop::Other(failure) => failure,
     })
+}
+
+fn stop_if_interrupted() -> Result<(), Failure> {
+    interrupt::caught().map_or(Ok(()), |_| Err(Failure::interrupted("interrupted")))
 }

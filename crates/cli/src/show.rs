@@ -12,14 +12,14 @@ use std::time::Instant;
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use packds_format::Field;
+use packds_format::{Classes, Field, Role};
 use packds_pixels::encode_png;
 use packds_reader::Pack;
-use packds_report::Canvas;
-use packds_report::sheet::Layout;
-use serde_json::json;
+use packds_report::sheet::{Layout, stacked};
+use packds_report::{Canvas, Rgb};
+use serde_json::{Value, json};
 
-use crate::args::PackPath;
+use crate::args::PackPaths;
 use crate::choice::{Choice, nothing_chosen};
 use crate::class_words::{Names, WordsFile};
 use crate::console::Detail;
@@ -30,8 +30,8 @@ use crate::output::{check_new, write_file};
 use crate::progress::Shown;
 use crate::samples::{bad_samples, note_bad, spread};
 use crate::{Console, Exit, Failure};
-use cells::{Cells, Panel, panels};
-use picture::thumbnail;
+use cells::{Cells, Panel, class_name, panels};
+use picture::{Picture, color_of, thumbnail};
 pub(crate) use picture::{is_viewable, pixel_shape};
 pub(crate) use sheet_file::SheetFile;
 use sheet_file::encode;
@@ -44,7 +44,8 @@ Examples:
   packds show train.pack --class cat -o cats.jpg
   packds show train.pack --where \"width < 64 or height < 64\" -o small.png
   packds show train.pack --names LOC_synset_mapping.txt -o sheet.png
-  packds show train.pack --samples 0-11,500 --columns 4";
+  packds show train.pack --samples 0-11,500 --columns 4
+  packds show train.pack val.pack --random 12 -o both.png";
 
 /// Side of a thumbnail in a preview, in pixels.
 const PREVIEW_SIDE: u32 = 128;
@@ -52,12 +53,13 @@ const PREVIEW_SIDE: u32 = 128;
 /// Draw a contact sheet of random or selected samples with their labels
 ///
 /// Writes a PNG or JPEG file, or shows the sheet in a terminal that supports images (kitty, ghostty, iTerm2, WezTerm). An image
-/// that cannot be decoded appears as a crossed box with the reason. A substituted sample has a marked corner.
+/// that cannot be decoded appears as a crossed box with the reason. A substituted sample has a marked corner. The sheets of
+/// several packs are placed below one another; in JSON, they form a list.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ShowArgs {
     #[command(flatten)]
-    pack: PackPath,
+    packs: PackPaths,
     /// PNG or JPEG file to write; - means a PNG to stdout
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     #[arg(value_parser = OsStringValueParser::new().try_map(SheetFile::parse))]
@@ -89,55 +91,74 @@ pub(crate) struct ShowArgs {
 
 pub(crate) fn run(args: &ShowArgs, console: &mut Console) -> Result<Exit, Failure> {
     let target = Target::of(args, console)?;
-    with_pack(&args.pack.pack, |pack| draw(args, pack, &target, console))
-}
-
-fn draw(args: &ShowArgs, pack: &Pack, target: &Target<'_>, console: &mut Console) -> Result<Exit, Failure> {
-    let samples = chosen_samples(args, pack)?;
-    let panels = panels(pack, &args.field)?;
-    let names = args.words.apply(pack)?;
-    let n_cells = u32::try_from(samples.len()).unwrap_or(u32::MAX);
-    if n_cells == 0 {
-        return Err(nothing_chosen(pack));
-    }
-    let name = args.pack.pack.file_name().unwrap_or_default();
-    let title = format!("{}: {}, {n_cells} shown", escape_path(Path::new(name)), counted(pack.n_samples(), "sample"));
     let started = Instant::now();
     let shown = Shown::new(console);
-    let (canvas, drawn) = sheet(pack, &panels, names, &samples, (args.size, args.columns), (&title, &shown))?;
-    let (width, height) = (canvas.width, canvas.height);
+    let drawn = args.packs.packs.iter().map(|path| with_pack(path, |pack| Part::draw(args, pack, path, &shown)));
+    let (parts, sheets): (Vec<Part>, Vec<Canvas>) = drawn.collect::<Result<Vec<_>, Failure>>()?.into_iter().unzip();
+    let canvas = stacked(&sheets)?;
     // A signal must not end the process here, because it would leave a partial file.
     let bytes_out = shown.stoppable("writing", "", || target.write(&canvas, args.force, console))?;
-    note_bad(&drawn.bad, &args.pack.pack, console);
+    parts.iter().for_each(|part| note_bad(&part.bad, part.path, console));
     if console.json {
-        console.document(&json!({
-            "output": args.output.as_ref().map(|file| escape_path(file.path())),
-            "width": width,
-            "height": height,
-            "n_samples": samples.len(),
-            "bytes_out": bytes_out,
-            "samples": samples,
-            "bad_samples": bad_samples(&drawn.bad),
-            "substituted": drawn.substituted,
-        }))?;
+        let documents = parts.iter().map(|part| part.document(args, &canvas, bytes_out));
+        console.document(&match parts.as_slice() {
+            [_] => documents.collect::<Vec<_>>().remove(0),
+            _ => documents.collect(),
+        })?;
     } else if let Target::File(file) = target
         && console.detail > Detail::Quiet
     {
+        let n_cells = parts.iter().map(|part| to_u64(part.samples.len())).sum();
         let (path, cells, bytes) =
             (escape_path(file.path()), counted(n_cells, "sample"), human_bytes(to_u64(bytes_out)));
         writeln!(console.prose(), "{path}: {cells}, {bytes}")?;
+        let (width, height) = (canvas.width, canvas.height);
         writeln!(
             console.prose(),
             "image    {} of {width}x{height} pixels",
             if file.is_jpeg() { "JPEG" } else { "PNG" }
         )?;
-        writeln!(
-            console.prose(),
-            "time     {}",
-            time_line(started.elapsed().as_secs_f64(), n_cells.into(), "samples")
-        )?;
+        writeln!(console.prose(), "time     {}", time_line(started.elapsed().as_secs_f64(), n_cells, "samples"))?;
     }
-    Ok(if drawn.bad.is_empty() { Exit::Done } else { Exit::BadData })
+    Ok(if parts.iter().all(|part| part.bad.is_empty()) { Exit::Done } else { Exit::BadData })
+}
+
+/// The sheet of one pack.
+struct Part<'a> {
+    path: &'a Path,
+    samples: Vec<u64>,
+    bad: Vec<(u64, String)>,
+    substituted: Vec<u64>,
+}
+
+impl<'a> Part<'a> {
+    fn draw(args: &ShowArgs, pack: &Pack, path: &'a Path, shown: &Shown) -> Result<(Self, Canvas), Failure> {
+        let samples = chosen_samples(args, pack)?;
+        let panels = panels(pack, &args.field)?;
+        let names = args.words.apply(pack)?;
+        if samples.is_empty() {
+            return Err(nothing_chosen(pack));
+        }
+        let name = escape_path(Path::new(path.file_name().unwrap_or_default()));
+        let title = format!("{name}: {}, {} shown", counted(pack.n_samples(), "sample"), samples.len());
+        let (canvas, drawn) = sheet(pack, &panels, names, &samples, (args.size, args.columns), (&title, shown))?;
+        let Cells { bad, substituted, .. } = drawn;
+        Ok((Self { path, samples, bad, substituted }, canvas))
+    }
+
+    fn document(&self, args: &ShowArgs, canvas: &Canvas, bytes_out: usize) -> Value {
+        json!({
+            "path": escape_path(self.path),
+            "output": args.output.as_ref().map(|file| escape_path(file.path())),
+            "width": canvas.width,
+            "height": canvas.height,
+            "n_samples": self.samples.len(),
+            "bytes_out": bytes_out,
+            "samples": self.samples,
+            "bad_samples": bad_samples(&self.bad),
+            "substituted": self.substituted,
+        })
+    }
 }
 
 /// Draws a sheet of samples with this title. Each side of a thumbnail has at most `side` pixels.
@@ -257,6 +278,20 @@ pub(crate) fn field_picture(
     let item = items.get(position).map_or(&[][..], |item| item);
     let image = thumbnail(pack, field, sample, item, side.max(1))?;
     encode_png(image.width, image.height, image.channels, &image.data).map_err(|e| e.to_string())
+}
+
+/// The classes in a mask of a sample, with their colours. Empty if the field is not a mask, or cannot be shown.
+pub(crate) fn mask_legend(
+    pack: &Pack,
+    (position, field): (usize, &Field),
+    sample: u64,
+    classes: &[Classes],
+) -> Vec<(Rgb, String)> {
+    let items = pack.body_items(sample).ok().filter(|_| field.role == Some(Role::Mask));
+    let item = items.as_ref().and_then(|items| items.get(position));
+    let mask = item.and_then(|item| Picture::read(pack, field, sample, item).ok());
+    let ids = mask.into_iter().flat_map(|mask| mask.classes).flatten();
+    ids.map(|id| (color_of(id), class_name(classes, field, id))).collect()
 }
 
 /// Side of the smallest square with at least `n` cells.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::args::{Jobs, PackPaths};
 use crate::console::Detail;
 use crate::escape::{escape, escape_bytes, escape_path, lossy};
-use crate::human::counted;
+use crate::human::{counted, human_bytes};
 use crate::opened::each_pack;
 use crate::progress::Shown;
 use crate::task::Amount;
@@ -134,7 +134,7 @@ fn text(report: &VerifyReport, path: &str, out: &mut dyn Write) -> Result<(), Fa
     let VerifyReport { n_samples, n_chunks, bytes, .. } = report;
     if report.is_ok() {
         let (samples, chunks) = (counted(*n_samples, "sample"), counted(*n_chunks, "chunk"));
-        writeln!(out, "{path}: ok: {samples} in {chunks}, {}", counted(*bytes, "byte"))?;
+        writeln!(out, "{path}: ok: {samples} in {chunks}, {}", human_bytes(*bytes))?;
         return Ok(());
     }
     let (bad, chunks) = (report.bad_chunks.len(), counted(*n_chunks, "chunk"));

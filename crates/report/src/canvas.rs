@@ -41,10 +41,15 @@ impl Canvas {
 
     /// Draws a 3-channel image.
     pub fn image(&mut self, x: u32, y: u32, image: &Image) {
-        let stride = to_usize(image.width) * 3;
-        let lines = image.data.chunks_exact(stride.max(1));
+        self.rows(x, y, image.width, &image.data);
+    }
+
+    /// Draws rows of pixels with 3 bytes each.
+    pub(crate) fn rows(&mut self, x: u32, y: u32, width: u32, pixels: &[u8]) {
+        let stride = to_usize(width) * 3;
+        let lines = pixels.chunks_exact(stride.max(1));
         for (line, source) in (y..).zip(lines) {
-            let target = self.line(x, line, image.width);
+            let target = self.line(x, line, width);
             let n = target.len();
             target.copy_from_slice(source.get(..n).unwrap_or_default());
         }

@@ -54,6 +54,28 @@ pub struct Layout {
     pub n_cells: u32,
 }
 
+/// Places sheets below one another.
+///
+/// # Errors
+/// `SheetTooLarge` if the result would have more than 100 million pixels.
+pub fn stacked(sheets: &[Canvas]) -> Result<Canvas, DrawError> {
+    let width = sheets.iter().map(|sheet| sheet.width).max().unwrap_or(0);
+    let height: u64 = sheets.iter().map(|sheet| u64::from(sheet.height)).sum();
+    let (width, height) = checked_size(width.into(), height)?;
+    let mut stack = Canvas::new(width, height, PAPER);
+    let mut y = 0;
+    for sheet in sheets {
+        stack.rows(0, y, sheet.width, &sheet.pixels);
+        y += sheet.height;
+    }
+    Ok(stack)
+}
+
+fn checked_size(width: u64, height: u64) -> Result<(u32, u32), DrawError> {
+    let size = u32::try_from(width).ok().zip(u32::try_from(height).ok());
+    size.filter(|_| width.saturating_mul(height) <= MAX_PIXELS).ok_or(DrawError::SheetTooLarge { width, height })
+}
+
 impl Layout {
     /// The font of captions. Its size grows more slowly than the images.
     fn font(&self) -> Font {
@@ -83,8 +105,7 @@ impl Layout {
         let width = u64::from(self.columns) * u64::from(self.cell_width() + GAP) + u64::from(2 * MARGIN - GAP);
         let rows: u64 = rows.map(|row| u64::from(row + GAP)).sum();
         let height = u64::from(head + 2 * MARGIN) + rows.saturating_sub(u64::from(GAP));
-        let size = u32::try_from(width).ok().zip(u32::try_from(height).ok());
-        size.filter(|_| width.saturating_mul(height) <= MAX_PIXELS).ok_or(DrawError::SheetTooLarge { width, height })
+        checked_size(width, height)
     }
 
     /// Checks the size before anything is decoded.

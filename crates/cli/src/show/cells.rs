@@ -159,17 +159,17 @@ impl<'a> Cells<'a> {
             let drawn = over.unwrap_or_else(|| picture.thumbnail(self.side))?;
             // Class 0 has no colour in a mask laid over an image.
             let ids = picture.classes.iter().flatten().filter(|id| **id != 0 || !is_over);
-            let named = ids.map(|id| (*id, self.class(panel.field, *id))).collect::<Vec<_>>();
+            let named = ids.map(|id| (*id, class_name(&self.classes, panel.field, *id))).collect::<Vec<_>>();
             self.drawn.extend(named);
             Ok(drawn)
         };
         panels.iter().zip(&read).map(draw).collect()
     }
+}
 
-    /// The name of a mask class, or its id if it has no name.
-    fn class(&self, field: &Field, id: i64) -> String {
-        let of_field = self.classes.iter().find(|classes| classes.field == field.name);
-        let name = of_field.and_then(|classes| classes.names.get(usize::try_from(id).ok()?));
-        name.map_or_else(|| id.to_string(), |name| escape(name))
-    }
+/// The name of a mask class, or its id if it has no name.
+pub(super) fn class_name(classes: &[Classes], field: &Field, id: i64) -> String {
+    let of_field = classes.iter().find(|classes| classes.field == field.name);
+    let name = of_field.and_then(|classes| classes.names.get(usize::try_from(id).ok()?));
+    name.map_or_else(|| id.to_string(), |name| escape(name))
 }

@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use packds_format::{Coding, ColumnView, DType, Field, Role, Scalar};
+use packds_format::{Classes, Coding, ColumnView, DType, Field, Role, Scalar};
 use packds_reader::Pack;
 use packds_system::{to_u64, to_usize};
 use serde_json::{Value, json};
 
 use crate::Failure;
+use crate::class_words::Names;
 use crate::escape::{escape, escape_path, lossy};
 use crate::human::counted;
 use crate::info::info_document;
 use crate::label::{Label, Labels};
-use crate::show::{field_picture, is_viewable};
+use crate::show::{field_picture, is_viewable, mask_legend};
 
 /// Number of bars in a histogram.
 const N_BINS: u8 = 24;
@@ -40,7 +41,11 @@ pub(super) struct Catalogue<'a> {
     /// In file order.
     samples: Vec<u64>,
     labels: Labels<'a>,
+    /// The class names of all fields.
+    classes: Vec<Classes>,
     columns: Vec<Column<'a>>,
+    /// Whether each sample is valid, if some were substituted.
+    valid: Option<ColumnView<'a>>,
 }
 
 /// A column with one number for each sample.
@@ -57,7 +62,7 @@ impl Column<'_> {
 }
 
 impl<'a> Catalogue<'a> {
-    pub(super) fn open(pack: &'a Pack, samples: Vec<u64>) -> Result<Self, Failure> {
+    pub(super) fn open(pack: &'a Pack, samples: Vec<u64>, (labels, classes): Names<'a>) -> Result<Self, Failure> {
         let mut columns = Vec::new();
         for (number, field) in pack.schema().columns() {
             // Checksums and class ids are not quantities.
@@ -68,7 +73,8 @@ impl<'a> Catalogue<'a> {
                 columns.push(Column { name: &field.name, dtype: field.dtype, view });
             }
         }
-        Ok(Self { pack, samples, labels: Labels::open(pack)?, columns })
+        let valid = pack.schema().by_role(Role::Valid, None).map(|(number, _)| pack.located(pack.column(number)));
+        Ok(Self { pack, samples, labels, classes, columns, valid: valid.transpose()? })
     }
 
     /// The pack: its name, classes, fields with pictures, columns with histograms, and the document of `packds info`. Counts
@@ -110,6 +116,12 @@ impl<'a> Catalogue<'a> {
         let fields: Vec<Value> =
             (0..).zip(self.pack.schema().fields()).map(|(n, field)| self.field(n, field, sample)).collect();
         all["fields"] = Value::Array(fields);
+        let legends = self.pictures().map(|(position, field)| {
+            let legend = mask_legend(self.pack, (position, field), sample, &self.classes);
+            let entries = legend.into_iter().map(|([red, green, blue], name)| json!({ "color": format!("#{red:02x}{green:02x}{blue:02x}"), "name": name }));
+            (field.name.clone(), entries.collect::<Value>())
+        });
+        all["legends"] = Value::Object(legends.collect());
         Ok(all)
     }
 
@@ -204,6 +216,7 @@ impl<'a> Catalogue<'a> {
             "sample": sample,
             "label": self.labels.show(&label),
             "path": path.map(|path| lossy(&path)),
+            "is_substituted": self.valid.as_ref().is_some_and(|valid| valid.integer(sample) == Some(0)),
         }))
     }
 

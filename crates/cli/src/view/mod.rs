@@ -13,6 +13,7 @@ use serde_json::json;
 
 use crate::args::PackPath;
 use crate::choice::{Choice, nothing_chosen};
+use crate::class_words::WordsFile;
 use crate::interrupt;
 use crate::opened::with_pack;
 use crate::terminal_line::clear_line;
@@ -24,6 +25,7 @@ const EXAMPLES: &str = "\
 Examples:
   packds view train.pack
   packds view train.pack --class cat
+  packds view train.pack --names LOC_synset_mapping.txt
   packds view train.pack --port 8000 --no-browser";
 
 /// Show a pack in the browser: images, classes, masks, histograms, search
@@ -37,6 +39,8 @@ pub(crate) struct ViewArgs {
     pack: PackPath,
     #[command(flatten)]
     choice: Choice,
+    #[command(flatten)]
+    words: WordsFile,
     /// Port to listen on [default: any free port]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     port: u16,
@@ -54,7 +58,8 @@ fn view(args: &ViewArgs, pack: &Pack, console: &mut Console) -> Result<Exit, Fai
     if samples.as_ref().is_some_and(Vec::is_empty) {
         return Err(nothing_chosen(pack));
     }
-    let catalogue = Catalogue::open(pack, samples.unwrap_or_else(|| (0..pack.n_samples()).collect()))?;
+    let samples = samples.unwrap_or_else(|| (0..pack.n_samples()).collect());
+    let catalogue = Catalogue::open(pack, samples, args.words.apply(pack)?)?;
     let server = Server::bind(args.port)?;
     // Catch Ctrl-C before a user can read the address.
     let _catching = interrupt::catch();

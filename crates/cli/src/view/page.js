@@ -120,9 +120,10 @@ function frame(sample, side) {
 }
 
 function cell(listed) {
-  const caption = listed.label || (listed.path || "").split("/").pop();
+  const name = listed.label || (listed.path || "").split("/").pop();
+  const caption = listed.is_substituted ? `substituted: ${name}` : name;
   const button = make("button", {type: "button", title: listed.path || ""}, frame(listed.sample, 320),
-    make("span", {className: "caption"}, caption, " ", make("small", {textContent: `#${listed.sample}`})));
+    make("span", {className: listed.is_substituted ? "caption substituted" : "caption"}, caption, " ", make("small", {textContent: `#${listed.sample}`})));
   button.addEventListener("click", () => showDetail(listed.sample));
   return make("li", {}, button);
 }
@@ -175,12 +176,21 @@ async function loadMore() {
 
 const isEndVisible = () => element("more").getBoundingClientRect().top < innerHeight + 600;
 
+// The classes in a mask, with their colours.
+function legend(entries) {
+  return make("ul", {className: "legend"}, ...entries.map(({color, name}) => {
+    const swatch = make("span", {className: "swatch"});
+    swatch.style.background = color;
+    return make("li", {}, swatch, name);
+  }));
+}
+
 async function showDetail(sample) {
   const detail = await ask("sample", {sample});
   element("detail").dataset.sample = sample;
-  element("detail-title").textContent = `Sample ${sample}${detail.label ? `: ${detail.label}` : ""}`;
+  element("detail-title").textContent = `Sample ${sample}${detail.label ? `: ${detail.label}` : ""}${detail.is_substituted ? " (substituted)" : ""}`;
   element("detail-pictures").replaceChildren(...state.pack.pictures.map((field) =>
-    make("figure", {}, make("img", {alt: `${field.name} of sample ${sample}`, src: pictureUrl(sample, field.name, 1024)}), make("figcaption", {textContent: field.name}))));
+    make("figure", {}, make("img", {alt: `${field.name} of sample ${sample}`, src: pictureUrl(sample, field.name, 1024)}), make("figcaption", {}, field.name, legend(detail.legends[field.name])))));
   const rows = detail.fields.map(({name, value}) => [name, value]);
   if (detail.path !== null) rows.unshift(["path", detail.path]);
   element("detail-fields").querySelector("tbody").replaceChildren(...rows.map(([name, value]) =>
