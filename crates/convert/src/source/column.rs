@@ -42,6 +42,18 @@ impl ColumnValues {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+
+    /// The values at these positions.
+    pub(super) fn picked(&self, places: &[usize]) -> Self {
+        let texts = |values: &TextArena| places.iter().map(|place| values.get(*place)).collect();
+        match self {
+            Self::I64(values) => Self::I64(places.iter().map(|place| values[*place]).collect()),
+            Self::F64(values) => Self::F64(places.iter().map(|place| values[*place]).collect()),
+            Self::Bool(values) => Self::Bool(places.iter().map(|place| values[*place]).collect()),
+            Self::Text(values) => Self::Text(texts(values)),
+            Self::Json(values) => Self::Json(texts(values)),
+        }
+    }
 }
 
 /// Concatenated strings that share one allocation.

@@ -128,6 +128,28 @@ fn refuse_several(paths: &PathTable, manifest: &Path, first: &[Vec<u8>]) -> Resu
     Err(ConvertError::contradictory(manifest, "", reason, hint))
 }
 
+/// The files of a table by name, with and without extension.
+pub(super) struct Named(HashMap<Vec<u8>, Vec<usize>>);
+
+impl Named {
+    pub(super) fn of(paths: &PathTable, files: SampleFiles) -> Self {
+        Self(by_key(paths, files, |idx| paths.name(idx).to_vec()))
+    }
+
+    /// The files with the name at the end of a path.
+    pub(super) fn get(&self, path: &[u8]) -> impl Iterator<Item = usize> {
+        self.0.get(last(path)).into_iter().flatten().copied()
+    }
+}
+
+/// Whether `path` may be the path of this file below another folder: one of the two paths ends with the folders of the other.
+pub(super) fn leads_to(paths: &PathTable, idx: usize, path: &[u8]) -> bool {
+    let own = &path[..path.len() - last(path).len()];
+    let own = own.strip_suffix(b"/").unwrap_or(own);
+    let is_below = |rest: &[u8]| rest.is_empty() || rest.ends_with(b"/");
+    folder_of(paths, idx, path).is_some() || own.strip_suffix(paths.directory(idx)).is_some_and(is_below)
+}
+
 /// The indices of all files by their key, with and without extension.
 fn by_key(paths: &PathTable, sample: SampleFiles, key: impl Fn(usize) -> Vec<u8>) -> HashMap<Vec<u8>, Vec<usize>> {
     let mut files: HashMap<Vec<u8>, Vec<usize>> = HashMap::with_capacity(2 * paths.len());

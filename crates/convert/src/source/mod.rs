@@ -99,12 +99,14 @@ pub(crate) mod safetensors;
 mod several;
 mod shards;
 mod split;
+mod split_lists;
 mod spool;
 pub(crate) mod store;
 mod subset;
 mod swapped;
 #[cfg(feature = "arrow")]
 mod table;
+mod table_note;
 mod tally;
 mod tar;
 pub(crate) mod tfrecord;
@@ -145,6 +147,7 @@ pub use self::{
     reading::{Decision, Reading},
     roles::LABEL_NAMES,
     spool::Unpacking,
+    table_note::TableNote,
     warning::Warning,
 };
 
@@ -296,7 +299,36 @@ fn list_one(source: &Path, options: &ListOptions) -> Result<Listing, ConvertErro
     match labelled_table::of_folder(source, input, options) {
         Some(Tables::Splits(splits)) => chosen_split(source, splits, options.split.as_deref()),
         Some(Tables::Only(table)) => table.list(options),
-        None => list_input(source, (format, input), options),
+        None => match list_input(source, (format, input), options)? {
+            Listed::One(listing) => Ok(*listing),
+            Listed::Splits(splits) => chosen_split(source, splits, options.split.as_deref()),
+        },
+    }
+}
+
+/// Lists a folder: its samples, or those of each split if lists of images divide it.
+fn list_folder(source: &Path, options: &ListOptions) -> Result<Listed, ConvertError> {
+    let found = image_folder::list_source(source, options, SampleFiles::Images);
+    let mut listing = labelled_table::instead(source, &found, options).map_or(found, Ok)?;
+    check_keys(&listing, options)?;
+    let division = if options.from.is_none() { split_lists::find(source, &mut listing)? } else { None };
+    offers::check(source, std::iter::once(&mut listing), options)?;
+    Ok(match division {
+        Some(division) => Listed::Splits(division.divide(&listing)),
+        None => Listed::one(listing),
+    })
+}
+
+/// The splits of a folder that lists of images divide. If there are no such lists, returns `missing`.
+fn listed_splits(
+    source: &Path,
+    options: &ListOptions,
+    missing: ConvertError,
+) -> Result<Vec<(String, Listing)>, ConvertError> {
+    let options = ListOptions { split: None, ..options.clone() };
+    match (missing, list_folder(source, &options)) {
+        (ConvertError::SplitMissing { .. }, Ok(Listed::Splits(splits))) => Ok(splits),
+        (missing, _) => Err(missing),
     }
 }
 
@@ -305,27 +337,24 @@ fn list_input(
     source: &Path,
     (format, input): (DataFormat, &'static Input),
     options: &ListOptions,
-) -> Result<Listing, ConvertError> {
+) -> Result<Listed, ConvertError> {
     match (input, &options.split) {
-        (Input::Folder, None) => {
-            let found = image_folder::list_source(source, options, SampleFiles::Images);
-            let mut listing = labelled_table::instead(source, &found, options).map_or(found, Ok)?;
-            check_keys(&listing, options)?;
-            offers::check(source, std::iter::once(&mut listing), options)?;
-            Ok(listing)
-        }
+        (Input::Folder, None) => list_folder(source, options),
         (Input::Folder, Some(split)) => {
-            let mut listing = split::list_one(source, split, options, SampleFiles::Images)?;
+            let mut listing = match split::list_one(source, split, options, SampleFiles::Images) {
+                Err(missing) => return listed_splits(source, options, missing).map(Listed::Splits),
+                Ok(listing) => listing,
+            };
             check_keys(&listing, options)?;
             offers::check(source, std::iter::once(&mut listing), options)?;
-            Ok(listing)
+            Ok(Listed::one(listing))
         }
         (Input::Manifest, split) => {
             let mut listing = manifest::list(source, manifest_form(source)?, options)?;
             if split.is_none() {
                 unlisted::note(&mut listing);
             }
-            Ok(listing)
+            Ok(Listed::one(listing))
         }
         (Input::Samples { parts, read: of, whole }, split) => {
             if let Some(whole) = whole::Format::meant(format, *whole, source, options)? {
@@ -335,7 +364,8 @@ fn list_input(
                         labelled_table::instead(source, &found, options).map_or(found, Ok)
                     }
                     Some(split) => whole.list_split(source, split, options),
-                };
+                }
+                .map(Listed::one);
             }
             let parts = parts(source, options)?;
             let part = match (split, by_key(&parts, options)) {
@@ -344,7 +374,7 @@ fn list_input(
             };
             let mut listing = read(part, of, options)?.into_listing(source)?;
             listing.warnings.extend(unread::tables_in(source));
-            Ok(listing)
+            Ok(Listed::one(listing))
         }
     }
 }
@@ -392,6 +422,10 @@ pub enum Listed {
 }
 
 impl Listed {
+    fn one(listing: Listing) -> Self {
+        Self::One(Box::new(listing))
+    }
+
     /// The warning that every split is read, and how to read only one.
     #[must_use]
     pub fn choice(&self) -> Option<String> {
@@ -427,18 +461,22 @@ fn list_one_or_each(source: &Path, options: &ListOptions) -> Result<Listed, Conv
     let (format, input) = input(source, options)?;
     let listed = match (labelled_table::of_folder(source, input, options), &options.split) {
         (Some(Tables::Splits(splits)), None) => return Ok(Listed::Splits(splits)),
-        (Some(Tables::Splits(splits)), wanted) => chosen_split(source, splits, wanted.as_deref()),
-        (Some(Tables::Only(table)), _) => table.list(options),
-        (None, _) => list_input(source, (format, input), options),
+        (Some(Tables::Splits(splits)), wanted) => chosen_split(source, splits, wanted.as_deref()).map(Listed::one),
+        (Some(Tables::Only(table)), _) => table.list(options).map(Listed::one),
+        (None, Some(wanted)) => match list_input(source, (format, input), options)? {
+            Listed::Splits(splits) => chosen_split(source, splits, Some(wanted)).map(Listed::one),
+            listed => Ok(listed),
+        },
+        (None, None) => list_input(source, (format, input), options),
     };
     match listed {
         Err(error) if error.has_only_splits() => {}
-        listed => return listed.map(|listing| Listed::One(Box::new(listing))),
+        listed => return listed,
     }
     match <[_; 1]>::try_from(list_each(source, options)?) {
         Ok([(split, mut listing)]) => {
             listing.warnings.push(Warning::OnlySplit { split });
-            Ok(Listed::One(Box::new(listing)))
+            Ok(Listed::one(listing))
         }
         Err(splits) => Ok(Listed::Splits(splits)),
     }
@@ -465,7 +503,10 @@ fn list_each(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listin
     }
     match input {
         Input::Folder => {
-            let mut splits = split::list_all(source, options, SampleFiles::Images)?;
+            let mut splits = match split::list_all(source, options, SampleFiles::Images) {
+                Err(missing) => return listed_splits(source, options, missing),
+                Ok(splits) => splits,
+            };
             splits.iter().try_for_each(|(_, listing)| check_keys(listing, options))?;
             offers::check(source, splits.iter_mut().map(|(_, listing)| listing), options)?;
             Ok(splits)

@@ -2,6 +2,7 @@
 //!
 //! Image folders have no such paths: `walk` finds their files.
 
+use std::borrow::Cow;
 use std::{
     collections::BTreeMap,
     ffi::OsStr,
@@ -431,13 +432,17 @@ fn path_text(rows: &Rows<'_>, column: usize) -> Result<String, ConvertError> {
     if text.contains('\0') {
         return Err(rows.malformed(format!("column '{name}': the path contains a NUL byte")));
     }
-    // Tables made on Windows have backslashes.
+    Ok(with_slashes(text))
+}
+
+/// A path with slashes. Tables made on Windows have backslashes.
+pub(super) fn with_slashes(text: Cow<'_, str>) -> String {
     let is_windows = text.contains('\\') && !text.contains('/');
-    Ok(if is_windows { text.replace('\\', "/") } else { text.into_owned() })
+    if is_windows { text.replace('\\', "/") } else { text.into_owned() }
 }
 
 /// The parts of a path without empty parts, `.`, and leading `..`. `None` if `..` appears later.
-fn parts(text: &str) -> Option<Vec<String>> {
+pub(super) fn parts(text: &str) -> Option<Vec<String>> {
     let parts = text.split('/').filter(|part| !matches!(*part, "" | "."));
     let parts: Vec<String> = parts.skip_while(|part| *part == "..").map(str::to_owned).collect();
     (!parts.iter().any(|part| part == "..")).then_some(parts)

@@ -1,8 +1,9 @@
-//! Selects a few samples of a listing, for inspection before a conversion.
+//! Selects samples of a listing: a few for inspection before a conversion, or those of a split.
 
 use std::sync::Arc;
 
-use super::listing::{Images, LabelLists, Labels, Listing, Masks};
+use super::column::SourceColumn;
+use super::listing::{Images, LabelLists, Labels, Listing, Masks, SourceField};
 use super::paths::{FileTable, PathTable};
 use super::store::{Content, Store};
 use crate::sample::SampleError;
@@ -12,18 +13,40 @@ impl Listing {
     /// Up to `n` evenly spaced samples, with their images, masks and labels. Other fields are left out.
     #[must_use]
     pub fn subset(&self, n: usize) -> Self {
-        let places: Arc<Vec<usize>> = Arc::new(evenly(self, n).collect());
+        let places: Vec<usize> = evenly(self, n).collect();
+        let picked = self.picked(&places);
+        Self {
+            columns: Vec::new(),
+            fields: Vec::new(),
+            unpacked: Vec::new(),
+            unpacked_root: None,
+            warnings: Vec::new(),
+            ignored: 0,
+            ..picked
+        }
+    }
+
+    /// The samples at these positions, with all their values.
+    pub(super) fn picked(&self, places: &[usize]) -> Self {
+        let shared: Arc<Vec<usize>> = Arc::new(places.to_vec());
         let picked = |store: &Arc<dyn Store>| -> Arc<dyn Store> {
-            Arc::new(Picked { store: Arc::clone(store), places: Arc::clone(&places) })
+            Arc::new(Picked { store: Arc::clone(store), places: Arc::clone(&shared) })
         };
         let masks = self.masks.as_ref().map(|masks| match masks {
-            Masks::Files(files) => Masks::Files(files.picked(&places)),
+            Masks::Files(files) => Masks::Files(files.picked(places)),
             Masks::Stored(store) => Masks::Stored(picked(store)),
         });
         let faults = places.iter().enumerate().filter_map(|(idx, place)| Some((idx, self.faults.get(place)?.clone())));
+        let column = |column: &SourceColumn| SourceColumn {
+            name: column.name.clone(),
+            values: column.values.picked(places),
+        };
+        let field = |field: &SourceField| SourceField { store: picked(&field.store), ..field.clone() };
         Self {
-            labels: self.picked_labels(&places),
+            labels: self.picked_labels(places),
             classes: self.classes.clone(),
+            columns: self.columns.iter().map(column).collect(),
+            fields: self.fields.iter().map(field).collect(),
             masks,
             mask_colors: self.mask_colors.clone(),
             images: match &self.images {
@@ -32,10 +55,14 @@ impl Listing {
             },
             metadata: self.metadata.clone(),
             faults: faults.collect(),
+            unpacked: self.unpacked.clone(),
+            unpacked_root: self.unpacked_root.clone(),
+            warnings: self.warnings.clone(),
+            ignored: self.ignored,
             ..Self::of_files(
                 self.kind,
                 &self.root,
-                picked_paths(&self.paths, &places),
+                picked_paths(&self.paths, places),
                 places.iter().map(|place| self.bytes[*place]).collect(),
             )
         }

@@ -2,6 +2,7 @@
 
 use packds_format::DType;
 
+use super::table_note::TableNote;
 use crate::metadata::Metadata;
 
 /// A problem in a source that does not stop the conversion.
@@ -735,6 +736,8 @@ pub enum Warning {
         /// The name of the split.
         split: String,
     },
+    /// A decision about tables or lists next to the images.
+    Table(TableNote),
     /// Images exist, but no label file.
     LabelsMissing {
         /// The expected label file.

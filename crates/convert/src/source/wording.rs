@@ -590,6 +590,7 @@ impl Warning {
     fn fmt_of_unread(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match self {
+            Self::Table(note) => write!(out, "{note}"),
             Self::NoLists { file, others } if others.is_empty() => {
                 write!(out, "'{}' was not read: it lists no images of this folder", text(file))
             }

@@ -1,0 +1,303 @@
+//! Finds lists of images that divide a folder into splits: `train.txt` and `val.txt`, next to the images or in a folder such as
+//! `splits`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use super::candidate::SampleFiles;
+use super::directory::Directory;
+use super::listing::{Images, Listing, SourceKind};
+use super::located::{Named, leads_to};
+use super::paths::{as_path, joined, lossy, stem};
+use super::root::{parts, with_slashes};
+use super::split::split_and_rest;
+use super::table_note::TableNote;
+use super::tally::Tally;
+use super::there::text_file;
+use super::unread::take_others;
+use super::warning::Warning;
+use crate::error::ConvertError;
+
+/// Maximum number of folders to search for lists.
+const MAX_FOLDERS: usize = 32;
+/// Maximum number of lists to read.
+const MAX_LISTS: usize = 128;
+/// Words in the name of a list that say nothing about its split.
+const OTHER_WORDS: [&str; 14] = [
+    "list", "lists", "image", "images", "img", "imgs", "file", "files", "filenames", "names", "paths", "ids", "split",
+    "splits",
+];
+
+/// The splits of a listing: the positions of the samples of each.
+pub(super) struct Division {
+    splits: BTreeMap<String, Vec<usize>>,
+}
+
+impl Division {
+    /// One listing for each split. All have the classes of the folder.
+    pub(super) fn divide(self, listing: &Listing) -> Vec<(String, Listing)> {
+        self.splits.into_iter().map(|(split, places)| (split, listing.picked(&places))).collect()
+    }
+}
+
+/// Finds the lists that divide the images of a folder. Replaces the warnings about these lists.
+pub(super) fn find(folder: &Path, listing: &mut Listing) -> Result<Option<Division>, ConvertError> {
+    let is_folder = !matches!(listing.kind, SourceKind::Container(_) | SourceKind::Program | SourceKind::SampleFiles(_));
+    if !is_folder || listing.metadata.is_some() || !matches!(listing.images, Images::Files) {
+        return Ok(None);
+    }
+    let groups = Groups::find(folder, listing)?;
+    let (mut valid, mut wrong): (Vec<Lists>, Option<Wrong>) = (Vec::new(), None);
+    if !groups.is_empty() {
+        let named = Named::of(&listing.paths, SampleFiles::Images);
+        for files in groups {
+            match Lists::read(folder, listing, &named, files)? {
+                Ok(lists) => valid.push(lists),
+                Err(found) => wrong = wrong.or(found),
+            }
+        }
+    }
+    let Some(first) = valid.pop() else {
+        if let Some(Wrong { files, reason }) = wrong {
+            note(listing, &files, TableNote::NotSplits { files: files.clone(), reason });
+        }
+        return Ok(None);
+    };
+    let others = valid.iter().filter(|lists| lists.splits != first.splits);
+    if let Some(other) = others.last() {
+        let files = vec![other.files[0].clone(), first.files[0].clone()];
+        let reason = format!(
+            "they divide the images in {} different ways; pass one list as the source, or move the others elsewhere",
+            1 + valid.iter().filter(|lists| lists.splits != first.splits).count()
+        );
+        note(listing, &files, TableNote::NotSplits { files: files.clone(), reason });
+        return Ok(None);
+    }
+    let mut is_listed = vec![false; listing.len()];
+    first.splits.values().flatten().for_each(|place| is_listed[*place] = true);
+    let mut others = Tally::default();
+    for idx in (0..listing.len()).filter(|idx| !is_listed[*idx]) {
+        others.add(&listing.paths.path(idx));
+    }
+    let Lists { splits, files, repeated, has_columns } = first;
+    let read: Vec<Vec<u8>> = files.iter().chain(&repeated).cloned().collect();
+    let (count, first) = (others.count, others.first);
+    note(listing, &read, TableNote::Splits { files, repeated, has_columns, count, first });
+    Ok(Some(Division { splits }))
+}
+
+/// Adds a warning about lists, and removes these lists from the other warnings.
+fn note(listing: &mut Listing, files: &[Vec<u8>], note: TableNote) {
+    let folders: Vec<&[u8]> = files.iter().filter_map(|file| Some(&file[..file.iter().position(|b| *b == b'/')?])).collect();
+    listing.warnings.retain_mut(|warning| match warning {
+        Warning::ManifestUnread { file, others } | Warning::ListsUnread { file, others } => {
+            let mut left: Vec<Vec<u8>> = std::iter::once(std::mem::take(file)).chain(std::mem::take(others)).collect();
+            left.retain(|file| !files.contains(file));
+            let mut left = left.into_iter();
+            let first = left.next();
+            others.extend(left);
+            first.map(|first| *file = first).is_some()
+        }
+        Warning::FoldersBesidePairs { count: 1, first } | Warning::FoldersBesideWrapper { count: 1, first } => {
+            !folders.contains(&first.as_slice())
+        }
+        _ => true,
+    });
+    for file in files.iter().filter(|file| !file.contains(&b'/')) {
+        let extension = lossy(file.get(stem(file).len() + 1..).unwrap_or_default()).to_ascii_lowercase();
+        take_others(&mut listing.warnings, &extension, 1);
+        listing.ignored = listing.ignored.saturating_sub(1);
+    }
+    listing.warnings.insert(0, Warning::Table(note));
+}
+
+/// Lists that may belong together: the split and the path of each.
+struct Groups;
+
+impl Groups {
+    /// The lists in the folder and in the folders without images below it. Those in one folder whose names differ only in the split
+    /// belong together.
+    fn find(folder: &Path, listing: &Listing) -> Result<Vec<Vec<(String, Vec<u8>)>>, ConvertError> {
+        let mut groups: BTreeMap<_, Vec<(String, Vec<u8>)>> = BTreeMap::new();
+        let mut waiting = vec![Vec::new()];
+        let (mut n_folders, mut n_lists) = (0, 0);
+        while let Some(path) = waiting.pop().filter(|_| n_folders < MAX_FOLDERS) {
+            n_folders += 1;
+            let directory = Directory::scan(folder, &path, SampleFiles::Images)?;
+            if !path.is_empty() && directory.sample_names().next().is_some() {
+                continue;
+            }
+            let mut names: Vec<&[u8]> = directory.names().collect();
+            names.sort_unstable();
+            for name in names {
+                if let Some((split, rest)) = split_of(name).filter(|_| n_lists < MAX_LISTS) {
+                    n_lists += 1;
+                    groups.entry((path.clone(), rest)).or_default().push((split, joined(&path, name)));
+                }
+            }
+            // Lists may be one level deeper, as in `ImageSets/Main`, and two as in cross validations.
+            if path.iter().filter(|byte| **byte == b'/').count() < 2 {
+                let mut inner: Vec<Vec<u8>> = directory.subdirectories.iter().map(|name| joined(&path, name)).collect();
+                inner.retain(|inner| !inner.starts_with(b".") && !has_image(folder, inner, listing));
+                inner.sort_unstable_by(|a, b| b.cmp(a));
+                waiting.extend(inner);
+            }
+        }
+        let is_group = |lists: &Vec<(String, Vec<u8>)>| {
+            lists.len() > 1 && lists.iter().enumerate().all(|(n, (split, _))| lists[..n].iter().all(|(s, _)| s != split))
+        };
+        Ok(groups.into_values().filter(is_group).collect())
+    }
+}
+
+/// Whether the first image of a listing is below a folder.
+fn has_image(source: &Path, folder: &[u8], listing: &Listing) -> bool {
+    listing.len() > 0 && listing.file_path(0).parent() == Some(&source.join(as_path(folder)))
+}
+
+/// The split in the name of a list, and the other words and the extension.
+fn split_of(name: &[u8]) -> Option<(String, Vec<String>)> {
+    let lower = lossy(name).to_ascii_lowercase();
+    let (stem, extension) = lower.rsplit_once('.').filter(|(_, end)| ["txt", "csv", "tsv", "lst"].contains(end))?;
+    let words = stem.split(['_', '-', ' ', '.']).filter(|word| !OTHER_WORDS.contains(word));
+    let name = words.collect::<Vec<_>>().join("_");
+    let (split, mut rest) = match ["trainval", "train_val"].into_iter().find(|both| *both == name) {
+        Some(both) => (both.to_owned(), Vec::new()),
+        None => split_and_rest(&name)?,
+    };
+    rest.push(extension.to_owned());
+    Some((split, rest))
+}
+
+/// Lists that divide the images.
+struct Lists {
+    splits: BTreeMap<String, Vec<usize>>,
+    files: Vec<Vec<u8>>,
+    repeated: Vec<Vec<u8>>,
+    has_columns: bool,
+}
+
+/// Lists of images that do not divide the images.
+struct Wrong {
+    files: Vec<Vec<u8>>,
+    reason: String,
+}
+
+impl Lists {
+    /// Reads lists. The inner error is `None` if they are not lists of the images.
+    fn read(
+        folder: &Path,
+        listing: &Listing,
+        named: &Named,
+        lists: Vec<(String, Vec<u8>)>,
+    ) -> Result<Result<Self, Option<Wrong>>, ConvertError> {
+        let mut reason = None;
+        let (mut read, mut has_columns): (Vec<(String, Vec<u8>, Vec<usize>)>, _) = (Vec::new(), false);
+        let files: Vec<Vec<u8>> = lists.iter().map(|(_, file)| file.clone()).collect();
+        for (split, file) in lists {
+            let text = text_file(&folder.join(as_path(&file)))?.unwrap_or_default();
+            let list = List::read(&text, listing, named, file.ends_with(b".csv") || file.ends_with(b".tsv"));
+            if 2 * list.places.len() <= list.n_wrong {
+                return Ok(Err(None));
+            }
+            has_columns |= list.has_columns;
+            reason = reason.or(list.wrong.map(|wrong| format!("'{}' lists {wrong}", lossy(&file))));
+            let mut places = list.places;
+            places.sort_unstable();
+            if let Some(pair) = places.windows(2).find(|pair| pair[0] == pair[1]) {
+                let image = lossy(&listing.paths.path(pair[0]));
+                reason = reason.or(Some(format!("'{}' lists '{image}' twice", lossy(&file))));
+            }
+            read.push((split, file, places));
+        }
+        // The labels may be in the other columns.
+        if has_columns && !listing.has_labels() && !listing.has_label_lists() && listing.masks.is_none() {
+            return Ok(Err(None));
+        }
+        let repeated = take_repeated(&mut read);
+        let mut list_of: HashMap<usize, &Vec<u8>> = HashMap::new();
+        for (_, file, places) in &read {
+            for place in places {
+                if let Some(other) = list_of.insert(*place, file).filter(|other| *other != file) {
+                    let image = lossy(&listing.paths.path(*place));
+                    let text = format!("'{}' and '{}' both list '{image}'", lossy(other), lossy(file));
+                    reason.get_or_insert(text);
+                }
+            }
+        }
+        if let Some(reason) = reason {
+            return Ok(Err(Some(Wrong { files, reason })));
+        }
+        let files = read.iter().map(|(_, file, _)| file.clone()).collect();
+        let splits = read.into_iter().map(|(split, _, places)| (split, places)).collect();
+        Ok(Ok(Self { splits, files, repeated, has_columns }))
+    }
+}
+
+/// Removes the lists that have the images of several others together, such as `trainval.txt`. Returns their files.
+fn take_repeated(lists: &mut Vec<(String, Vec<u8>, Vec<usize>)>) -> Vec<Vec<u8>> {
+    let is_repeated = |(split, _, places): &(String, Vec<u8>, Vec<usize>)| {
+        let is_part = |other: &&(String, Vec<u8>, Vec<usize>)| {
+            other.0 != *split && other.2.iter().all(|place| places.binary_search(place).is_ok())
+        };
+        let parts: Vec<_> = lists.iter().filter(is_part).collect();
+        let n_parts: usize = parts.iter().map(|(.., part)| part.len()).sum();
+        parts.len() > 1 && n_parts == places.len()
+    };
+    let repeated: Vec<Vec<u8>> = lists.iter().filter(|list| is_repeated(list)).map(|(_, file, _)| file.clone()).collect();
+    lists.retain(|(_, file, _)| !repeated.contains(file));
+    repeated
+}
+
+/// One list.
+#[derive(Default)]
+struct List {
+    /// The images that it names.
+    places: Vec<usize>,
+    /// Number of lines that do not name exactly one image, and the first such line.
+    n_wrong: usize,
+    wrong: Option<String>,
+    has_columns: bool,
+}
+
+impl List {
+    /// Reads the lines. The first line of a table may name the columns.
+    fn read(text: &str, listing: &Listing, named: &Named, is_table: bool) -> Self {
+        let mut list = Self::default();
+        let lines = text.trim_start_matches('\u{feff}').lines().map(str::trim);
+        for (number, line) in lines.filter(|line| !line.is_empty() && !line.starts_with('#')).enumerate() {
+            let first = line.split([' ', ',', ';', '\t', '|']).next().unwrap_or(line);
+            match image_of(line, listing, named).or_else(|_| {
+                list.has_columns |= first != line;
+                image_of(first, listing, named)
+            }) {
+                Ok(place) => list.places.push(place),
+                Err(_) if is_table && number == 0 => {}
+                Err(wrong) => {
+                    list.n_wrong += 1;
+                    list.wrong.get_or_insert(wrong);
+                }
+            }
+        }
+        list
+    }
+}
+
+/// The image that an entry of a list names. The error says why there is not exactly one.
+fn image_of(entry: &str, listing: &Listing, named: &Named) -> Result<usize, String> {
+    let entry = entry.trim_matches('"');
+    let path = parts(&with_slashes(entry.into())).unwrap_or_default().join("/");
+    let found: Vec<usize> = named.get(path.as_bytes()).filter(|idx| leads_to(&listing.paths, *idx, path.as_bytes())).collect();
+    match found.as_slice() {
+        [] => Err(format!("'{entry}', which is not an image of the folder")),
+        [only] if listing.faults.contains_key(only) => match listing.masks {
+            Some(_) => Err(format!("'{entry}', which has no mask")),
+            None => Err(format!("'{entry}', which is a bad sample")),
+        },
+        [only] => Ok(*only),
+        [one, other, ..] => {
+            let [one, other] = [one, other].map(|idx| lossy(&listing.paths.path(*idx)));
+            Err(format!("'{entry}', which may be '{one}' or '{other}'"))
+        }
+    }
+}
