@@ -4,6 +4,7 @@
 
 mod archive;
 mod arrays;
+mod divided;
 mod downloads;
 mod folders;
 mod hdf5;

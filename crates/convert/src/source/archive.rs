@@ -96,8 +96,10 @@ impl Opened {
     pub(super) fn listing(&self, mut listing: Listing) -> Listing {
         listing.keep_unpacked(&self.unpacked);
         for warning in &mut listing.warnings {
-            if let Warning::NestedClasses { list, .. } = warning {
-                *list = None;
+            match warning {
+                Warning::NestedClasses { list, .. } => *list = None,
+                Warning::Table(note) => note.without_paths(),
+                _ => {}
             }
         }
         listing.warnings.splice(0..0, self.warnings.iter().cloned());

@@ -14,11 +14,13 @@ use super::image_folder::{self, is_archive, is_submission};
 use super::listing::{Images, Listing, SourceKind};
 use super::manifest;
 use super::mask_colors::is_table;
+use super::offers::named_file;
 use super::paths::{FileTable, PathTable, as_path, lossy, stem};
 use super::roles::is_caption_name;
 use super::root::without_dots;
 use super::rows::RowForm;
 use super::split::{is_split_folder, split_and_rest, unite_classes};
+use super::table_join;
 use super::tally::Tally;
 use super::unread::{Unread, UnreadFiles};
 use super::walk::Found;
@@ -29,24 +31,66 @@ use crate::formats::Input;
 
 /// Maximum number of tables to try in a folder.
 const MAX_TABLES: usize = 8;
+/// Maximum number of lists to try in the folders next to the images.
+const MAX_LISTS: usize = 32;
 
 /// The listing of a table that is read instead of the folder. The folder must have no certain labels, and the table must have labels,
 /// targets or captions for files that exist. If several tables have them, the first is read only if its name shows that it is meant.
-pub(super) fn instead(folder: &Path, found: &Result<Listing, ConvertError>, options: &ListOptions) -> Option<Listing> {
+/// Other tables with a row for each image are joined to it.
+pub(super) fn instead(
+    folder: &Path,
+    found: &Result<Listing, ConvertError>,
+    options: &ListOptions,
+) -> Option<Result<Listing, ConvertError>> {
     if options.from.is_some() || options.images.is_some() || options.masks.is_some() {
         return None;
     }
     let options = ListOptions { split: None, ..options.clone() };
-    let Meant { table, mut listing, .. } = only_meant(tables_of(folder, found), &options)?;
+    let tables = tables_of(folder, found);
+    let (mut listing, read) = match only_meant(tables.clone(), &options) {
+        Some(Meant { table, mut listing, .. }) => {
+            let mut read = vec![table];
+            table_join::join(&mut listing, &mut read, &tables, &options);
+            (listing, read)
+        }
+        None => match table_join::all(&tables, found.as_ref().ok()?.len(), &options) {
+            Some(Err(error)) => return Some(Err(error)),
+            Some(Ok(joined)) => joined,
+            None => only_complete(folder, found.as_ref().ok()?, &options)?,
+        },
+    };
     let has_labels = |listing: &Listing| listing.has_labels() && !listing.has_one_folder();
     if found.as_ref().is_ok_and(has_labels) && !listing.has_labels() && !listing.has_label_lists() {
         return None;
     }
-    let others = note_others(folder, &[&table], &mut [&mut listing]).ok()?.tally();
-    let file = table.file_name()?.as_encoded_bytes().to_vec();
+    let paths: Vec<&Path> = read.iter().map(PathBuf::as_path).collect();
+    let others = note_others(folder, &paths, &mut [&mut listing]).ok()?.tally();
+    let table = read.first()?;
+    let file = table.strip_prefix(folder).unwrap_or(table).as_os_str().as_encoded_bytes().to_vec();
     let in_splits = matches!(found, Err(ConvertError::OnlySplits { .. }));
     listing.warnings.insert(0, Warning::TableRead { file, count: others.count, first: others.first, in_splits });
-    Some(listing)
+    Some(Ok(listing))
+}
+
+/// The only one of several lists that has all images of a folder and a value for each. The folder must have nothing but images.
+fn only_complete(folder: &Path, found: &Listing, options: &ListOptions) -> Option<(Listing, Vec<PathBuf>)> {
+    let lists = found.warnings.iter().find_map(|warning| match warning {
+        Warning::ListsUnread { file, others } => Some(std::iter::once(file).chain(others)),
+        _ => None,
+    });
+    let lists: Vec<PathBuf> =
+        lists?.take(MAX_LISTS).filter_map(|file| named_file(&[folder, found.root()], file)).collect();
+    if lists.len() < 2 || !found.has_only_images() {
+        return None;
+    }
+    let complete = |list: &PathBuf| {
+        let listing = manifest::list(list, RowForm::of_source(list)?, options).ok()?;
+        let has_all = listing.len() == found.len() && listing.faults.is_empty() && listing.paths.is_unique();
+        let has_values = listing.has_labels() || listing.has_label_lists() || has_columns(&listing);
+        (has_all && has_values).then(|| (listing, vec![list.clone()]))
+    };
+    let mut complete = lists.iter().filter_map(complete);
+    complete.next().filter(|_| complete.next().is_none())
 }
 
 /// The only table that describes images, or the first if its name shows its purpose.
@@ -162,7 +206,10 @@ fn splits(
         let form = RowForm::of_source(&path)?;
         // The table of the test split may lack the chosen label column.
         let listing = manifest::list(&path, form, &options).inspect(|_| has_label_key = true);
-        let listing = listing.or_else(|_| manifest::list(&path, form, &without_label_key)).ok()?;
+        let listing = match listing {
+            Err(_) if options.label_key.is_some() => manifest::list(&path, form, &without_label_key).ok()?,
+            listing => listing.ok()?,
+        };
         // The table of the test split may have nothing but the names of its images.
         are_meant |= has_only_files || listing.has_labels() || listing.has_label_lists() || has_columns(&listing);
         if !listing.faults.is_empty() {
@@ -322,7 +369,7 @@ impl Unnamed {
 }
 
 /// A path that can be compared with paths of other roots.
-fn file_key(path: &Path) -> Option<Vec<u8>> {
+pub(super) fn file_key(path: &Path) -> Option<Vec<u8>> {
     without_dots(&absolute(path).ok()?)
 }
 
@@ -397,11 +444,7 @@ fn tables_of(folder: &Path, found: &Result<Listing, ConvertError>) -> Vec<PathBu
                 Warning::ManifestUnread { file, others } => Some(std::iter::once(file).chain(others)),
                 _ => None,
             });
-            let table = |file: &Vec<u8>| {
-                let folders = [folder, listing.root()].into_iter();
-                folders.map(|folder| folder.join(as_path(file))).find(|table| table.is_file())
-            };
-            unread.flatten().filter_map(table).collect()
+            unread.flatten().filter_map(|file| named_file(&[folder, listing.root()], file)).collect()
         }
         _ => Vec::new(),
     }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use super::ListOptions;
 use super::listing::Listing;
 use super::mistaken::as_classes;
-use super::paths::{as_path, lossy};
+use super::offers::named_file;
+use super::paths::lossy;
 use super::rows::{RowFile, RowForm, Rows};
 use super::values::text_of;
 use super::warning::Warning;
@@ -46,9 +47,7 @@ fn tables_in(folders: [&Path; 2], warning: &Warning) -> Vec<PathBuf> {
     else {
         return Vec::new();
     };
-    let find =
-        |file: &Vec<u8>| folders.map(|folder| folder.join(as_path(file))).into_iter().find(|path| path.is_file());
-    std::iter::once(file).chain(others).filter_map(find).collect()
+    std::iter::once(file).chain(others).filter_map(|file| named_file(&folders, file)).collect()
 }
 
 /// The first folder that a table lists. `None` if the table has just one column, or if most of its first rows do not begin with a folder.

@@ -14,13 +14,16 @@ use crate::error::ConvertError;
 const MAX_FOLDERS: usize = 16;
 /// Maximum number of text files in a folder to compare with the names of the images.
 const MAX_TEXTS: usize = 4;
+/// Maximum number of lists in a folder that are not one for each image.
+const FEW_LISTS: usize = 10;
 const LISTS: [&str; 5] = [".txt", ".csv", ".tsv", ".json", ".jsonl"];
 
 /// Files in the folders next to the images.
 #[derive(Default)]
 struct Beside {
-    /// Lists, each after its sort keys: whether its name lacks `train`, and whether its name lacks a word for labels.
-    lists: Vec<(bool, bool, Vec<u8>)>,
+    /// Lists, each after its sort keys: whether its folder has many lists, which may be one for each image, whether its name lacks
+    /// `train`, and whether its name lacks a word for labels.
+    lists: Vec<(bool, bool, bool, Vec<u8>)>,
     /// Files of labels that cannot be read as lists.
     others: Vec<Vec<u8>>,
     /// Folders with a text file for each image.
@@ -81,6 +84,8 @@ impl Beside {
         if has_texts {
             self.texts.push(folder.to_vec());
         }
+        let is_list_name = |name: &&[u8]| LISTS.iter().any(|end| lossy(name).to_ascii_lowercase().ends_with(end));
+        let has_many = directory.names().filter(is_list_name).count() > FEW_LISTS;
         for name in directory.names() {
             let lower = lossy(name).to_ascii_lowercase();
             let ends = |ends: &[&str]| ends.iter().any(|end| lower.ends_with(end));
@@ -90,7 +95,7 @@ impl Beside {
             }
             if ends(&LISTS) {
                 // Lists for training come first.
-                self.lists.push((!lower.contains("train"), !is_list(name, &LISTS), joined(folder, name)));
+                self.lists.push((has_many, !lower.contains("train"), !is_list(name, &LISTS), joined(folder, name)));
             } else if ends(&OTHERS) {
                 self.others.push(joined(folder, name));
             }

@@ -65,6 +65,7 @@ mod manifest;
 mod mask_colors;
 mod mask_files;
 mod masks;
+mod masks_beside;
 mod mistaken;
 pub(crate) mod mnist;
 #[cfg(test)]
@@ -80,6 +81,7 @@ mod numbers;
 mod numerals;
 mod oddities;
 mod offers;
+mod other_labels;
 mod overlooked;
 mod pairs;
 #[cfg(feature = "arrow")]
@@ -100,12 +102,14 @@ mod several;
 mod shards;
 mod split;
 mod split_lists;
+mod split_table;
 mod spool;
 pub(crate) mod store;
 mod subset;
 mod swapped;
 #[cfg(feature = "arrow")]
 mod table;
+mod table_join;
 mod table_note;
 mod tally;
 mod tar;
@@ -309,7 +313,7 @@ fn list_one(source: &Path, options: &ListOptions) -> Result<Listing, ConvertErro
 /// Lists a folder: its samples, or those of each split if lists of images divide it.
 fn list_folder(source: &Path, options: &ListOptions) -> Result<Listed, ConvertError> {
     let found = image_folder::list_source(source, options, SampleFiles::Images);
-    let mut listing = labelled_table::instead(source, &found, options).map_or(found, Ok)?;
+    let mut listing = labelled_table::instead(source, &found, options).unwrap_or(found)?;
     check_keys(&listing, options)?;
     let division = if options.from.is_none() { split_lists::find(source, &mut listing)? } else { None };
     offers::check(source, std::iter::once(&mut listing), options)?;
@@ -354,6 +358,7 @@ fn list_input(
             if split.is_none() {
                 unlisted::note(&mut listing);
             }
+            masks_beside::note(&mut listing, options);
             Ok(Listed::one(listing))
         }
         (Input::Samples { parts, read: of, whole }, split) => {
@@ -361,7 +366,7 @@ fn list_input(
                 return match split {
                     None => {
                         let found = whole.list(source, options);
-                        labelled_table::instead(source, &found, options).map_or(found, Ok)
+                        labelled_table::instead(source, &found, options).unwrap_or(found)
                     }
                     Some(split) => whole.list_split(source, split, options),
                 }
@@ -511,7 +516,11 @@ fn list_each(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listin
             offers::check(source, splits.iter_mut().map(|(_, listing)| listing), options)?;
             Ok(splits)
         }
-        Input::Manifest => manifest::list_splits(source, manifest_form(source)?, options),
+        Input::Manifest => {
+            let mut splits = manifest::list_splits(source, manifest_form(source)?, options)?;
+            splits.iter_mut().for_each(|(_, listing)| masks_beside::note(listing, options));
+            Ok(splits)
+        }
         Input::Samples { parts, read: of, whole } => {
             if let Some(whole) = whole::Format::meant(format, *whole, source, options)? {
                 return whole.list_splits(source, options);

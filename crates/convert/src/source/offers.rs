@@ -10,6 +10,7 @@ use super::ListOptions;
 use super::listed_folders;
 use super::listing::Listing;
 use super::manifest;
+use super::other_labels;
 use super::paths::as_path;
 use super::rows::RowForm;
 use super::warning::Warning;
@@ -39,8 +40,14 @@ pub(super) fn check<'a>(
             }
         }
         listed_folders::refuse(folder, listing, &tries.options)?;
+        other_labels::note(folder, listing, &tries.options);
     }
     Ok(())
+}
+
+/// The file that a warning names: its path is relative to the source, or to the folder that is read in place of the source.
+pub(super) fn named_file(folders: &[&Path; 2], file: &[u8]) -> Option<PathBuf> {
+    folders.iter().map(|folder| folder.join(as_path(file))).find(|path| path.is_file())
 }
 
 struct Tries {
@@ -50,7 +57,7 @@ struct Tries {
 
 impl Tries {
     /// The warning to give instead of this one. `None` to keep this one.
-    fn checked(&mut self, folders: &[PathBuf], warning: &Warning) -> Option<Warning> {
+    fn checked(&mut self, folders: &[PathBuf; 2], warning: &Warning) -> Option<Warning> {
         match warning {
             Warning::ManifestUnread { file, others } => {
                 let files: Vec<Vec<u8>> = std::iter::once(file).chain(others).cloned().collect();
@@ -80,9 +87,9 @@ impl Tries {
     }
 
     /// The files that can be sources, and the others. Of many files, only the first are tried and returned.
-    fn partition(&mut self, folders: &[PathBuf], files: Vec<Vec<u8>>) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+    fn partition(&mut self, folders: &[PathBuf; 2], files: Vec<Vec<u8>>) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         files.into_iter().take(MAX_FILES).partition(|file| {
-            let path = folders.iter().map(|folder| folder.join(as_path(file))).find(|path| path.is_file());
+            let path = named_file(&[&folders[0], &folders[1]], file);
             path.is_none_or(|path| self.is_source(path))
         })
     }

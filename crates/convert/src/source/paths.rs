@@ -58,6 +58,13 @@ impl PathTable {
         self.names.len()
     }
 
+    /// Whether no path is there twice.
+    pub(super) fn is_unique(&self) -> bool {
+        let mut paths: Vec<Vec<u8>> = (0..self.len()).map(|idx| self.path(idx)).collect();
+        paths.sort_unstable();
+        paths.windows(2).all(|pair| pair[0] != pair[1])
+    }
+
     /// Number of directories.
     pub(super) fn n_directories(&self) -> usize {
         self.directories.len()

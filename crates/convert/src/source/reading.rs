@@ -6,6 +6,7 @@ use super::ListOptions;
 use super::listing::{Labels, Listing, SourceKind};
 use super::paths::lossy;
 use super::roles::LABEL_NAMES;
+use super::table_note::TableNote;
 use super::warning::Warning;
 use crate::opt::{
     FROM, IMAGE_KEY, IMAGES, LABEL_KEY, MANY_SAMPLES_PER_FILE, MASK_KEY, MASKS, ONE_SAMPLE_PER_FILE, SPLIT,
@@ -139,6 +140,7 @@ fn label_decision(listing: &Listing, options: &ListOptions) -> Decision {
                 | Warning::LabelsFromNames { .. }
                 | Warning::FoldersInTar { .. }
                 | Warning::TarClasses { .. }
+                | Warning::Table(TableNote::SplitLabels { .. })
         )
     };
     let has_parts = reason(listing, |warning| matches!(warning, Warning::NumberedParts { .. })).is_some();

@@ -17,8 +17,10 @@ use super::layout::Layout;
 use super::listing::{Labels, Listing, SourceKind};
 use super::lists;
 use super::paths::lossy;
+use super::split_table;
+use super::table_note::TableNote;
 use super::tally::Tally;
-use super::unread::join_other_files;
+use super::unread::{join_other_files, take_offered};
 use super::warning::Warning;
 use crate::error::ConvertError;
 
@@ -145,13 +147,16 @@ pub(super) fn list_one(
     let mut opened = splits.opened(if options.masks.is_some() { &own } else { &names }, options)?;
     let classes = class_union(&opened);
     let last = opened.iter().position(|(name, _)| name == wanted).ok_or_else(missing)?;
-    let mut listing = list_split(&splits.root.join(wanted), opened.swap_remove(last).1, &classes, options)?;
+    let mut listing =
+        list_split((source, &splits.root), &splits.root.join(wanted), opened.swap_remove(last).1, &classes, options)?;
     if listing.kind == SourceKind::Manifest {
         // Tables share their class ids with the tables of all other splits.
         let all = list_all(source, &ListOptions { split: None, ..options.clone() }, files)?;
         return all.into_iter().find(|(name, _)| name == wanted).map(|(_, listing)| listing).ok_or_else(missing);
     }
     splits.warn(&mut listing, &names, !classes.is_empty());
+    let read: Vec<Vec<u8>> = tables_of(&listing).collect();
+    take_offered(&mut listing.warnings, &read);
     Ok(listing)
 }
 
@@ -167,7 +172,9 @@ pub(super) fn list_all(
     }
     let opened = splits.opened(&splits.names, options)?;
     let classes = class_union(&opened);
-    let listed = |(split, opened)| Ok((list_split(&splits.root.join(&split), opened, &classes, options)?, split));
+    let listed = |(split, opened)| {
+        Ok((list_split((source, &splits.root), &splits.root.join(&split), opened, &classes, options)?, split))
+    };
     let listings = opened.into_iter().map(listed).collect::<Result<Vec<_>, ConvertError>>()?;
     // Folders of one sample each are not classes.
     let have_classes = listings.iter().any(|(listing, _)| listing.has_labels());
@@ -178,19 +185,32 @@ pub(super) fn list_all(
             (split, listing)
         })
         .collect();
+    let read: Vec<Vec<u8>> = listings.iter().flat_map(|(_, listing)| tables_of(listing)).collect();
+    listings.iter_mut().for_each(|(_, listing)| take_offered(&mut listing.warnings, &read));
     unite_classes(&mut listings);
     Ok(listings)
 }
 
-/// Lists a split, or the table in its folder.
+/// The tables next to the splits that gave the labels of a split.
+fn tables_of(listing: &Listing) -> impl Iterator<Item = Vec<u8>> {
+    listing.warnings.iter().filter_map(|warning| match warning {
+        Warning::Table(TableNote::SplitLabels { file }) => Some(file.clone()),
+        _ => None,
+    })
+}
+
+/// Lists a split, or the table in its folder. A table in the source or in `above`, the folder of the splits, may have its labels.
 fn list_split(
+    (source, above): (&Path, &Path),
     folder: &Path,
     opened: Opened,
     classes: &[Vec<u8>],
     options: &ListOptions,
 ) -> Result<Listing, ConvertError> {
     let found = list_opened(opened, Some(classes), options);
-    labelled_table::instead(folder, &found, options).map_or(found, Ok)
+    let mut listing = labelled_table::instead(folder, &found, options).unwrap_or(found)?;
+    split_table::label(&mut listing, &[source, above, folder], classes, options);
+    Ok(listing)
 }
 
 /// Where the splits of a folder are.

@@ -1,8 +1,8 @@
 //! Finds lists of images that divide a folder into splits: `train.txt` and `val.txt`, next to the images or in a folder such as
 //! `splits`.
 
-use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
 
 use super::candidate::SampleFiles;
 use super::directory::Directory;
@@ -14,17 +14,31 @@ use super::split::split_and_rest;
 use super::table_note::TableNote;
 use super::tally::Tally;
 use super::there::text_file;
-use super::unread::take_others;
+use super::unread::{take_offered, take_others};
 use super::warning::Warning;
 use crate::error::ConvertError;
 
 /// Maximum number of folders to search for lists.
 const MAX_FOLDERS: usize = 32;
+/// The list of CUB-200-2011 and NABirds with 1 for each image of the training split.
+const FLAGS: &str = "train_test_split.txt";
 /// Maximum number of lists to read.
 const MAX_LISTS: usize = 128;
 /// Words in the name of a list that say nothing about its split.
 const OTHER_WORDS: [&str; 14] = [
-    "list", "lists", "image", "images", "img", "imgs", "file", "files", "filenames", "names", "paths", "ids", "split",
+    "list",
+    "lists",
+    "image",
+    "images",
+    "img",
+    "imgs",
+    "file",
+    "files",
+    "filenames",
+    "names",
+    "paths",
+    "ids",
+    "split",
     "splits",
 ];
 
@@ -42,33 +56,37 @@ impl Division {
 
 /// Finds the lists that divide the images of a folder. Replaces the warnings about these lists.
 pub(super) fn find(folder: &Path, listing: &mut Listing) -> Result<Option<Division>, ConvertError> {
-    let is_folder = !matches!(listing.kind, SourceKind::Container(_) | SourceKind::Program | SourceKind::SampleFiles(_));
+    let is_folder =
+        !matches!(listing.kind, SourceKind::Container(_) | SourceKind::Program | SourceKind::SampleFiles(_));
     if !is_folder || listing.metadata.is_some() || !matches!(listing.images, Images::Files) {
         return Ok(None);
     }
-    let groups = Groups::find(folder, listing)?;
+    let groups = Lists::groups(folder, listing);
+    if groups.is_empty() && !folder.join(FLAGS).is_file() {
+        return Ok(None);
+    }
     let (mut valid, mut wrong): (Vec<Lists>, Option<Wrong>) = (Vec::new(), None);
-    if !groups.is_empty() {
-        let named = Named::of(&listing.paths, SampleFiles::Images);
-        for files in groups {
-            match Lists::read(folder, listing, &named, files)? {
-                Ok(lists) => valid.push(lists),
-                Err(found) => wrong = wrong.or(found),
-            }
+    let named = Named::of(&listing.paths, SampleFiles::Images);
+    for files in groups {
+        match Lists::read(folder, listing, &named, files)? {
+            Ok(lists) => valid.push(lists),
+            Err(found) => wrong = wrong.or(found),
         }
     }
-    let Some(first) = valid.pop() else {
+    valid.extend(by_flags(folder, listing, &named)?);
+    let mut valid = valid.into_iter();
+    let Some(first) = valid.next() else {
         if let Some(Wrong { files, reason }) = wrong {
             note(listing, &files, TableNote::NotSplits { files: files.clone(), reason });
         }
         return Ok(None);
     };
-    let others = valid.iter().filter(|lists| lists.splits != first.splits);
-    if let Some(other) = others.last() {
-        let files = vec![other.files[0].clone(), first.files[0].clone()];
+    let others: Vec<Lists> = valid.filter(|lists| lists.splits != first.splits).collect();
+    if let Some(other) = others.first() {
+        let files = vec![first.files[0].clone(), other.files[0].clone()];
+        let n = 1 + others.len();
         let reason = format!(
-            "they divide the images in {} different ways; pass one list as the source, or move the others elsewhere",
-            1 + valid.iter().filter(|lists| lists.splits != first.splits).count()
+            "the lists divide the images in {n} ways; to use one way, move the other lists elsewhere, or pass each list as a source"
         );
         note(listing, &files, TableNote::NotSplits { files: files.clone(), reason });
         return Ok(None);
@@ -79,25 +97,19 @@ pub(super) fn find(folder: &Path, listing: &mut Listing) -> Result<Option<Divisi
     for idx in (0..listing.len()).filter(|idx| !is_listed[*idx]) {
         others.add(&listing.paths.path(idx));
     }
-    let Lists { splits, files, repeated, has_columns } = first;
+    let Lists { splits, files, repeated, has_columns, has_flags } = first;
     let read: Vec<Vec<u8>> = files.iter().chain(&repeated).cloned().collect();
     let (count, first) = (others.count, others.first);
-    note(listing, &read, TableNote::Splits { files, repeated, has_columns, count, first });
+    note(listing, &read, TableNote::Splits { files, repeated, has_columns, has_flags, count, first });
     Ok(Some(Division { splits }))
 }
 
 /// Adds a warning about lists, and removes these lists from the other warnings.
 fn note(listing: &mut Listing, files: &[Vec<u8>], note: TableNote) {
-    let folders: Vec<&[u8]> = files.iter().filter_map(|file| Some(&file[..file.iter().position(|b| *b == b'/')?])).collect();
-    listing.warnings.retain_mut(|warning| match warning {
-        Warning::ManifestUnread { file, others } | Warning::ListsUnread { file, others } => {
-            let mut left: Vec<Vec<u8>> = std::iter::once(std::mem::take(file)).chain(std::mem::take(others)).collect();
-            left.retain(|file| !files.contains(file));
-            let mut left = left.into_iter();
-            let first = left.next();
-            others.extend(left);
-            first.map(|first| *file = first).is_some()
-        }
+    let folders: Vec<&[u8]> =
+        files.iter().filter_map(|file| Some(&file[..file.iter().position(|b| *b == b'/')?])).collect();
+    take_offered(&mut listing.warnings, files);
+    listing.warnings.retain(|warning| match warning {
         Warning::FoldersBesidePairs { count: 1, first } | Warning::FoldersBesideWrapper { count: 1, first } => {
             !folders.contains(&first.as_slice())
         }
@@ -112,18 +124,21 @@ fn note(listing: &mut Listing, files: &[Vec<u8>], note: TableNote) {
 }
 
 /// Lists that may belong together: the split and the path of each.
-struct Groups;
+type Group = Vec<(String, Vec<u8>)>;
 
-impl Groups {
+impl Lists {
     /// The lists in the folder and in the folders without images below it. Those in one folder whose names differ only in the split
     /// belong together.
-    fn find(folder: &Path, listing: &Listing) -> Result<Vec<Vec<(String, Vec<u8>)>>, ConvertError> {
-        let mut groups: BTreeMap<_, Vec<(String, Vec<u8>)>> = BTreeMap::new();
+    fn groups(folder: &Path, listing: &Listing) -> Vec<Group> {
+        let mut groups: BTreeMap<_, Group> = BTreeMap::new();
         let mut waiting = vec![Vec::new()];
+        let folders: HashSet<&[u8]> = (0..listing.len()).map(|idx| listing.paths.directory(idx)).collect();
+        let folders: HashSet<PathBuf> = folders.into_iter().map(|path| listing.root().join(as_path(path))).collect();
         let (mut n_folders, mut n_lists) = (0, 0);
         while let Some(path) = waiting.pop().filter(|_| n_folders < MAX_FOLDERS) {
             n_folders += 1;
-            let directory = Directory::scan(folder, &path, SampleFiles::Images)?;
+            // A folder that cannot be read has no images of the listing.
+            let Ok(directory) = Directory::scan(folder, &path, SampleFiles::Images) else { continue };
             if !path.is_empty() && directory.sample_names().next().is_some() {
                 continue;
             }
@@ -135,24 +150,21 @@ impl Groups {
                     groups.entry((path.clone(), rest)).or_default().push((split, joined(&path, name)));
                 }
             }
-            // Lists may be one level deeper, as in `ImageSets/Main`, and two as in cross validations.
+            // Lists may be some levels deeper, as in `ImageSets/Main` and in cross validations.
             if path.iter().filter(|byte| **byte == b'/').count() < 2 {
-                let mut inner: Vec<Vec<u8>> = directory.subdirectories.iter().map(|name| joined(&path, name)).collect();
-                inner.retain(|inner| !inner.starts_with(b".") && !has_image(folder, inner, listing));
+                let visible = directory.subdirectories.iter().filter(|name| !name.starts_with(b"."));
+                let mut inner: Vec<Vec<u8>> = visible.map(|name| joined(&path, name)).collect();
+                inner.retain(|inner| !folders.contains(&folder.join(as_path(inner))));
                 inner.sort_unstable_by(|a, b| b.cmp(a));
                 waiting.extend(inner);
             }
         }
-        let is_group = |lists: &Vec<(String, Vec<u8>)>| {
-            lists.len() > 1 && lists.iter().enumerate().all(|(n, (split, _))| lists[..n].iter().all(|(s, _)| s != split))
+        let is_group = |lists: &Group| {
+            lists.len() > 1
+                && lists.iter().enumerate().all(|(n, (split, _))| lists[..n].iter().all(|(s, _)| s != split))
         };
-        Ok(groups.into_values().filter(is_group).collect())
+        groups.into_values().filter(is_group).collect()
     }
-}
-
-/// Whether the first image of a listing is below a folder.
-fn has_image(source: &Path, folder: &[u8], listing: &Listing) -> bool {
-    listing.len() > 0 && listing.file_path(0).parent() == Some(&source.join(as_path(folder)))
 }
 
 /// The split in the name of a list, and the other words and the extension.
@@ -175,6 +187,8 @@ struct Lists {
     files: Vec<Vec<u8>>,
     repeated: Vec<Vec<u8>>,
     has_columns: bool,
+    /// Whether there is one list with 1 for the training split and 0 for the test split.
+    has_flags: bool,
 }
 
 /// Lists of images that do not divide the images.
@@ -189,10 +203,10 @@ impl Lists {
         folder: &Path,
         listing: &Listing,
         named: &Named,
-        lists: Vec<(String, Vec<u8>)>,
+        lists: Group,
     ) -> Result<Result<Self, Option<Wrong>>, ConvertError> {
         let mut reason = None;
-        let (mut read, mut has_columns): (Vec<(String, Vec<u8>, Vec<usize>)>, _) = (Vec::new(), false);
+        let (mut read, mut has_columns) = (Vec::new(), false);
         let files: Vec<Vec<u8>> = lists.iter().map(|(_, file)| file.clone()).collect();
         for (split, file) in lists {
             let text = text_file(&folder.join(as_path(&file)))?.unwrap_or_default();
@@ -208,15 +222,15 @@ impl Lists {
                 let image = lossy(&listing.paths.path(pair[0]));
                 reason = reason.or(Some(format!("'{}' lists '{image}' twice", lossy(&file))));
             }
-            read.push((split, file, places));
+            read.push(Part { split, file, places });
         }
         // The labels may be in the other columns.
-        if has_columns && !listing.has_labels() && !listing.has_label_lists() && listing.masks.is_none() {
+        if has_columns && listing.has_only_images() {
             return Ok(Err(None));
         }
         let repeated = take_repeated(&mut read);
         let mut list_of: HashMap<usize, &Vec<u8>> = HashMap::new();
-        for (_, file, places) in &read {
+        for Part { file, places, .. } in &read {
             for place in places {
                 if let Some(other) = list_of.insert(*place, file).filter(|other| *other != file) {
                     let image = lossy(&listing.paths.path(*place));
@@ -228,25 +242,55 @@ impl Lists {
         if let Some(reason) = reason {
             return Ok(Err(Some(Wrong { files, reason })));
         }
-        let files = read.iter().map(|(_, file, _)| file.clone()).collect();
-        let splits = read.into_iter().map(|(split, _, places)| (split, places)).collect();
-        Ok(Ok(Self { splits, files, repeated, has_columns }))
+        let files = read.iter().map(|part| part.file.clone()).collect();
+        let splits = read.into_iter().map(|part| (part.split, part.places)).collect();
+        Ok(Ok(Self { splits, files, repeated, has_columns, has_flags: false }))
     }
 }
 
+/// The images of a split: their sorted positions.
+struct Part {
+    split: String,
+    file: Vec<u8>,
+    places: Vec<usize>,
+}
+
 /// Removes the lists that have the images of several others together, such as `trainval.txt`. Returns their files.
-fn take_repeated(lists: &mut Vec<(String, Vec<u8>, Vec<usize>)>) -> Vec<Vec<u8>> {
-    let is_repeated = |(split, _, places): &(String, Vec<u8>, Vec<usize>)| {
-        let is_part = |other: &&(String, Vec<u8>, Vec<usize>)| {
-            other.0 != *split && other.2.iter().all(|place| places.binary_search(place).is_ok())
-        };
-        let parts: Vec<_> = lists.iter().filter(is_part).collect();
-        let n_parts: usize = parts.iter().map(|(.., part)| part.len()).sum();
-        parts.len() > 1 && n_parts == places.len()
+fn take_repeated(lists: &mut Vec<Part>) -> Vec<Vec<u8>> {
+    let is_repeated = |list: &&Part| {
+        let is_in = |place: &usize| list.places.binary_search(place).is_ok();
+        let is_part = |other: &&Part| other.split != list.split && other.places.iter().all(is_in);
+        let parts: Vec<&Part> = lists.iter().filter(is_part).collect();
+        parts.len() > 1 && parts.iter().map(|part| part.places.len()).sum::<usize>() == list.places.len()
     };
-    let repeated: Vec<Vec<u8>> = lists.iter().filter(|list| is_repeated(list)).map(|(_, file, _)| file.clone()).collect();
-    lists.retain(|(_, file, _)| !repeated.contains(file));
+    let repeated: Vec<Vec<u8>> = lists.iter().filter(is_repeated).map(|list| list.file.clone()).collect();
+    lists.retain(|list| !repeated.contains(&list.file));
     repeated
+}
+
+/// The splits of CUB-200-2011 and NABirds: `images.txt` has an id and a path in each line, and `train_test_split.txt` an id, and 1 for
+/// an image of the training split. `None` if the files do not say this for each of their images.
+fn by_flags(folder: &Path, listing: &Listing, named: &Named) -> Result<Option<Lists>, ConvertError> {
+    let (Some(images), Some(flags)) = (text_file(&folder.join("images.txt"))?, text_file(&folder.join(FLAGS))?) else {
+        return Ok(None);
+    };
+    let images: HashMap<&str, &str> = images.lines().filter_map(|line| line.trim().split_once(' ')).collect();
+    let mut splits: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for line in flags.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let named_image = line.split_once(' ').and_then(|(id, flag)| {
+            let split = ["test", "train"].into_iter().zip(["0", "1"]).find(|(_, known)| *known == flag.trim())?.0;
+            Some((split, image_of(images.get(id)?, listing, named).ok()?))
+        });
+        let Some((split, place)) = named_image else { return Ok(None) };
+        splits.entry(split.to_owned()).or_default().push(place);
+    }
+    let mut all: Vec<usize> = splits.values().flatten().copied().collect();
+    all.sort_unstable();
+    splits.values_mut().for_each(|places| places.sort_unstable());
+    let are_different = splits.len() == 2 && all.windows(2).all(|pair| pair[0] != pair[1]);
+    let files = vec![FLAGS.as_bytes().to_vec()];
+    let lists = Lists { splits, files, repeated: Vec::new(), has_columns: false, has_flags: true };
+    Ok(are_different.then_some(lists))
 }
 
 /// One list.
@@ -287,7 +331,8 @@ impl List {
 fn image_of(entry: &str, listing: &Listing, named: &Named) -> Result<usize, String> {
     let entry = entry.trim_matches('"');
     let path = parts(&with_slashes(entry.into())).unwrap_or_default().join("/");
-    let found: Vec<usize> = named.get(path.as_bytes()).filter(|idx| leads_to(&listing.paths, *idx, path.as_bytes())).collect();
+    let found: Vec<usize> =
+        named.get(path.as_bytes()).filter(|idx| leads_to(&listing.paths, *idx, path.as_bytes())).collect();
     match found.as_slice() {
         [] => Err(format!("'{entry}', which is not an image of the folder")),
         [only] if listing.faults.contains_key(only) => match listing.masks {

@@ -37,10 +37,8 @@ impl Listing {
             Masks::Stored(store) => Masks::Stored(picked(store)),
         });
         let faults = places.iter().enumerate().filter_map(|(idx, place)| Some((idx, self.faults.get(place)?.clone())));
-        let column = |column: &SourceColumn| SourceColumn {
-            name: column.name.clone(),
-            values: column.values.picked(places),
-        };
+        let column =
+            |column: &SourceColumn| SourceColumn { name: column.name.clone(), values: column.values.picked(places) };
         let field = |field: &SourceField| SourceField { store: picked(&field.store), ..field.clone() };
         Self {
             labels: self.picked_labels(places),

@@ -1,11 +1,13 @@
 //! What is told about tables and lists next to images.
 
 use std::fmt;
+use std::path::PathBuf;
 
-use packds_system::counted;
+use packds_system::{counted, to_u64};
 
 use super::paths::lossy;
 use crate::error::quoted;
+use crate::opt::{IMAGES, MASKS};
 
 /// A decision about tables or lists next to images. Paths are relative to the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +21,8 @@ pub enum TableNote {
         repeated: Vec<Vec<u8>>,
         /// Whether the lists have other columns, which are not read.
         has_columns: bool,
+        /// Whether there is one list with 1 for the training split and 0 for the test split.
+        has_flags: bool,
         /// Number of ignored images: those in no list.
         count: u64,
         /// The first ignored image.
@@ -31,14 +35,63 @@ pub enum TableNote {
         /// Why they are not used.
         reason: String,
     },
+    /// A list names no masks, but there are masks next to its images.
+    MasksUnread {
+        /// The folder that contains both. `None` in an archive.
+        folder: Option<PathBuf>,
+        /// The folder of the images.
+        images: Vec<u8>,
+        /// The folder of the masks.
+        masks: Vec<u8>,
+        /// Whether the two are found without options.
+        is_found: bool,
+    },
+    /// A table gives the images of class folders other classes. The folders are read.
+    OtherLabels {
+        /// The name of the table.
+        file: Vec<u8>,
+        /// Number of classes of the folders.
+        n_folders: usize,
+        /// Number of classes of the table.
+        n_table: usize,
+        /// The path of the table. `None` in an archive.
+        table: Option<PathBuf>,
+    },
+    /// Several tables have a row for each image, and all their columns are packed.
+    Joined {
+        /// The tables, each with its columns.
+        tables: Vec<(Vec<u8>, Vec<String>)>,
+        /// The first column that has only the values -1 and 1.
+        signs: Option<String>,
+        /// A column of numbers that is named like splits.
+        splits: Option<String>,
+    },
+    /// A table gives the labels of a split without class folders.
+    SplitLabels {
+        /// The name of the table.
+        file: Vec<u8>,
+    },
+}
+
+impl TableNote {
+    /// Removes the paths in the temporary folder of an archive.
+    pub(super) fn without_paths(&mut self) {
+        match self {
+            Self::MasksUnread { folder: path, .. } | Self::OtherLabels { table: path, .. } => *path = None,
+            _ => {}
+        }
+    }
 }
 
 impl fmt::Display for TableNote {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = |files: &[Vec<u8>]| quoted(&files.iter().map(|file| lossy(file)).collect::<Vec<_>>());
         match self {
-            Self::Splits { files, repeated, has_columns, count, first } => {
+            Self::Splits { files, repeated, has_columns, has_flags, count, first } => {
                 write!(out, "the splits are those of {}", names(files))?;
+                if *has_flags {
+                    out.write_str(", where 1 is read as train and 0 as test")?;
+                }
                 if *has_columns {
                     out.write_str(", of which only the first column is read")?;
                 }
@@ -54,6 +107,49 @@ impl fmt::Display for TableNote {
             }
             Self::NotSplits { files, reason } => {
                 write!(out, "{} were not used as splits: {reason}", names(files))
+            }
+            Self::MasksUnread { folder, images, masks, is_found } => {
+                write!(out, "the masks in '{}' were not read, because a list names only images", lossy(masks))?;
+                let Some(folder) = folder else { return Ok(()) };
+                write!(out, ": to pack them too, pass {} as the source", folder.display())?;
+                if *is_found {
+                    return Ok(());
+                }
+                write!(out, ", with {} and {}", IMAGES.with(lossy(images)), MASKS.with(lossy(masks)))
+            }
+            Self::OtherLabels { file, n_folders, n_table, table } => {
+                let (n_folders, n_table) = (counted(to_u64(*n_folders), "class"), counted(to_u64(*n_table), "class"));
+                write!(
+                    out,
+                    "the folders are read as {n_folders}, but '{}' has other labels, of {n_table}, for the same images: to read the labels of the table, pass ",
+                    lossy(file)
+                )?;
+                match table {
+                    Some(table) => write!(out, "{} as the source", table.display()),
+                    None => out.write_str("it as the source"),
+                }
+            }
+            Self::Joined { tables, signs, splits } => {
+                let first = tables.first().map(|(file, _)| lossy(file)).unwrap_or_default();
+                write!(out, "joined '{first}' with")?;
+                for (number, (file, columns)) in tables.iter().skip(1).enumerate() {
+                    let comma = if number == 0 { "" } else { "," };
+                    write!(out, "{comma} '{}' (columns {})", lossy(file), quoted(columns))?;
+                }
+                out.write_str(": each has one row for each image")?;
+                if let Some(splits) = splits {
+                    write!(out, "; '{splits}' is packed as a field: 0, 1 and 2 usually mean train, val and test")?;
+                }
+                if let Some(signs) = signs {
+                    write!(
+                        out,
+                        "; columns of -1 and 1 (first: '{signs}') can be labels after -1 is replaced with 0, because class ids count from 0"
+                    )?;
+                }
+                Ok(())
+            }
+            Self::SplitLabels { file } => {
+                write!(out, "the labels are read from '{}': each is a class of the other splits", lossy(file))
             }
         }
     }

@@ -3,10 +3,12 @@
 mod downloads;
 mod folder;
 mod hints;
+mod joined_tables;
 mod manifest;
 mod nothing_lost;
 mod pairs;
 mod speed;
+mod split_lists;
 mod table_names;
 mod tables;
 

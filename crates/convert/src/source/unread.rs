@@ -293,6 +293,21 @@ pub(super) fn take_others(warnings: &mut Vec<Warning>, extension: &str, n: u64) 
     });
 }
 
+/// Removes files from the warnings about tables and lists that were not read.
+pub(super) fn take_offered(warnings: &mut Vec<Warning>, files: &[Vec<u8>]) {
+    warnings.retain_mut(|warning| match warning {
+        Warning::ManifestUnread { file, others } | Warning::ListsUnread { file, others } => {
+            let mut left: Vec<Vec<u8>> = std::iter::once(std::mem::take(file)).chain(std::mem::take(others)).collect();
+            left.retain(|file| !files.contains(file));
+            let mut left = left.into_iter();
+            let first = left.next();
+            others.extend(left);
+            first.map(|first| *file = first).is_some()
+        }
+        _ => true,
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

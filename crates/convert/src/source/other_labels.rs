@@ -1,0 +1,61 @@
+//! Finds tables next to class folders that give the images other classes than the folders do.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use super::ListOptions;
+use super::labelled_table::file_key;
+use super::listing::{Listing, SourceKind};
+use super::manifest;
+use super::offers::named_file;
+use super::paths::as_path;
+use super::rows::RowForm;
+use super::table_note::TableNote;
+use super::unread::take_offered;
+use super::warning::Warning;
+
+/// Maximum number of tables to read.
+const MAX_TABLES: usize = 4;
+
+/// Replaces the warning about a table that was not read if its labels differ from those of the folders. `folder` is the source.
+pub(super) fn note(folder: &Path, listing: &mut Listing, options: &ListOptions) {
+    if listing.kind() != SourceKind::ImageFolder || listing.has_one_folder() || listing.metadata.is_some() {
+        return;
+    }
+    let offered = listing.warnings.iter().filter_map(|warning| match warning {
+        Warning::ManifestUnread { file, others } => Some(std::iter::once(file).chain(others)),
+        _ => None,
+    });
+    let files: Vec<Vec<u8>> = offered.flatten().take(MAX_TABLES).cloned().collect();
+    for file in files {
+        let Some(table) = named_file(&[folder, listing.root()], &file) else { continue };
+        let Some(n_table) = RowForm::of_source(&table).and_then(|form| {
+            let other = manifest::list(&table, form, options).ok()?;
+            other_classes(listing, &other)
+        }) else {
+            continue;
+        };
+        let n_folders = listing.classes().len();
+        take_offered(&mut listing.warnings, std::slice::from_ref(&file));
+        let note = TableNote::OtherLabels { file, n_folders, n_table, table: Some(table) };
+        listing.warnings.push(Warning::Table(note));
+    }
+}
+
+/// The number of classes in the listing of a table that has other labels for the same images. `None` if each of its classes is one of
+/// the folders, or if it has no label for an image.
+fn other_classes(listing: &Listing, table: &Listing) -> Option<usize> {
+    if !table.has_labels() || !table.faults.is_empty() {
+        return None;
+    }
+    let key = |listing: &Listing, idx: usize| file_key(&listing.root().join(as_path(&listing.paths.path(idx))));
+    let labels: HashMap<_, _> = (0..table.len()).map(|idx| (key(table, idx), table.label(idx))).collect();
+    let mut both = HashSet::new();
+    for idx in 0..listing.len() {
+        both.insert((listing.label(idx), *labels.get(&key(listing, idx))?));
+    }
+    let of_folders: HashSet<_> = both.iter().map(|(folder, _)| folder).collect();
+    let of_table: HashSet<_> = both.iter().map(|(_, label)| label).collect();
+    let are_same = both.len() == of_folders.len() && both.len() == of_table.len();
+    (!are_same).then_some(of_table.len())
+}

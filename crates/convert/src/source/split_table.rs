@@ -1,0 +1,81 @@
+//! Labels a split without class folders with a table next to the splits, whose labels are the classes of another split.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use super::ListOptions;
+use super::candidate::SampleFiles;
+use super::directory::Directory;
+use super::image_folder::is_submission;
+use super::listing::{Labels, Listing};
+use super::manifest;
+use super::paths::{as_path, lossy, stem};
+use super::rows::RowForm;
+use super::split::split_and_rest;
+use super::table_note::TableNote;
+use super::warning::Warning;
+
+/// Maximum number of tables in a folder to read.
+const MAX_TABLES: usize = 8;
+
+/// Gives an unlabelled split the labels of the only table in `folders` that is named like the split and has a label for each of its
+/// images, if each label is one of `classes`: its name, or its number. The last of `folders` is that of the split.
+pub(super) fn label(listing: &mut Listing, folders: &[&Path], classes: &[Vec<u8>], options: &ListOptions) {
+    if classes.is_empty() || !listing.has_only_images() || listing.metadata.is_some() {
+        return;
+    }
+    let options = ListOptions { split: None, root: Some(listing.root().to_owned()), ..options.clone() };
+    let Some(split) = folders.last().and_then(|folder| split_in(folder)) else { return };
+    let mut tables: Vec<PathBuf> = folders.iter().flat_map(|folder| tables_in(folder)).collect();
+    tables.retain(|table| split_in(table).as_ref() == Some(&split));
+    tables.sort_unstable();
+    tables.dedup();
+    let labelled = |table: &PathBuf| {
+        let found = manifest::list(table, RowForm::of_source(table)?, &options).ok()?;
+        Some((table.clone(), labels_of(listing, &found, classes)?))
+    };
+    let mut found = tables.iter().filter_map(labelled);
+    let (Some((table, labels)), None) = (found.next(), found.next()) else { return };
+    listing.labels = Labels::PerSample(labels);
+    listing.classes = classes.to_vec();
+    let file = table.file_name().unwrap_or_default().as_encoded_bytes().to_vec();
+    listing.warnings.push(Warning::Table(TableNote::SplitLabels { file }));
+}
+
+/// The split in the name of a folder or table.
+fn split_in(path: &Path) -> Option<String> {
+    let name = path.file_name()?.as_encoded_bytes();
+    split_and_rest(&lossy(if path.is_dir() { name } else { stem(name) })).map(|(split, _)| split)
+}
+
+fn tables_in(folder: &Path) -> Vec<PathBuf> {
+    let Ok(directory) = Directory::scan(folder, b"", SampleFiles::Images) else { return Vec::new() };
+    let is_table = |name: &&[u8]| RowForm::from_path(as_path(name)).is_some() && !is_submission(name);
+    let mut tables: Vec<PathBuf> = directory.names().filter(is_table).map(|name| folder.join(as_path(name))).collect();
+    tables.sort_unstable();
+    tables.truncate(MAX_TABLES);
+    tables
+}
+
+/// The class of each image of a split in the listing of a table.
+fn labels_of(listing: &Listing, table: &Listing, classes: &[Vec<u8>]) -> Option<Vec<i64>> {
+    if !table.has_labels() || !table.faults.is_empty() || table.len() != listing.len() {
+        return None;
+    }
+    let place: HashMap<Vec<u8>, usize> = (0..table.len()).map(|idx| (table.paths.path(idx), idx)).collect();
+    let numbers: Option<Vec<i64>> = classes.iter().map(|class| lossy(class).parse().ok()).collect();
+    let class_of = |idx: usize| {
+        let label = table.label(*place.get(&listing.paths.path(idx))?)?;
+        let name = usize::try_from(label).ok().and_then(|label| table.classes.get(label));
+        let class = match name {
+            Some(name) => classes.iter().position(|class| class == name),
+            None => numbers.as_ref()?.iter().position(|number| *number == label),
+        };
+        i64::try_from(class?).ok()
+    };
+    let are_different = numbers.as_ref().is_none_or(|numbers| numbers.windows(2).all(|pair| pair[0] != pair[1]));
+    if !are_different || place.len() != listing.len() {
+        return None;
+    }
+    (0..listing.len()).map(class_of).collect()
+}

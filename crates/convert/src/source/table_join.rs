@@ -1,0 +1,121 @@
+//! Joins the tables of a folder that each have one row for each image.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use super::ListOptions;
+use super::column::{ColumnValues, SourceColumn};
+use super::image_folder::is_submission;
+use super::listing::{Images, Listing};
+use super::manifest;
+use super::roles::SPLIT_COLUMN_NAMES;
+use super::rows::RowForm;
+use super::table_note::TableNote;
+use super::warning::Warning;
+use crate::error::ConvertError;
+
+/// Maximum number of tables to read.
+const MAX_TABLES: usize = 16;
+
+/// The listing of the first table that has a row for each of `n` images, joined with the others. `None` if there is only one such table.
+/// The error is that of the table with the chosen label column.
+pub(super) fn all(
+    tables: &[PathBuf],
+    n: usize,
+    options: &ListOptions,
+) -> Option<Result<(Listing, Vec<PathBuf>), ConvertError>> {
+    let own = ListOptions { leave_out: Vec::new(), ..options.clone() };
+    let mut wrong = None;
+    for table in tables.iter().filter(|table| is_possible(table)).take(MAX_TABLES) {
+        let listing = match manifest::list(table, RowForm::of_source(table)?, &own) {
+            Ok(listing) => listing,
+            Err(ConvertError::KeyMissing { .. }) => continue,
+            Err(error) => {
+                wrong.get_or_insert(error);
+                continue;
+            }
+        };
+        if listing.len() != n || !is_complete(&listing) {
+            continue;
+        }
+        let (mut listing, mut read) = (listing, vec![table.clone()]);
+        join(&mut listing, &mut read, tables, options);
+        let has = |name: &String| listing.columns.iter().any(|column| column.name == *name);
+        if read.len() < 2 || !options.leave_out.iter().all(has) {
+            return None;
+        }
+        listing.columns.retain(|column| !options.is_left_out(&column.name));
+        return Some(Ok((listing, read)));
+    }
+    wrong.filter(|_| options.label_key.is_some() && tables.len() > 1).map(Err)
+}
+
+/// Adds the columns of other tables to the listing of the first table in `read`. A table is joined if it has one row for each image, no
+/// labels, and no column of the same name. Adds the joined tables to `read`.
+pub(super) fn join(listing: &mut Listing, read: &mut Vec<PathBuf>, tables: &[PathBuf], options: &ListOptions) {
+    let options = ListOptions { label_key: None, leave_out: Vec::new(), ..options.clone() };
+    let name = |table: &PathBuf| table.file_name().unwrap_or_default().as_encoded_bytes().to_vec();
+    let names = |listing: &Listing| listing.columns.iter().map(|column| column.name.clone()).collect::<Vec<_>>();
+    let mut joined = vec![(read.first().map(name).unwrap_or_default(), names(listing))];
+    for table in tables.iter().filter(|table| is_possible(table)).take(MAX_TABLES) {
+        let Some(form) = RowForm::of_source(table).filter(|_| !read.contains(table)) else { continue };
+        let Some(other) = manifest::list(table, form, &options).ok().filter(is_complete) else { continue };
+        let is_named = |column: &SourceColumn| listing.columns.iter().any(|own| own.name == column.name);
+        let has_labels = other.has_labels() || other.has_label_lists() || other.has_masks();
+        if has_labels || other.columns.is_empty() || other.columns.iter().any(is_named) {
+            continue;
+        }
+        let Some(places) = places(listing, &other) else { continue };
+        joined.push((name(table), names(&other)));
+        read.push(table.clone());
+        let column =
+            |column: &SourceColumn| SourceColumn { name: column.name.clone(), values: column.values.picked(&places) };
+        listing.columns.extend(other.columns.iter().map(column));
+        let is_new = |warning: &&Warning| {
+            !matches!(warning, Warning::NoLabels { .. } | Warning::FilesLocated { .. } | Warning::NearNames { .. })
+        };
+        let new: Vec<Warning> = other.warnings.iter().filter(is_new).cloned().collect();
+        listing.warnings.extend(new);
+    }
+    if joined.len() > 1 {
+        let find = |is_one: &dyn Fn(&SourceColumn) -> bool| {
+            listing.columns.iter().find(|column| is_one(column)).map(|column| column.name.clone())
+        };
+        let (signs, splits) = (find(&are_signs), find(&are_splits));
+        listing.warnings.push(Warning::Table(TableNote::Joined { tables: joined, signs, splits }));
+    }
+}
+
+/// Whether a table may describe images.
+fn is_possible(table: &Path) -> bool {
+    table.file_name().is_some_and(|name| !is_submission(name.as_encoded_bytes()))
+}
+
+/// Whether all images of a table exist, and none of its columns became a field of another type.
+fn is_complete(listing: &Listing) -> bool {
+    matches!(listing.images, Images::Files) && listing.faults.is_empty() && listing.fields.is_empty()
+}
+
+/// The position in `other` of each image of a listing. `None` if the two do not have the same images, each once.
+fn places(listing: &Listing, other: &Listing) -> Option<Vec<usize>> {
+    if listing.root() != other.root() || listing.len() != other.len() {
+        return None;
+    }
+    let place: HashMap<Vec<u8>, usize> = (0..other.len()).map(|idx| (other.paths.path(idx), idx)).collect();
+    let places: Vec<usize> =
+        (0..listing.len()).map(|idx| place.get(&listing.paths.path(idx)).copied()).collect::<Option<_>>()?;
+    (places.iter().collect::<HashSet<_>>().len() == other.len()).then_some(places)
+}
+
+/// Whether a column has the values -1 and 1 only.
+fn are_signs(column: &SourceColumn) -> bool {
+    let ColumnValues::I64(values) = &column.values else { return false };
+    values.contains(&-1) && values.iter().all(|value| value.abs() == 1)
+}
+
+/// Whether a column is named like splits and has the values 0, 1 and 2 only.
+fn are_splits(column: &SourceColumn) -> bool {
+    let ColumnValues::I64(values) = &column.values else { return false };
+    let is_named = SPLIT_COLUMN_NAMES.iter().any(|name| name.eq_ignore_ascii_case(&column.name));
+    is_named && values.contains(&1) && values.iter().all(|value| (0..3).contains(value))
+}

@@ -1,0 +1,82 @@
+//! Folders whose splits or fields are in lists and tables next to the images.
+
+use packds_format::Pack;
+
+use super::items::{Bytes, convert, ids, items};
+use super::people::{assert_told, names};
+use super::python;
+use crate::support::Folder;
+
+fn sources() -> Folder {
+    let folder = Folder::new();
+    python(&["divided.py", folder.path("").to_str().unwrap()]);
+    folder
+}
+
+/// The first byte of each item of a field.
+fn first_bytes(pack: &Bytes, field: &str) -> Vec<u8> {
+    items(pack, field).iter().map(|item| item[0]).collect()
+}
+
+fn opened(folder: &Folder, name: &str) -> Bytes {
+    Pack::open(std::fs::read(folder.path(name)).unwrap()).unwrap()
+}
+
+#[test]
+fn lists_of_images_give_the_splits_with_their_masks() {
+    let folder = sources();
+    let args = ["convert", "voc", "out.pack", "--keep-order", "--images", "JPEGImages", "--masks", "SegmentationClass"];
+    let ran = folder.packds(&args);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let words = "the splits are those of 'ImageSets/Segmentation/train.txt', 'ImageSets/Segmentation/val.txt'; 'ImageSets/Segmentation/trainval.txt' only repeats their images; ignored 2 images in no list (first: 'JPEGImages/2007_000004.png')";
+    assert!(ran.stderr.contains(words), "{ran:?}");
+    for (split, numbers) in [("train", [0, 2]), ("val", [1, 3])] {
+        let pack = opened(&folder, &format!("out.{split}.pack"));
+        assert_eq!(first_bytes(&pack, "image"), numbers.map(|number| 10 * number));
+        assert_eq!(first_bytes(&pack, "mask"), numbers);
+    }
+    assert_told(
+        &folder,
+        "voc/ImageSets/Segmentation/train.txt",
+        &["the masks in 'SegmentationClass' were not read", "--images JPEGImages and --masks SegmentationClass"],
+    );
+}
+
+#[test]
+fn the_columns_of_all_tables_are_packed() {
+    let folder = sources();
+    assert_told(
+        &folder,
+        "celeba",
+        &["joined 'list_attr_celeba.csv' with 'list_eval_partition.csv' (columns 'partition')"],
+    );
+    let pack = convert(&folder, "celeba", &[]);
+    let numbers = |field: &str| -> Vec<i64> {
+        items(&pack, field).iter().map(|item| i64::from_le_bytes(item.as_slice().try_into().unwrap())).collect()
+    };
+    assert_eq!(numbers("partition"), [0, 0, 0, 0, 1, 2]);
+    assert_eq!((numbers("Bald"), numbers("Young")), (vec![-1, 1, 1, -1, 1, 1], vec![1, 1, -1, 1, 1, -1]));
+}
+
+#[test]
+fn a_table_named_like_a_split_has_its_labels() {
+    let folder = sources();
+    assert_told(&folder, "gtsrb", &["split 'Final_Test': the labels are read from 'GT-final_test.csv'"]);
+    let pack = convert(&folder, "gtsrb", &["--split", "Final_Test"]);
+    assert_eq!((ids(&pack), names(&pack)), (vec![1, 0, 0, 1, 1, 0], vec!["00000".to_owned(), "00003".to_owned()]));
+}
+
+#[test]
+fn the_source_that_a_warning_names_has_the_labels_of_the_table() {
+    let folder = sources();
+    assert_told(
+        &folder,
+        "birds",
+        &[
+            "the folders are read as 3 classes, but 'metadata.csv' has other labels, of 2 classes",
+            "pass birds/metadata.csv as the source",
+        ],
+    );
+    let pack = convert(&folder, "birds/metadata.csv", &[]);
+    assert_eq!(ids(&pack), [0, 1, 0, 0, 1, 0]);
+}
