@@ -92,10 +92,29 @@ def papers(root):
     (root / "yolo" / "labels" / "0000.txt").write_text("0 0.5 0.5 0.2 0.1\n")
 
 
+def runs_mask(classes):
+    """A mask, drawn as on Kaggle: numpy's reshape in the order of Fortran."""
+    mask = np.zeros(8 * 9, np.uint8)
+    for label, text in classes.items():
+        numbers = [int(word) for word in text.split()]
+        for start, n in zip(numbers[::2], numbers[1::2], strict=True):
+            mask[start - 1 : start - 1 + n] = label
+    return mask.reshape(8, 9, order="F").tobytes().hex()
+
+
 def others(root):
     images(root / "images")
     rle = ["1 3 10 5" if i % 2 else None for i in range(N)]
     pd.DataFrame({"ImageId": FILES, "EncodedPixels": rle}).to_csv(root / "rle.csv", index=False)
+    pd.DataFrame({"ImageId": FILES, "mask": rle}).to_csv(root / "order.csv", index=False)
+    pd.DataFrame({"ImageId": FILES, "rle": ["5 2 3 1"] + rle[1:]}).to_csv(root / "relative.csv", index=False)
+    pd.DataFrame({"ImageId": FILES, "rle": ["70 4"] + rle[1:]}).to_csv(root / "outside.csv", index=False)
+    pd.DataFrame({"ImageId": FILES, "rle": rle, "rle_mask": rle}).to_csv(root / "two.csv", index=False)
+    # Two objects of two classes for each image. They overlap.
+    objects = [(name, label, "1 3 10 5" if label == 1 else "3 2") for name in FILES for label in (1, 2)]
+    pd.DataFrame(objects, columns=["ImageId", "ClassId", "EncodedPixels"]).to_csv(root / "objects.csv", index=False)
+    pd.DataFrame([(f"{name}_{'Fish' if label == 1 else 'Sugar'}", runs if name == FILES[1] else None) for name, label, runs in objects], columns=["Image_Label", "EncodedPixels"]).to_csv(root / "joined.csv", index=False)
+    pd.DataFrame([(name, runs, i) for i, (name, _, runs) in enumerate(objects)], columns=["ImageId", "EncodedPixels", "area"]).to_csv(root / "areas.csv", index=False)
     pd.DataFrame({"path": PATHS, "label": ["1 3"] * N}).to_csv(root / "pairs.csv", index=False)
     pd.DataFrame({"path": PATHS, "label": LABELS}).to_csv(root / "ids.csv", index=False)
     (root / "classes.txt").write_text("cat\ndog\nowl\n")
@@ -157,4 +176,4 @@ root = Path(sys.argv[1])
 for part in (tables, encodings, papers, others, written, imagefolder):
     (root / part.__name__).mkdir()
     part(root / part.__name__)
-print(json.dumps({"labels": LABELS}))
+print(json.dumps({"labels": LABELS, "runs": {"one": runs_mask({1: "1 3 10 5"}), "two": runs_mask({1: "1 3 10 5", 2: "3 2"}), "none": runs_mask({})}}))

@@ -131,12 +131,40 @@ fn folders_of_papers_tell_of_labels_elsewhere() {
 }
 
 #[test]
-fn run_lengths_are_refused_and_pairs_of_labels_are_not() {
-    let (folder, _) = sources();
-    let words = ["'EncodedPixels' holds run-length encoded (RLE) masks", "order='F'", "--leave-out EncodedPixels"];
-    assert_refused(&folder, "others/rle.csv", 2, &words);
+fn run_lengths_are_masks_and_pairs_of_labels_are_not() {
+    let (folder, expected) = sources();
+    let mask = |name: &str| expected["runs"][name].as_str().unwrap().to_owned();
+    let masks = |source: &str| -> Vec<String> {
+        items(&convert(&folder, source, &[]), "mask").iter().map(|mask| hex(mask)).collect()
+    };
+    let words = "masks are drawn from the run lengths in 'EncodedPixels', counted down the columns of the image; marked pixels are 1";
+    assert_told(&folder, "others/rle.csv", &[words]);
+    let drawn = masks("others/rle.csv");
+    assert_eq!((drawn.len(), &drawn[..2]), (12, &[mask("none"), mask("one")][..]));
+    // Several rows of an image are one sample. Where they overlap, the larger class wins.
+    assert_told(&folder, "others/objects.csv", &["marked pixels have the number of their class, and all others are 0"]);
+    assert_eq!(masks("others/objects.csv"), vec![mask("two"); 12]);
+    assert!(convert(&folder, "others/objects.csv", &[]).schema().index_of("label").is_err());
+    assert_told(&folder, "others/joined.csv", &["1 is 'Fish', 2 is 'Sugar', and all other pixels are 0"]);
+    let drawn = masks("others/joined.csv");
+    assert_eq!((drawn.len(), &drawn[..2]), (12, &[mask("none"), mask("two")][..]));
     assert_eq!(items(&convert(&folder, "others/rle.csv", &["--leave-out", "EncodedPixels"]), "image").len(), 12);
     assert_eq!(items(&convert(&folder, "others/pairs.csv", &[]), "image").len(), 12);
+}
+
+#[test]
+fn run_lengths_that_may_be_drawn_wrongly_are_refused() {
+    let (folder, _) = sources();
+    let words = ["'mask' holds run-length encoded (RLE) masks, but its name does not tell how", "--leave-out mask"];
+    assert_refused(&folder, "others/order.csv", 2, &words);
+    let words = ["expected ascending runs of pixels from 1 to 72, found '3 1' after pixel 6", "relative"];
+    assert_refused(&folder, "others/relative.csv", 1, &words);
+    assert_refused(&folder, "others/outside.csv", 1, &["found '70 4' after pixel 0"]);
+    assert_refused(&folder, "others/two.csv", 1, &["the columns 'rle', 'rle_mask' all hold", "--mask-key"]);
+    let pack = convert(&folder, "others/two.csv", &["--mask-key", "rle"]);
+    assert!(pack.schema().index_of("rle_mask").is_ok());
+    let words = ["the rows of 'images/0000.png' are parts of one mask, but they differ in column 'area'"];
+    assert_refused(&folder, "others/areas.csv", 1, &words);
 }
 
 #[test]

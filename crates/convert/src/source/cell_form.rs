@@ -6,19 +6,11 @@ use super::rows::{Cell, RowFile};
 use crate::error::ConvertError;
 use crate::opt::LEAVE_OUT;
 
-/// Common names of run-length columns, in lower case. Pairs of numbers in other columns are treated as labels.
-const RUN_LENGTH_NAMES: [&str; 10] = [
-    "encodedpixels",
-    "encoded_pixels",
-    "rle",
-    "rle_mask",
-    "mask_rle",
-    "encoding",
-    "mask",
-    "masks",
-    "segmentation",
-    "annotation",
-];
+/// Common names of run-length columns, in lower case. Pairs of numbers in other columns are treated as labels. The pixels are counted
+/// down the columns of the image, as most competitions on Kaggle do.
+const RUN_LENGTH_NAMES: [&str; 6] = ["encodedpixels", "encoded_pixels", "rle", "rle_mask", "mask_rle", "encoding"];
+/// Names of columns whose runs may be counted along the rows or down the columns.
+const OTHER_RUN_LENGTH_NAMES: [&str; 4] = ["mask", "masks", "segmentation", "annotation"];
 
 /// Which forms apply to all cells of a column.
 #[derive(Debug, Default)]
@@ -26,6 +18,7 @@ pub(super) struct CellForm {
     files: Every,
     boxes: Every,
     run_lengths: Every,
+    joined: Every,
     indicators: Every,
 }
 
@@ -62,6 +55,7 @@ impl CellForm {
         // The image at a web address is not a local file.
         self.files.observe(text, |text| is_image_name(text.as_bytes()) && !text.contains("://"));
         self.boxes.observe(text, are_boxes);
+        self.joined.observe(text, |text| file_and_class(text).is_some());
         // -1 means that there is no mask.
         if text != Some("-1") {
             self.run_lengths.observe(text, are_run_lengths);
@@ -73,12 +67,22 @@ impl CellForm {
         self.files.holds()
     }
 
+    /// Whether the cells are names of image files, each joined with a class.
+    pub(super) fn are_files_with_classes(&self) -> bool {
+        self.joined.holds()
+    }
+
     /// Whether each cell is 0 or 1.
     pub(super) fn are_indicators(&self) -> bool {
         self.indicators.holds()
     }
 
-    /// Refuses columns of boxes or run-length masks, because they cannot be read.
+    /// Whether the cells of a column of this name are run-length masks that can be read.
+    pub(super) fn are_masks(&self, name: &str) -> bool {
+        self.run_lengths.holds() && RUN_LENGTH_NAMES.contains(&name.to_ascii_lowercase().as_str())
+    }
+
+    /// Refuses columns of boxes, and of run-length masks whose order of pixels is unknown.
     pub(super) fn refuse(&self, file: &RowFile, name: &str) -> Result<(), ConvertError> {
         let (reason, way_out) = if self.boxes.holds() {
             (
@@ -87,10 +91,10 @@ impl CellForm {
                     "to keep only the class, run in Python: t = pandas.read_csv('x.csv'); t['label'] = t.pop('{name}').str.split().str[0]; t.to_csv('y.csv', index=False)"
                 ),
             )
-        } else if self.run_lengths.holds() && RUN_LENGTH_NAMES.contains(&name.to_ascii_lowercase().as_str()) {
+        } else if self.run_lengths.holds() && OTHER_RUN_LENGTH_NAMES.contains(&name.to_ascii_lowercase().as_str()) {
             (
-                format!("'{name}' holds run-length encoded (RLE) masks, which packds does not decode"),
-                "decode each cell to a PNG file, and put the file names in a column 'mask'; to decode a cell in Python, run: r = list(map(int, text.split())); m = numpy.zeros(height * width, 'uint8'); [m[s - 1 : s - 1 + n].fill(1) for s, n in zip(r[::2], r[1::2])]; Image.fromarray(m.reshape(height, width, order='F')).save('1.png')".to_owned(),
+                format!("'{name}' holds run-length encoded (RLE) masks, but its name does not tell how pixels are counted"),
+                "if they are counted down the columns of the image, rename the column to 'rle'; if they are counted along the rows, decode each cell to a PNG file, and put the file names in a column 'mask'; in Python, run: r = list(map(int, text.split())); m = numpy.zeros(height * width, 'uint8'); [m[s - 1 : s - 1 + n].fill(1) for s, n in zip(r[::2], r[1::2])]; Image.fromarray(m.reshape(height, width)).save('1.png')".to_owned(),
             )
         } else {
             return Ok(());
@@ -98,6 +102,13 @@ impl CellForm {
         let hint = format!("{way_out}; or leave the column out with {}", LEAVE_OUT.with(name));
         Err(ConvertError::unsupported(&file.path, "", reason, hint))
     }
+}
+
+/// The file and the class of a cell such as `0011165.jpg_Fish`, as in tables of masks on Kaggle.
+pub(super) fn file_and_class(text: &str) -> Option<(&str, &str)> {
+    let split = |(at, _)| Some((text.get(..at)?, text.get(at + 1..)?));
+    let parts = text.match_indices('_').filter_map(split);
+    parts.filter(|(_, class)| !class.is_empty()).find(|(file, _)| is_image_name(file.as_bytes()))
 }
 
 /// Whether a string consists of pairs of non-negative integers.

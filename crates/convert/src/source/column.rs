@@ -43,6 +43,16 @@ impl ColumnValues {
         self.len() == 0
     }
 
+    /// Whether the values at two positions are the same.
+    pub(super) fn are_same(&self, one: usize, other: usize) -> bool {
+        match self {
+            Self::I64(values) => values[one] == values[other],
+            Self::F64(values) => values[one].to_bits() == values[other].to_bits(),
+            Self::Bool(values) => values[one] == values[other],
+            Self::Text(values) | Self::Json(values) => values.get(one) == values.get(other),
+        }
+    }
+
     /// The values at these positions.
     pub(super) fn picked(&self, places: &[usize]) -> Self {
         let texts = |values: &TextArena| places.iter().map(|place| values.get(*place)).collect();

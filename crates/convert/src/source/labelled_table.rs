@@ -125,7 +125,8 @@ fn meant(table: PathBuf, options: &ListOptions) -> Option<Meant> {
     let has_labels =
         listing.has_label_lists() || (listing.has_labels() && (form != RowForm::Text || n_classes < listing.len()));
     let is_metadata = name.starts_with(b"metadata.");
-    let is_meant = is_metadata || ((is_train || is_captions) && has_columns(&listing)) || has_labels;
+    let is_meant =
+        is_metadata || ((is_train || is_captions) && has_columns(&listing)) || has_labels || listing.has_masks();
     is_meant.then_some(Meant { table, listing, is_named: is_train || is_metadata })
 }
 

@@ -17,6 +17,7 @@ use super::{
     mask_colors::MaskColors,
     mask_files::MaskFiles,
     paths::{PathTable, as_path, join_into, lossy},
+    run_masks::RunMasks,
     store::{Content, Store},
     tally::Tally,
     warning::Warning,
@@ -189,6 +190,8 @@ pub(super) enum Masks {
     Files(MaskFiles),
     /// The items of a store.
     Stored(Arc<dyn Store>),
+    /// Run lengths in a table.
+    Runs(RunMasks),
 }
 
 /// The location of the images.
@@ -361,10 +364,10 @@ impl Listing {
                 files.paths.path_into(idx, path);
                 Some(files.bytes(idx))
             }
-            Masks::Stored(store) => {
+            Masks::Stored(_) | Masks::Runs(_) => {
                 self.path_into(idx, path);
                 path.extend_from_slice(b" (mask)");
-                Some(store.bytes(idx))
+                Some(self.mask_bytes(idx))
             }
         }
     }
@@ -389,6 +392,7 @@ impl Listing {
             None => 0,
             Some(Masks::Files(files)) => files.bytes(idx),
             Some(Masks::Stored(store)) => store.bytes(idx),
+            Some(Masks::Runs(runs)) => runs.bytes(idx),
         }
     }
 
@@ -421,6 +425,7 @@ impl Listing {
                 files.append(idx, size, (&open, self.mask_colors.as_deref()), out).map(Some)
             }
             Some(Masks::Stored(store)) => append_stored(store.as_ref(), idx, u64::MAX, out).map(Some),
+            Some(Masks::Runs(runs)) => runs.append(idx, size, out).map(Some),
         }
     }
 

@@ -5,12 +5,14 @@
 //! The first pass finds the type of every column from all of its cells. The second pass stores the values. Only paths and typed
 //! values are kept in memory, not the manifest's text.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::path::Path;
 
 use packds_system::to_u64;
 
 use super::{
-    ListOptions, class_names, coco,
+    ListOptions,
+    cell_form::file_and_class,
+    class_names, coco,
     column::SourceColumn,
     column_roles::{Choices, Roles, check_mask, find_known},
     column_scan::ColumnScan,
@@ -20,29 +22,27 @@ use super::{
     found::{Names, rename_taken, target},
     image_folder::known_metadata,
     indicators::{are_classes, class_of},
-    labels::{LabelBuilder, LabelForm, LabelSplit, MISSING, NEGATIVE, in_known_order},
-    listing::{Fault, Faults, Images, Labels, Listing, Masks, SourceKind},
-    mask_colors,
-    mask_files::MaskFiles,
-    narrow::narrowed_columns,
-    overlooked,
-    paths::FileTable,
+    labels::{LabelBuilder, LabelForm, LabelSplit, NEGATIVE},
+    listing::{Images, Labels, Listing, SourceKind},
+    mask_colors, overlooked,
     pixel_rows::{PixelSpool, Pixels},
     repeats,
     roles::{
         LABEL_LIST_NAME, SPLIT_COLUMN_NAMES, TAG_NAMES, TEXT_NAME, are_texts, is_label_column_name, is_label_name,
         is_other_name,
     },
-    root::{Missing, Renamed, Root},
+    root::Root,
     rows::{Cell, RowFile, RowForm, Rows, malformed},
+    run_masks,
     split::is_split_folder,
+    taken::{Taken, changed, finish, take},
     values::text_of,
     warning::Warning,
     whole,
 };
-use crate::error::ConvertError;
+use crate::error::{ConvertError, quoted};
 use crate::metadata::Metadata;
-use crate::opt::{ROOT, SPLIT};
+use crate::opt::{LEAVE_OUT, MASK_KEY, ROOT, SPLIT};
 
 /// Lists the rows of a manifest, or the rows of the chosen split.
 pub(super) fn list(source: &Path, form: RowForm, options: &ListOptions) -> Result<Listing, ConvertError> {
@@ -208,6 +208,7 @@ impl<'a> Manifest<'a> {
             let Some(images) = taken.pixels.take() else { return Err(changed(&rows()?)) };
             return self.named(self.finish_pixels(taken, images, plan.warnings.clone())?, &plan);
         }
+        root.has_classes = plan.label.as_ref().is_some_and(|label| matches!(label.from, LabelFrom::PathEnd));
         let columns: Vec<(usize, bool)> =
             plan.path.map(|path| (path, false)).into_iter().chain(plan.mask.map(|mask| (mask, true))).collect();
         let mut warnings = plan.warnings.clone();
@@ -230,14 +231,17 @@ impl<'a> Manifest<'a> {
             }
             taken => (root, taken?),
         };
-        if let (Some(path), None) = (plan.path, &self.metadata) {
+        if let (Some(path), None, None) = (plan.path, &self.metadata, &plan.runs) {
             let fields: Vec<&str> = taken.columns.iter().map(|column| column.name.as_str()).collect();
             warnings.extend(repeats::check(&self.file.path, &self.names[path], &taken.images.paths, &fields)?);
         }
         if let (Some(mask), None) = (plan.mask, &taken.masks) {
             warnings.push(Warning::NoMasks { field: self.names[mask].clone() });
         }
-        let listing = finish(&self.file.path, root, taken, self.metadata.clone(), self.options.jobs)?;
+        let mut listing = finish(&self.file.path, root, taken, self.metadata.clone(), self.options.jobs)?;
+        if let Some(runs) = &plan.runs {
+            listing = run_masks::join(&self.file.path, listing, runs)?;
+        }
         let mut listing = whole::Format::of_table(listing, self.options)?;
         mask_colors::find(&mut listing)?;
         warnings.append(&mut listing.warnings);
@@ -372,22 +376,24 @@ fn label_split(name: &str, form: RowForm, options: &ListOptions) -> LabelSplit {
 }
 
 /// How to store each column.
-struct Plan {
+pub(super) struct Plan {
     /// The column of image paths. `None` in a table of pixels.
-    path: Option<usize>,
-    mask: Option<usize>,
-    label: Option<PlannedLabel>,
-    columns: Vec<(usize, SourceColumn)>,
+    pub(super) path: Option<usize>,
+    pub(super) mask: Option<usize>,
+    pub(super) label: Option<PlannedLabel>,
+    /// The name of the column of run-length masks.
+    runs: Option<String>,
+    pub(super) columns: Vec<(usize, SourceColumn)>,
     /// The column of splits, and its value in the rows to take.
-    split: Option<(usize, String)>,
+    pub(super) split: Option<(usize, String)>,
     warnings: Vec<Warning>,
 }
 
-struct PlannedLabel {
+pub(super) struct PlannedLabel {
     column: usize,
-    names: bool,
-    lists: bool,
-    split: LabelSplit,
+    pub(super) names: bool,
+    pub(super) lists: bool,
+    pub(super) split: LabelSplit,
     from: LabelFrom,
 }
 
@@ -399,16 +405,22 @@ enum LabelFrom {
     FolderBelow(String),
     /// From the name of the column that has a 1.
     Indicators(Vec<usize>),
+    /// From the end of the path, as in `1.jpg_Fish`.
+    PathEnd,
 }
 
 impl PlannedLabel {
     /// Passes the current row's label to `take`.
-    fn with_cell<T>(&self, rows: &Rows<'_>, take: impl FnOnce(Cell<'_>) -> T) -> T {
+    pub(super) fn with_cell<T>(&self, rows: &Rows<'_>, take: impl FnOnce(Cell<'_>) -> T) -> T {
         match &self.from {
             LabelFrom::Cell => take(rows.cell(self.column)),
             LabelFrom::FolderBelow(below) => {
                 let path = text_of(rows.cell(self.column));
                 take(Cell::Text(class_below(folder_of(&path), below)))
+            }
+            LabelFrom::PathEnd => {
+                let path = text_of(rows.cell(self.column));
+                take(file_and_class(&path).map_or(Cell::Missing, |(_, class)| Cell::Text(class)))
             }
             LabelFrom::Indicators(columns) => {
                 take(class_of(rows, columns).map_or(Cell::Missing, |column| Cell::Text(&rows.columns[column])))
@@ -435,17 +447,24 @@ impl Plan {
         };
         let kept: Vec<usize> = (0..names.len()).filter(is_kept).collect();
         let kept_names: Vec<String> = kept.iter().map(|c| names[*c].clone()).collect();
-        let are_files = kept.iter().map(|column| scans[*column].form.are_files()).collect();
+        let runs = run_column(manifest, &kept)?;
+        let is_file = |column: &usize| {
+            scans[*column].form.are_files() || (runs.is_some() && scans[*column].form.are_files_with_classes())
+        };
+        let are_files = kept.iter().map(is_file).collect();
         let choices = Choices { source: &file.path, names: &kept_names, are_files, options };
         let Roles { path, mask, label } = choices.roles(pixels.as_ref(), &mut warnings)?;
         let [path, mask, label] = [path, mask, label].map(|column| column.map(|column| kept[column]));
+        let mask = mask.filter(|mask| Some(*mask) != runs);
+        let runs = runs.filter(|_| mask.is_none());
+        let ends = path.filter(|path| runs.is_some() && scans[*path].form.are_files_with_classes());
         let indicators = manifest.indicators(&kept).filter(|_| label.is_none());
         let label = match label {
             Some(label) => Some(label),
             None if indicators.is_some() => None,
             // A table of pixels without a header has its label first.
             None if pixels.is_some() && !manifest.has_header => Some(0),
-            None => manifest.unnamed_label(&kept, [path, mask], &mut warnings),
+            None => manifest.unnamed_label(&kept, [path, mask.or(runs)], &mut warnings),
         };
         let text = label.filter(|column| has_texts(manifest, *column, &mut warnings));
         let label = match (label.filter(|_| text.is_none()), indicators) {
@@ -457,6 +476,13 @@ impl Plan {
                 let from = LabelFrom::Indicators(columns);
                 Some(PlannedLabel { column: 0, names: true, lists: false, split: LabelSplit::Never, from })
             }
+            (None, None) if let Some(column) = ends => Some(PlannedLabel {
+                column,
+                names: true,
+                lists: false,
+                split: LabelSplit::Never,
+                from: LabelFrom::PathEnd,
+            }),
             (None, None) => path.filter(|_| text.is_none()).and_then(|path| manifest.folder_label(path, &mut warnings)),
         };
         let is_single =
@@ -489,7 +515,8 @@ impl Plan {
             };
             warnings.extend(columns.iter().filter_map(text));
         }
-        Ok(Self { path, mask, label, columns, split, warnings })
+        let runs = runs.map(|column| names[column].clone());
+        Ok(Self { path, mask, label, runs, columns, split, warnings })
     }
 }
 
@@ -554,6 +581,31 @@ impl Manifest<'_> {
     }
 }
 
+/// The column of run-length masks that can be read.
+///
+/// # Errors
+/// If there are several, and the caller chose none of them.
+fn run_column(manifest: &Manifest<'_>, kept: &[usize]) -> Result<Option<usize>, ConvertError> {
+    let Manifest { file, names, scans, options, metadata, .. } = manifest;
+    let key = options.mask_key.as_ref();
+    let is_meant = |column: &usize| {
+        scans[*column].form.are_masks(&names[*column])
+            && key.is_none_or(|key| *key == names[*column])
+            && metadata.is_none()
+    };
+    let found: Vec<usize> = kept.iter().copied().filter(is_meant).collect();
+    match found.as_slice() {
+        [] => Ok(None),
+        [only] => Ok(Some(*only)),
+        several => {
+            let several: Vec<String> = several.iter().map(|column| names[*column].clone()).collect();
+            let reason = format!("the columns {} all hold run-length encoded (RLE) masks", quoted(&several));
+            let hint = format!("choose one with {MASK_KEY}, or leave the others out with {LEAVE_OUT}");
+            Err(ConvertError::contradictory(&file.path, "", reason, hint))
+        }
+    }
+}
+
 /// Whether a label column that the file does not name contains texts. Also warns about a named column of labels that may be texts.
 fn has_texts(manifest: &Manifest<'_>, column: usize, warnings: &mut Vec<Warning>) -> bool {
     let Manifest { names, scans, n_rows: count, options, metadata, has_header, .. } = manifest;
@@ -615,165 +667,4 @@ fn plan_label(
         }
         Err((line, reason)) => Err(wrong(line, reason)),
     }
-}
-
-/// The second pass's result.
-#[derive(Default)]
-struct Taken {
-    images: FileTable,
-    pixels: Option<PixelSpool>,
-    masks: Option<FileTable>,
-    labels: Option<LabelBuilder>,
-    columns: Vec<SourceColumn>,
-    /// The line of each taken row, for messages about missing files and labels.
-    lines: Vec<u64>,
-    /// The taken rows without a label.
-    unlabelled: Vec<usize>,
-}
-
-impl Taken {
-    /// The samples without a label, as bad samples.
-    fn unlabelled(&self, source: &Path) -> Faults {
-        let fault = |idx: &usize| {
-            let name = source.file_name().unwrap_or_default().display();
-            let reason = format!("{MISSING} in line {} of '{name}'", self.lines[*idx]);
-            (*idx, Fault::from(reason))
-        };
-        self.unlabelled.iter().map(fault).collect()
-    }
-}
-
-/// The second pass.
-fn take(rows: &mut Rows<'_>, plan: &Plan, root: &Root, pixels: Option<PixelSpool>) -> Result<Taken, ConvertError> {
-    let mut taken = Taken {
-        pixels,
-        masks: plan.mask.map(|_| FileTable::default()),
-        labels: plan.label.as_ref().map(|label| LabelBuilder::new(label.names, label.lists, label.split)),
-        columns: plan.columns.iter().map(|(_, empty)| empty.clone()).collect(),
-        ..Taken::default()
-    };
-    // The error about the first row without a mask.
-    let mut no_mask = None;
-    while rows.advance()? {
-        if let Some((column, wanted)) = &plan.split
-            && text_of(rows.cell(*column)) != wanted.as_str()
-        {
-            if let (Some(labels), Some(label)) = (&mut taken.labels, &plan.label)
-                && !label.with_cell(rows, |cell| labels.is_missing(cell))
-            {
-                label.with_cell(rows, |cell| labels.learn(cell));
-            }
-            continue;
-        }
-        let images = plan.path.map_or_else(|| Ok(vec![Vec::new()]), |path| root.images(rows, path))?;
-        for image in images {
-            take_sample(rows, plan, root, &image, &mut taken, &mut no_mask)?;
-        }
-    }
-    match no_mask {
-        _ if taken.lines.is_empty() => return Err(changed(rows)),
-        Some(missing) if taken.masks.as_ref().is_some_and(|masks| masks.paths.len() > 0) => return Err(missing),
-        Some(_) => taken.masks = None,
-        None => {}
-    }
-    Ok(taken)
-}
-
-/// Takes a sample of the current row. `image` is the path of its image, which a table of pixels does not have.
-fn take_sample(
-    rows: &Rows<'_>,
-    plan: &Plan,
-    root: &Root,
-    image: &[u8],
-    taken: &mut Taken,
-    no_mask: &mut Option<ConvertError>,
-) -> Result<(), ConvertError> {
-    taken.lines.push(rows.line);
-    if plan.path.is_some() {
-        taken.images.push(&image.to_vec());
-    }
-    if let Some(pixels) = &mut taken.pixels {
-        pixels.push(rows)?;
-    }
-    if let (Some(masks), Some(column)) = (&mut taken.masks, plan.mask) {
-        match (root.relative(rows, column), rows.cell(column)) {
-            // Only the training split may have masks.
-            (Err(missing), Cell::Missing) if plan.split.is_some() => {
-                no_mask.get_or_insert(missing);
-            }
-            (mask, _) => masks.push(&mask?),
-        }
-    }
-    let mut fits = true;
-    if let (Some(labels), Some(label)) = (&mut taken.labels, &plan.label) {
-        match label.with_cell(rows, |cell| labels.is_missing(cell)) {
-            true => {
-                taken.unlabelled.push(taken.lines.len() - 1);
-                labels.push_missing();
-            }
-            false => fits &= label.with_cell(rows, |cell| labels.push(cell)),
-        }
-    }
-    for (own, (column, _)) in taken.columns.iter_mut().zip(&plan.columns) {
-        fits &= own.values.push(rows.cell(*column));
-    }
-    if fits { Ok(()) } else { Err(changed(rows)) }
-}
-
-fn changed(rows: &Rows<'_>) -> ConvertError {
-    rows.malformed("the manifest changed while it was read".to_owned())
-}
-
-fn finish(
-    source: &Path,
-    root: Root,
-    taken: Taken,
-    metadata: Option<Metadata>,
-    jobs: usize,
-) -> Result<Listing, ConvertError> {
-    let manifest: Arc<Path> = source.into();
-    let unlabelled = taken.unlabelled(source);
-    let mut renamed = Renamed::default();
-    let images = root.files(taken.images.paths, jobs, &mut renamed)?;
-    let mut faults = Faults::new();
-    let mut note = |missing: BTreeMap<usize, Missing>, is_mask| {
-        for (idx, Missing { is_there, near }) in missing {
-            faults.entry(idx).or_insert_with(|| Fault::File {
-                manifest: Arc::clone(&manifest),
-                line: taken.lines[idx],
-                is_mask,
-                is_there,
-                near: near.map(Box::new),
-            });
-        }
-    };
-    note(images.missing, false);
-    let masks = match taken.masks {
-        None => None,
-        Some(masks) => {
-            let masks = root.files(masks.paths, jobs, &mut renamed)?;
-            note(masks.missing, true);
-            Some(Masks::Files(MaskFiles::new(masks.paths, masks.bytes)))
-        }
-    };
-    for (idx, fault) in unlabelled {
-        faults.entry(idx).or_insert(fault);
-    }
-    let (labels, classes) = taken.labels.map_or((Labels::None, Vec::new()), LabelBuilder::finish);
-    let (labels, classes) = match &metadata {
-        Some(metadata) => in_known_order(labels, classes, metadata),
-        None => (labels, classes),
-    };
-    let (columns, fields) = narrowed_columns(taken.columns, metadata.as_ref());
-    Ok(Listing {
-        labels,
-        classes,
-        columns,
-        fields,
-        metadata,
-        faults,
-        masks,
-        warnings: renamed.warning().into_iter().collect(),
-        ..Listing::of_files(SourceKind::Manifest, &root.path, images.paths, images.bytes)
-    })
 }

@@ -19,6 +19,7 @@ use rustix::{
 use super::{
     ListOptions,
     candidate::SampleFiles,
+    cell_form::file_and_class,
     clips::Clips,
     detect::names_in,
     directory::file_size,
@@ -54,6 +55,8 @@ pub(super) struct Root {
     located: BTreeMap<usize, Located>,
     /// Where the folders are, if the column of images names folders.
     clips: Option<Clips>,
+    /// Whether the cells are paths that are each joined with a class.
+    pub(super) has_classes: bool,
     /// Whether the first rows lead to no file below the root, or images are found only in a mask folder.
     is_lost: bool,
     /// By column, the prefix of paths that were written on another machine. What follows it is a path below the root.
@@ -87,6 +90,7 @@ impl Root {
             base: None,
             located: BTreeMap::new(),
             clips: None,
+            has_classes: false,
             is_lost: false,
             elsewhere: BTreeMap::new(),
         })
@@ -116,7 +120,7 @@ impl Root {
 
     /// The path in a cell, relative to the root, without `.` and `..`. Resolves `..` textually, ignoring links.
     pub(super) fn relative(&self, rows: &Rows<'_>, column: usize) -> Result<Vec<u8>, ConvertError> {
-        let text = path_text(rows, column)?;
+        let text = self.path_text(rows, column)?;
         if let Some(rest) = self
             .elsewhere
             .get(&column)
@@ -138,6 +142,13 @@ impl Root {
             Some(relative) => self.located_path(rows, column, relative),
             None => Err(rows.escapes(&text, &self.path)),
         }
+    }
+
+    /// The path in a cell, without the class that may be joined with it.
+    fn path_text(&self, rows: &Rows<'_>, column: usize) -> Result<String, ConvertError> {
+        let text = path_text(rows, column)?;
+        let file = self.has_classes.then(|| file_and_class(&text)).flatten();
+        Ok(file.map(|(file, _)| file.to_owned()).unwrap_or(text))
     }
 
     /// The images of the current row, relative to the root: the file that a column names, or the images of the folder.
@@ -173,7 +184,7 @@ impl Root {
                 break;
             }
             for (((column, _), paths), texts) in columns.iter().zip(&mut first).zip(&mut texts) {
-                texts.extend(path_text(rows, *column));
+                texts.extend(self.path_text(rows, *column));
                 // Errors in these paths are reported later, when their rows are taken.
                 paths.extend(self.relative(rows, *column));
             }

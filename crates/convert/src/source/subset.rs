@@ -35,6 +35,7 @@ impl Listing {
         let masks = self.masks.as_ref().map(|masks| match masks {
             Masks::Files(files) => Masks::Files(files.picked(places)),
             Masks::Stored(store) => Masks::Stored(picked(store)),
+            Masks::Runs(runs) => Masks::Runs(runs.picked(places)),
         });
         let faults = places.iter().enumerate().filter_map(|(idx, place)| Some((idx, self.faults.get(place)?.clone())));
         let column =

@@ -1,0 +1,160 @@
+//! Masks as run lengths in a table, as on Kaggle: `1 3 10 5` marks pixels 1 to 3 and 10 to 14, counted from 1 down the columns of the
+//! image. An image may have several rows, one for each class or object.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use packds_system::{to_u64, to_usize};
+
+use super::column::{ColumnValues, TextArena};
+use super::labels::MISSING;
+use super::listing::{Fault, Labels, Listing, Masks};
+use super::paths::lossy;
+use super::store::{Content, PixelShape};
+use super::warning::Warning;
+use crate::error::ConvertError;
+use crate::opt::LEAVE_OUT;
+use crate::sample::SampleError;
+
+/// The masks of all samples.
+#[derive(Debug, Clone)]
+pub(super) struct RunMasks {
+    texts: Arc<TextArena>,
+    /// For each sample, the rows of its mask: the value of the marked pixels, and the place in `texts`.
+    rows: Vec<Vec<(u8, usize)>>,
+}
+
+impl RunMasks {
+    /// Size of the mask of a sample in the table, in bytes.
+    pub(super) fn bytes(&self, idx: usize) -> u64 {
+        self.rows[idx].iter().map(|(_, row)| to_u64(self.texts.get(*row).len())).sum()
+    }
+
+    /// The masks of some samples.
+    pub(super) fn picked(&self, places: &[usize]) -> Self {
+        let rows = places.iter().map(|place| self.rows[*place].clone()).collect();
+        Self { texts: Arc::clone(&self.texts), rows }
+    }
+
+    /// Appends the values of the pixels of a mask. `size` is the width and height of the image. Each pixel gets its largest value.
+    pub(super) fn append(&self, idx: usize, size: (u32, u32), out: &mut Vec<u8>) -> Result<Content, SampleError> {
+        let shape = PixelShape { width: size.0, height: size.1, channels: 1, planar: false };
+        let (width, height) = (u64::from(size.0), u64::from(size.1));
+        let start = out.len();
+        out.resize(start + to_usize(shape.bytes()), 0);
+        let pixels = out.get_mut(start..).unwrap_or_default();
+        for (value, row) in &self.rows[idx] {
+            let mut last = 0;
+            for (first, n) in runs(self.texts.get(*row))? {
+                if first <= last || n > width * height || first.saturating_add(n) > width * height + 1 {
+                    let reason = format!(
+                        "run-length mask: expected ascending runs of pixels from 1 to {}, found '{first} {n}' after pixel {last}; run lengths relative to the previous run are not read",
+                        width * height
+                    );
+                    return Err(SampleError::Source(reason));
+                }
+                last = first + n - 1;
+                for pixel in first - 1..last {
+                    let place = to_usize(pixel % height * width + pixel / height);
+                    if let Some(pixel) = pixels.get_mut(place) {
+                        *pixel = (*pixel).max(*value);
+                    }
+                }
+            }
+        }
+        Ok(Content::Pixels(shape))
+    }
+}
+
+/// The runs of a cell: first pixel and number of pixels. Empty, or -1, means that no pixel is marked.
+fn runs(text: &str) -> Result<Vec<(u64, u64)>, SampleError> {
+    if is_blank(text) {
+        return Ok(Vec::new());
+    }
+    let wrong = || SampleError::Source("run-length mask: expected pairs of positive whole numbers".to_owned());
+    let numbers = text.split_ascii_whitespace().map(|word| word.parse().ok().filter(|n| *n > 0).ok_or_else(wrong));
+    let numbers: Vec<u64> = numbers.collect::<Result<_, _>>()?;
+    let (pairs, []) = numbers.as_chunks::<2>() else { return Err(wrong()) };
+    Ok(pairs.iter().map(|[first, n]| (*first, *n)).collect())
+}
+
+fn is_blank(text: &str) -> bool {
+    matches!(text.trim_ascii(), "" | "-1")
+}
+
+/// Joins the rows of each image of a table into one sample with a mask. `field` is the column of run lengths. If an image has several
+/// rows, their labels are the values of its mask.
+pub(super) fn join(source: &Path, mut listing: Listing, field: &str) -> Result<Listing, ConvertError> {
+    let column = listing.columns.iter().position(|column| column.name == field);
+    let Some(ColumnValues::Text(texts)) = column.map(|column| listing.columns.remove(column).values) else {
+        return Ok(listing);
+    };
+    let images = images_of(&listing);
+    let firsts: Vec<usize> = images.iter().filter_map(|rows| rows.first().copied()).collect();
+    let are_classes = firsts.len() < listing.len() && listing.has_labels();
+    check_columns(source, &listing, &images)?;
+    let added = are_classes.then(|| added(&listing));
+    let values = added.map_or_else(|| Ok(vec![1; listing.len()]), |added| values(source, &listing, added))?;
+    let rows = images.iter().map(|rows| rows.iter().map(|row| (values[*row], *row)).collect()).collect();
+    let mut joined = listing.picked(&firsts);
+    let mut classes = Vec::new();
+    if are_classes {
+        classes = std::mem::take(&mut joined.classes).iter().map(|class| lossy(class)).collect();
+        joined.labels = Labels::None;
+        // An empty mask needs no class.
+        let is_missing = |fault: &Fault| matches!(fault, Fault::Said(reason) if reason.starts_with(MISSING));
+        let is_empty = |idx: &usize| images[*idx].iter().all(|row| is_blank(texts.get(*row)));
+        joined.faults.retain(|idx, fault| !(is_missing(fault) && is_empty(idx)));
+    }
+    joined.warnings.push(Warning::RunMasks { field: field.to_owned(), added, classes });
+    joined.masks = Some(Masks::Runs(RunMasks { texts: Arc::new(texts), rows }));
+    Ok(joined)
+}
+
+/// The rows of each image, in the order of their first rows.
+fn images_of(listing: &Listing) -> Vec<Vec<usize>> {
+    let mut images: Vec<Vec<usize>> = Vec::new();
+    let mut known: HashMap<Vec<u8>, usize> = HashMap::new();
+    for row in 0..listing.len() {
+        let image = *known.entry(listing.paths.path(row)).or_insert(images.len());
+        match images.get_mut(image) {
+            Some(rows) => rows.push(row),
+            None => images.push(vec![row]),
+        }
+    }
+    images
+}
+
+/// Refuses other columns that differ between the rows of an image.
+fn check_columns(source: &Path, listing: &Listing, images: &[Vec<usize>]) -> Result<(), ConvertError> {
+    for column in &listing.columns {
+        let differs = |rows: &&Vec<usize>| rows.windows(2).any(|pair| !column.values.are_same(pair[0], pair[1]));
+        if let Some(row) = images.iter().find(differs).and_then(|rows| rows.first()) {
+            let (name, image) = (&column.name, lossy(&listing.paths.path(*row)));
+            let reason = format!("the rows of '{image}' are parts of one mask, but they differ in column '{name}'");
+            return Err(ConvertError::contradictory(
+                source,
+                "",
+                reason,
+                format!("leave it out with {}", LEAVE_OUT.with(name)),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What is added to a class id, so that no class is 0, the value of pixels without a class.
+fn added(listing: &Listing) -> u8 {
+    let is_zero = |row: usize| listing.label(row) == Some(0) && !listing.faults.contains_key(&row);
+    u8::from(!listing.classes.is_empty() || (0..listing.len()).any(is_zero))
+}
+
+/// The value of the pixels of each row.
+fn values(source: &Path, listing: &Listing, added: u8) -> Result<Vec<u8>, ConvertError> {
+    let ids = (0..listing.len()).map(|row| listing.label(row).unwrap_or(0));
+    ids.map(|id| u8::try_from(id + i64::from(added))).collect::<Result<_, _>>().map_err(|_| {
+        let reason = "the classes of the masks do not fit in the 255 values of a pixel";
+        ConvertError::unsupported(source, "", reason, format!("leave out the column of classes with {LEAVE_OUT}"))
+    })
+}
