@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::items::{convert, ids, items};
+use super::items::{convert, hex, ids, items};
 use super::people::{assert_told, names, refused, sources_of, told};
 use crate::support::Folder;
 
