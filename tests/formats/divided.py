@@ -49,7 +49,7 @@ def celeba():
 def gtsrb():
     for label in (0, 3):
         for i in range(N):
-            save(f"gtsrb/GTSRB/Final_Training/Images/{label:05}/{i:05}.ppm", 10 * i + label)
+            save(f"gtsrb/GTSRB/Final_Training/Images/{label:05}/{label}{i:04}.ppm", 10 * i + label)
     for i in range(N):
         save(f"gtsrb/GTSRB/Final_Test/Images/{i:05}.ppm", i)
     rows = pd.DataFrame({"Filename": [f"{i:05}.ppm" for i in range(N)], "Width": 9, "ClassId": [3, 0, 0, 3, 3, 0]})

@@ -147,7 +147,9 @@ pub(super) fn leads_to(paths: &PathTable, idx: usize, path: &[u8]) -> bool {
     let own = &path[..path.len() - last(path).len()];
     let own = own.strip_suffix(b"/").unwrap_or(own);
     let is_below = |rest: &[u8]| rest.is_empty() || rest.ends_with(b"/");
-    folder_of(paths, idx, path).is_some() || own.strip_suffix(paths.directory(idx)).is_some_and(is_below)
+    let directory = paths.directory(idx);
+    let is_longer = || directory.is_empty() || own.strip_suffix(directory).is_some_and(is_below);
+    folder_of(paths, idx, path).is_some() || is_longer()
 }
 
 /// The indices of all files by their key, with and without extension.

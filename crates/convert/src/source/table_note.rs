@@ -93,7 +93,9 @@ impl fmt::Display for TableNote {
                     out.write_str(", where 1 is read as train and 0 as test")?;
                 }
                 if *has_columns {
-                    out.write_str(", of which only the first column is read")?;
+                    out.write_str(
+                        ", of which only the first column is read (to read the others, pass one list as the source)",
+                    )?;
                 }
                 if !repeated.is_empty() {
                     write!(out, "; {} only repeats their images", names(repeated))?;

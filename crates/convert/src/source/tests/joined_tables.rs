@@ -19,7 +19,7 @@ fn with_label(key: &str) -> ListOptions {
 /// The tables of CelebA, with fewer columns.
 fn celeba() -> Tree {
     let tree = Tree::new(&["img/1.jpg", "img/2.jpg", "img/3.jpg", "img/4.jpg"]);
-    tree.write("list_attr.csv", b"image_id,Bald,Male,Id\n1.jpg,-1,1,0\n2.jpg,1,-1,1\n3.jpg,-1,-1,1\n4.jpg,1,1,0\n");
+    tree.write("list_attr.csv", b"image_id,Bald,Male,Young\n1.jpg,-1,1,0\n2.jpg,1,-1,1\n3.jpg,-1,-1,1\n4.jpg,1,1,0\n");
     tree.write("list_eval_partition.csv", b"image_id,partition\n4.jpg,2\n3.jpg,1\n2.jpg,0\n1.jpg,0\n");
     tree.write("list_landmarks.csv", b"image_id,eye_x,eye_y\n1.jpg,1,5\n2.jpg,2,6\n3.jpg,3,7\n4.jpg,4,8\n");
     tree
@@ -29,29 +29,28 @@ fn celeba() -> Tree {
 fn tables_with_a_row_for_each_image_are_joined() {
     let tree = celeba();
     let listing = tree.list().unwrap();
-    assert_eq!(columns(&listing), ["Bald", "Male", "Id", "partition", "eye_x", "eye_y"]);
+    assert_eq!(columns(&listing), ["Bald", "Male", "Young", "partition", "eye_x", "eye_y"]);
     let values = format!("{:?}", listing.columns()[3].values);
     assert_eq!(values, "I64([0, 0, 1, 2])");
     let told = told(&listing);
     assert!(told[0].starts_with("read the images in 'list_attr.csv'"), "{told:?}");
     let words = "joined 'list_attr.csv' with 'list_eval_partition.csv' (columns 'partition'), 'list_landmarks.csv' (columns 'eye_x', 'eye_y'): each has one row for each image; 'partition' is packed as a field: 0, 1 and 2 usually mean train, val and test; columns of -1 and 1 (first: 'Bald') can be labels after -1 is replaced with 0, because class ids count from 0";
     assert!(told.iter().any(|text| text == words), "{told:?}");
-    let listing = list(tree.root(), &with_label("Id")).unwrap();
+    let listing = list(tree.root(), &with_label("Young")).unwrap();
     assert_eq!((labels(&listing), listing.columns().len()), (vec![Some(0), Some(1), Some(1), Some(0)], 5));
     let error = list(tree.root(), &with_label("Male")).unwrap_err();
     assert!(error.to_string().contains("column 'Male': a class id is negative"), "{error}");
-    let options = ListOptions { leave_out: vec!["eye_x".to_owned()], ..ListOptions::default() };
-    assert_eq!(columns(&list(tree.root(), &options).unwrap()), ["Bald", "Male", "Id", "partition", "eye_y"]);
+    let options = ListOptions { leave_out: vec!["Bald".to_owned()], ..ListOptions::default() };
+    assert_eq!(columns(&list(tree.root(), &options).unwrap()), ["Male", "Young", "partition", "eye_x", "eye_y"]);
 }
 
 #[test]
 fn tables_that_do_not_fit_are_not_joined() {
-    // A name that is in both, another number of rows, another image twice, and labels of its own.
+    // A name that is in both, another number of rows, and an image twice.
     for other in [
-        "image_id,Male\n1.jpg,5\n2.jpg,6\n3.jpg,7\n4.jpg,8\n",
+        "image_id,Male,size\n1.jpg,0.5,1\n2.jpg,0.6,1\n3.jpg,0.7,1\n4.jpg,0.8,1\n",
         "image_id,age,size\n1.jpg,5,1\n2.jpg,6,1\n3.jpg,7,1\n",
         "image_id,age,size\n1.jpg,5,1\n2.jpg,6,1\n3.jpg,7,1\n3.jpg,8,1\n",
-        "image_id,label\n1.jpg,x\n2.jpg,y\n3.jpg,x\n4.jpg,y\n",
     ] {
         let tree = Tree::new(&["img/1.jpg", "img/2.jpg", "img/3.jpg", "img/4.jpg"]);
         tree.write("attr.csv", b"image_id,Bald,Male\n1.jpg,-1,1\n2.jpg,1,-1\n3.jpg,-1,-1\n4.jpg,1,1\n");
@@ -64,11 +63,11 @@ fn tables_that_do_not_fit_are_not_joined() {
 #[test]
 fn a_table_of_labels_is_joined_with_one_of_other_fields() {
     let tree = Tree::new(&["in/a.jpg", "in/b.jpg", "in/c.jpg"]);
-    tree.write("truth.csv", b"image,X,Y\na,1.0,0.0\nb,0.0,1.0\nc,1.0,0.0\n");
+    tree.write("truth.csv", b"image,MEL,NV\na,1.0,0.0\nb,0.0,1.0\nc,1.0,0.0\n");
     tree.write("meta.csv", b"image,age,sex\nb,30,f\na,50,m\nc,,f\n");
     let listing = tree.list().unwrap();
     assert_eq!((labels(&listing), columns(&listing)), (vec![Some(0), Some(1), Some(0)], vec!["age", "sex"]));
-    assert_eq!(classes(&listing), ["X", "Y"]);
+    assert_eq!(classes(&listing), ["MEL", "NV"]);
     let text = format!("{:?}", listing.columns()[0].values);
     assert!(text.starts_with("F64([50.0, 30.0, NaN"), "{text}");
 }
@@ -110,24 +109,25 @@ fn a_table_with_other_labels_than_the_folders_is_told() {
 
 #[test]
 fn a_table_next_to_splits_labels_the_split_without_classes() {
-    let tree = Tree::new(&[
-        "D/Training/Images/00000/1.ppm",
-        "D/Training/Images/00002/1.ppm",
-        "D/Test/Images/1.ppm",
-        "D/Test/Images/2.ppm",
-    ]);
-    tree.write("GT-test.csv", b"Filename;Width;ClassId\n1.ppm;3;2\n2.ppm;3;0\n");
+    let images = ["1", "2", "3", "4"].map(|name| format!("D/Test/Images/{name}.ppm"));
+    let tree = Tree::new(&images.each_ref().map(String::as_str));
+    tree.write("D/Training/Images/00000/a.ppm", b"x");
+    tree.write("D/Training/Images/00002/b.ppm", b"x");
+    tree.write("GT-test.csv", b"Filename;Width;ClassId\n1.ppm;3;2\n2.ppm;3;0\n3.ppm;3;0\n4.ppm;3;2\n");
     let splits = list_splits(tree.root(), &ListOptions::default()).unwrap();
     let (split, test) = &splits[0];
-    assert_eq!((split.as_str(), labels(test), classes(test)), ("Test", vec![Some(1), Some(0)], vec!["00000", "00002"]));
+    assert_eq!(
+        (split.as_str(), labels(test), classes(test)),
+        ("Test", vec![Some(1), Some(0), Some(0), Some(1)], vec!["00000", "00002"])
+    );
     let words = "the labels are read from 'GT-test.csv': each is a class of the other splits";
     assert!(told(test).iter().any(|text| text == words), "{:?}", told(test));
     for (_, listing) in &splits {
         assert!(!told(listing).iter().any(|text| text.contains("was not read") || text.contains("has no labels")));
     }
-    assert_eq!(labels(&tree.list_split("Test").unwrap()), [Some(1), Some(0)]);
+    assert_eq!(labels(&tree.list_split("Test").unwrap()), [Some(1), Some(0), Some(0), Some(1)]);
     // A label that is not a class.
-    tree.write("GT-test.csv", b"Filename;Width;ClassId\n1.ppm;3;2\n2.ppm;3;1\n");
+    tree.write("GT-test.csv", b"Filename;Width;ClassId\n1.ppm;3;2\n2.ppm;3;1\n3.ppm;3;1\n4.ppm;3;2\n");
     let (_, test) = &list_splits(tree.root(), &ListOptions::default()).unwrap()[0];
     assert!(!test.has_labels() && told(test).iter().any(|text| text.contains("'GT-test.csv' was not read")));
 }
