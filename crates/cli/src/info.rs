@@ -232,6 +232,9 @@ impl<'a> Info<'a> {
                 lines.put(key, &scalars(value))?;
             }
         }
+        if let Some(n) = made.get("resized_masks").and_then(Value::as_u64) {
+            lines.put("masks", &format!("{n} resized to the size of the image"))?;
+        }
         for (key, shown) in [("skipped", "skipped"), ("substituted", "zeros")] {
             let listed = made.get(key).and_then(Value::as_array);
             let listed = listed.map_or(&[][..], Vec::as_slice);

@@ -185,7 +185,7 @@ fn write_pack(
     let parts = FooterParts {
         stats,
         classes: classes(listing, &written_ids),
-        provenance: provenance(listing, options_json, &skipped, &substituted, findings.oriented).to_string(),
+        provenance: provenance(listing, options_json, &skipped, &substituted, &findings).to_string(),
         paths,
     };
     let (target, summary) = writer.finish(parts).map_err(failed)?;
@@ -367,6 +367,9 @@ fn report(
             counted(n, "image")
         ));
     }
+    if let Some((n, first)) = findings.resized_masks {
+        warnings.push(resized_masks(&counted(n, "mask"), &path_of(listing, first)));
+    }
     let mut notes = plan.notes.clone();
     notes.extend(sorted);
     notes.extend(findings.mask_values.note());
@@ -401,6 +404,13 @@ fn report(
         notes,
         stages,
     }
+}
+
+/// The warning about masks that are resized to the size of their images.
+pub(crate) fn resized_masks(masks: &str, first: &str) -> String {
+    format!(
+        "resized {masks} to the size of the image, like Pillow's resize with Image.NEAREST (first such image: '{first}')"
+    )
 }
 
 /// Bytes per write call. Passing whole blocks made writing up to twice as slow with a single decoding thread; the cause

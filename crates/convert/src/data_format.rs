@@ -37,6 +37,8 @@ pub enum DataFormat {
     Cifar,
     /// MNIST's IDX files, and other datasets in the same format.
     Mnist,
+    /// MATLAB's `.mat`, version 5.
+    Matlab,
 }
 
 packds_system::named!(DataFormat {
@@ -55,6 +57,7 @@ packds_system::named!(DataFormat {
     Lmdb = "lmdb",
     Cifar = "cifar",
     Mnist = "mnist",
+    Matlab = "matlab",
 });
 
 impl DataFormat {
@@ -98,6 +101,7 @@ impl DataFormat {
             Self::Lmdb => &formats::lmdb::ENTRY,
             Self::Cifar => &formats::cifar::ENTRY,
             Self::Mnist => &formats::mnist::ENTRY,
+            Self::Matlab => &formats::matlab::ENTRY,
         }
     }
 

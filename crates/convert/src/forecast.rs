@@ -8,7 +8,7 @@ use packds_pixels::Histogram;
 use serde::Serialize;
 
 use crate::ConvertError;
-use crate::convert::{path_of, refuse_fault};
+use crate::convert::{path_of, refuse_fault, resized_masks};
 use crate::opt::ON_ERROR;
 use crate::options::{Compression, ConvertOptions, Mode, OnError};
 use crate::plan::{ImageForm, Plan, plan};
@@ -82,11 +82,11 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
     let raw_plan = if options.mode == Mode::Raw { chosen.clone() } else { plan(listing, &raw_options, &())? };
     let raw_bytes = raw_item_bytes(listing, &raw_options, &raw_plan)?;
     let copied = copy_rate(raw_bytes);
-    let decoded = match decode_rate(listing, &raw_options, &raw_plan) {
+    let (decoded, resized) = match decode_rate(listing, &raw_options, &raw_plan) {
         Err((id, source)) if options.mode == Mode::Raw && options.on_error == OnError::Stop => {
             return Err(ConvertError::BadSample { path: listing.file_path(id), source });
         }
-        rate => rate.unwrap_or(0.0),
+        tried => tried.unwrap_or_default(),
     };
     let (raw_stored, raw_rate) = match options.compression {
         Compression::None => (raw_bytes + mean_other_bytes(listing, &raw_plan), copied),
@@ -131,7 +131,12 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
         chosen: of_mode.cloned().unwrap_or_else(|| form("raw", raw_bytes, raw_stored, raw_rate)),
         forms,
         notes: chosen.notes.clone(),
-        warnings: warnings.iter().cloned().chain(empty_images(listing, options)).collect(),
+        warnings: warnings
+            .iter()
+            .cloned()
+            .chain(empty_images(listing, options))
+            .chain(resized.map(|first| resized_masks("masks", &path_of(listing, first))))
+            .collect(),
     })
 }
 
@@ -205,14 +210,17 @@ fn copy_rate(item_bytes: u64) -> f64 {
     rate
 }
 
-/// How many images one thread decodes, resizes and crops per second.
+/// What the first images show: a rate, and the first sample whose mask is resized.
+type Tried = (f64, Option<usize>);
+
+/// How many images one thread decodes, resizes and crops per second, and the first of them whose mask is resized.
 ///
 /// # Errors
 /// The first bad sample if all samples that were tried are bad. The conversion reports single bad samples.
-fn decode_rate(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> Result<f64, (usize, SampleError)> {
+fn decode_rate(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> Result<Tried, (usize, SampleError)> {
     let mut reader = SampleReader::new(listing, options, plan);
     let mut histogram = Histogram::new(options.color().channels());
-    let (mut file, mut n, mut seconds, mut bad) = (Vec::new(), 0.0, 0.0, None);
+    let (mut file, mut n, mut seconds, mut bad, mut resized) = (Vec::new(), 0.0, 0.0, None, None);
     for id in evenly(listing, TRIED) {
         // Read the file into memory first, to exclude the speed of the disk from the measurement.
         file.clear();
@@ -222,7 +230,8 @@ fn decode_rate(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> Resu
         let mut block = BlockBuilder::new(&plan.pack.schema);
         let started = Instant::now();
         match reader.add(id, &mut block, &mut histogram) {
-            Ok(_) => {
+            Ok(facts) => {
+                resized = resized.or(facts.resized_mask.then_some(id));
                 seconds += started.elapsed().as_secs_f64();
                 n += 1.0;
             }
@@ -231,6 +240,6 @@ fn decode_rate(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> Resu
     }
     match bad {
         Some(bad) if n == 0.0 => Err(bad),
-        _ => Ok(if seconds > 0.0 { n / seconds } else { 0.0 }),
+        _ => Ok((if seconds > 0.0 { n / seconds } else { 0.0 }, resized)),
     }
 }

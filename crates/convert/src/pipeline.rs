@@ -32,6 +32,8 @@ pub(crate) struct Findings {
     pub(crate) had_alpha: u64,
     /// Number of images whose files contain further frames or pages, and the listing index of the first such image.
     pub(crate) with_more: Option<(u64, usize)>,
+    /// Number of masks that were resized to the size of their images, and the listing index of the first such image.
+    pub(crate) resized_masks: Option<(u64, usize)>,
     /// The values of all masks that were decoded.
     pub(crate) mask_values: MaskValues,
     pub(crate) sizes: ItemSizes,
@@ -223,7 +225,8 @@ impl Pass<'_> {
                     findings.oriented += u64::from(facts.oriented);
                     findings.cut += u64::from(facts.cut);
                     findings.had_alpha += u64::from(facts.had_alpha);
-                    findings.add_with_more(facts.has_more.then_some((1, id)));
+                    add_cases(&mut findings.with_more, facts.has_more.then_some((1, id)));
+                    add_cases(&mut findings.resized_masks, facts.resized_mask.then_some((1, id)));
                     findings.counted += u64::from(facts.counted);
                     if facts.valid {
                         findings.sizes.add(facts.item_bytes);
@@ -362,6 +365,15 @@ impl Dispatch {
     }
 }
 
+/// Adds cases: their number, and the listing index of the first.
+fn add_cases(own: &mut Option<(u64, usize)>, more: Option<(u64, usize)>) {
+    let sum = |(n, first): (u64, usize), (more, id): (u64, usize)| (n + more, first.min(id));
+    *own = match (*own, more) {
+        (Some(own), Some(more)) => Some(sum(own, more)),
+        (own, more) => own.or(more),
+    };
+}
+
 impl Findings {
     fn new(channels: usize) -> Self {
         Self {
@@ -375,20 +387,13 @@ impl Findings {
             cut: 0,
             had_alpha: 0,
             with_more: None,
+            resized_masks: None,
             mask_values: MaskValues::default(),
             sizes: ItemSizes::default(),
             seek: SeekStats::default(),
             bad: Vec::new(),
             times: Times::default(),
         }
-    }
-
-    fn add_with_more(&mut self, more: Option<(u64, usize)>) {
-        let sum = |(n, first): (u64, usize), (more, id): (u64, usize)| (n + more, first.min(id));
-        self.with_more = match (self.with_more, more) {
-            (Some(own), Some(more)) => Some(sum(own, more)),
-            (own, more) => own.or(more),
-        };
     }
 
     fn merge(&mut self, other: &Self, n_samples: u32) {
@@ -401,7 +406,8 @@ impl Findings {
         self.oriented += other.oriented;
         self.cut += other.cut;
         self.had_alpha += other.had_alpha;
-        self.add_with_more(other.with_more);
+        add_cases(&mut self.with_more, other.with_more);
+        add_cases(&mut self.resized_masks, other.resized_masks);
         self.mask_values.merge(&other.mask_values);
         self.sizes.merge(&other.sizes);
         self.seek.n_indexed += other.seek.n_indexed;

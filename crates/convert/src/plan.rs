@@ -283,6 +283,7 @@ impl Plan {
         let mut fields = Fields::default();
         let image = self.image_field(listing, options);
         let mask_size = image.image_shape().map(|(height, width, _)| (narrow(width), narrow(height)));
+        let mask_size = mask_size.or_else(|| self.size_by_masks(listing));
         fields.add(image);
         let mut numbers = FieldNumbers {
             seek: options.seekable.then(|| fields.add(seek_field("image"))),
@@ -334,12 +335,22 @@ impl Plan {
         shape.map_or((0, 0), |(height, width, _)| (narrow(height), narrow(width)))
     }
 
-    /// Width and height of images that are planes of numbers, such as slices of a volume.
+    /// Width and height of images that are arrays and have masks: planes of numbers, such as slices of a volume, or several bands.
     pub(crate) fn plane_size(&self) -> Option<(u32, u32)> {
-        match *self.pack.schema.fields().get(self.fields.image)?.shape.as_slice() {
+        let ImageForm::Array(array) = &self.form else { return None };
+        match *array.shape.as_slice() {
             [height, width] => Some((narrow(width), narrow(height))),
-            _ => None,
+            _ => self.fields.mask_size,
         }
+    }
+
+    /// Width and height of the masks of arrays with bands. Only the size of a mask shows whether the bands come first or last.
+    fn size_by_masks(&self, listing: &Listing) -> Option<(u32, u32)> {
+        let ImageForm::Array(array) = &self.form else { return None };
+        let [first, second, third] = <[u64; 3]>::try_from(array.shape.as_slice()).ok()?.map(narrow);
+        let mut samples = 0..if listing.has_masks() { listing.len() } else { 0 };
+        let found = samples.find_map(|idx| mask_size(listing, idx))?;
+        Some(if found == (third, second) { found } else { (second, first) })
     }
 
     fn image_field(&self, listing: &Listing, options: &ConvertOptions) -> Field {
@@ -435,6 +446,18 @@ impl Plan {
 
 fn narrow(n: u64) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+/// Width and height of a mask. `None` if it has no file, or if its header cannot be read.
+fn mask_size(listing: &Listing, idx: usize) -> Option<(u32, u32)> {
+    if listing.fault(idx).is_some() || listing.mask_bytes(idx) == 0 {
+        return None;
+    }
+    let mut mask = Vec::new();
+    match listing.append_mask(idx, (0, 0), &mut mask).ok()?? {
+        Content::Pixels(shape) => Some((shape.width, shape.height)),
+        _ => packds_pixels::probe(&mask).ok().map(|info| (info.width, info.height)),
+    }
 }
 
 /// A mask field. `size` is the width and height of all masks, or `None` if masks vary in size.

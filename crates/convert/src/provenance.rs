@@ -4,6 +4,7 @@ use packds_pixels::Geometry;
 use serde_json::{Value, json};
 
 use crate::options::{ConvertOptions, Declared};
+use crate::pipeline::Findings;
 use crate::plan::{ImageForm, Plan};
 use crate::report::Skipped;
 use crate::source::{Listing, SourceKind};
@@ -64,7 +65,7 @@ pub(crate) fn provenance(
     options: Value,
     skipped: &[Skipped],
     substituted: &[Skipped],
-    oriented: u64,
+    findings: &Findings,
 ) -> Value {
     let option = |key| options.get(key).cloned().unwrap_or_default();
     let (order, seed) = (option("order"), option("seed"));
@@ -75,12 +76,15 @@ pub(crate) fn provenance(
         "decoder": DECODERS,
         "resize": RESIZE,
         "order": {"kind": order, "seed": seed, "permutation": "feistel-8"},
-        "oriented": oriented,
+        "oriented": findings.oriented,
         "n_skipped": skipped.len(),
         "skipped": listed(skipped),
         "n_substituted": substituted.len(),
         "substituted": listed(substituted),
     });
+    if let Some((n, _)) = findings.resized_masks {
+        value["resized_masks"] = n.into();
+    }
     // Keep the provenance that the exported pack recorded.
     if let Some(metadata) = listing.metadata() {
         value["origin"] = Value::Object(metadata.provenance.clone());

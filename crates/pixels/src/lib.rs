@@ -61,6 +61,8 @@ mod seek;
 
 pub use area::{Area, CropResize, Encoded, Pixels};
 pub use cast::{Layout, to_layout_into};
+#[cfg(feature = "codecs")]
+pub use decode::decode_bands;
 pub use decode::{Color, DecodeOptions, Decoder, Image, Rendered};
 #[cfg(feature = "codecs")]
 pub use encode::encode_png;
@@ -72,6 +74,6 @@ pub use histogram::Histogram;
 #[cfg(feature = "codecs")]
 pub use jpeg::{encode_jpeg, jpeg_simd};
 pub use padded::{Padding, padded_crop_into};
-pub use probe::{ImageInfo, check_structure, probe};
+pub use probe::{ImageInfo, TiffBands, check_structure, probe, tiff_bands};
 pub use resize::{AxisTaps, Resizer, resize, rows_come_first};
 pub use seek::build_seek_index;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use packds_format::{BlockBuilder, Coding, DType};
 use packds_pixels::{
-    Color, Decoder, Filter, Geometry, ImageInfo, Layout, PixelError, Pixels, build_seek_index, check_structure,
+    Color, Decoder, Filter, Geometry, ImageInfo, Layout, PixelError, Pixels, Resize, build_seek_index, check_structure,
     encode_jpeg, encode_png, probe,
 };
 
@@ -22,6 +22,16 @@ pub(super) struct Made {
     pub(super) item_bytes: u64,
     pub(super) bytes_in: u64,
     pub(super) pixels: InHistogram,
+}
+
+/// A mask added to the block.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct MadeMask {
+    pub(super) bytes_in: u64,
+    /// The size of the item if items vary in size.
+    pub(super) item_bytes: u64,
+    /// Whether the mask was resized to the size of its image.
+    pub(super) is_resized: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -255,18 +265,17 @@ impl SampleReader<'_> {
         Ok(to_u64(index.len()))
     }
 
-    /// Adds the mask: resized like the image, or as an unchanged file. Returns the number of bytes read, and the size
-    /// of the item if items vary in size.
+    /// Adds the mask: resized like the image, or as an unchanged file.
     pub(super) fn mask(
         &mut self,
         id: usize,
         image: SourceSize,
         block: &mut BlockBuilder,
-    ) -> Result<(u64, u64), SampleError> {
+    ) -> Result<MadeMask, SampleError> {
         let mut name = Vec::new();
         let path = self.listing.mask_path_into(id, &mut name);
         let Some((_, field)) = path.zip(self.plan.fields.mask) else {
-            return Ok((0, 0));
+            return Ok(MadeMask::default());
         };
         let mask = String::from_utf8_lossy(&name).into_owned();
         let wrong = |source: SampleError| match source {
@@ -277,16 +286,20 @@ impl SampleReader<'_> {
         let expected = self.plan.plane_size().unwrap_or((image.width, image.height));
         let mut file = Vec::new();
         let content = self.listing.append_mask(id, expected, &mut file).map_err(wrong)?;
-        let content = content.unwrap_or(Content::Bytes);
+        let mut content = content.unwrap_or(Content::Bytes);
         let bytes = to_u64(file.len());
         let size = source_size(&file, &content, self.options.max_pixels).map_err(wrong)?;
         let found = (size.width, size.height);
-        if found != expected {
-            return Err(SampleError::MaskSize { mask, expected, found });
+        let is_resized = found != expected;
+        if is_resized {
+            if size.orientation != 1 || !have_equal_shape(found, expected) {
+                return Err(SampleError::MaskSize { mask, expected, found });
+            }
+            (file, content) = self.resized_mask(&file, &content, expected).map_err(wrong)?;
         }
         let geometry = Geometry { filter: Filter::Nearest, ..self.plan.geometry };
         let started = Instant::now();
-        let own = || geometry.output_size(size.width, size.height, size.orientation);
+        let own = || geometry.output_size(expected.0, expected.1, size.orientation);
         let expected = self.plan.fields.mask_size.unwrap_or_else(own);
         let rendered = RenderItem { bytes: &file, content: &content, geometry: &geometry, expected };
         let mut item_bytes = 0;
@@ -325,8 +338,29 @@ impl SampleReader<'_> {
             }
         }
         self.times.decode += started.elapsed();
-        Ok((bytes, item_bytes))
+        Ok(MadeMask { bytes_in: bytes, item_bytes, is_resized })
     }
+
+    /// A mask as class numbers with the size of its image. Like Pillow's `resize` with `Image.NEAREST`.
+    fn resized_mask(
+        &mut self,
+        file: &[u8],
+        content: &Content,
+        (width, height): (u32, u32),
+    ) -> Result<(Vec<u8>, Content), SampleError> {
+        let geometry =
+            Geometry { resize: Resize::Exact { width, height }, filter: Filter::Nearest, ..Geometry::default() };
+        let mut pixels = vec![0; pixel_bytes(width, height, 1)];
+        let item = RenderItem { bytes: file, content, geometry: &geometry, expected: (width, height) };
+        item.render(&mut self.mask_decoder, &mut self.planes, &mut pixels)?;
+        Ok((pixels, Content::Pixels(PixelShape { width, height, channels: 1, planar: false })))
+    }
+}
+
+/// Whether two sizes have the same ratio of width and height, if the smaller one was rounded to whole pixels.
+fn have_equal_shape((width, height): (u32, u32), (other_width, other_height): (u32, u32)) -> bool {
+    let [one, other] = [(width, other_height), (other_width, height)].map(|(a, b)| u64::from(a) * u64::from(b));
+    one.abs_diff(other) < u64::from(width.max(height).max(other_width).max(other_height))
 }
 
 /// An image or mask of the source, to be decoded, resized and cropped.

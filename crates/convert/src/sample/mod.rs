@@ -18,7 +18,7 @@ use crate::source::Listing;
 
 use columns::{Item, describe};
 pub(crate) use file::{MAX_FILE_BYTES, append_file};
-use image::{InHistogram, Made, pixel_bytes};
+use image::{InHistogram, Made, MadeMask, pixel_bytes};
 
 /// Why a sample could not be read or stored. The options decide whether the conversion continues.
 #[derive(Debug, thiserror::Error)]
@@ -180,6 +180,8 @@ pub(crate) struct Facts {
     pub(crate) had_alpha: bool,
     /// Whether the image's file has further frames or pages.
     pub(crate) has_more: bool,
+    /// Whether the mask was resized to the size of the image.
+    pub(crate) resized_mask: bool,
     /// Number of pixels in the source's image.
     pub(crate) n_pixels: u64,
     /// Whether the sample is valid. A sample is invalid if the source marks it as zeros in place of a bad sample.
@@ -259,10 +261,7 @@ impl<'a> SampleReader<'a> {
             _ => self.variable_image(id, block)?,
         };
         let Made { size, item_bytes, bytes_in, pixels } = made;
-        let (mask_read, mask_bytes) = match self.listing.has_masks() {
-            true => self.mask(id, size, block)?,
-            false => (0, 0),
-        };
+        let mask = if self.listing.has_masks() { self.mask(id, size, block)? } else { MadeMask::default() };
         let index_bytes = self.seek_index(item_bytes, block)?;
         let valid = self.source_fields(id, block)?;
         self.columns(id, Some(size), block)?;
@@ -280,14 +279,15 @@ impl<'a> SampleReader<'a> {
         block.finish_sample()?;
         self.times.encode += started.elapsed();
         Ok(Facts {
-            bytes_in: bytes_in + mask_read,
+            bytes_in: bytes_in + mask.bytes_in,
             item_bytes,
-            mask_bytes,
+            mask_bytes: mask.item_bytes,
             index_bytes,
             oriented: size.orientation != 1,
             cut: size.is_deep,
             had_alpha: size.has_alpha,
             has_more: size.has_more,
+            resized_mask: mask.is_resized,
             n_pixels: u64::from(size.width) * u64::from(size.height),
             valid,
             counted: valid && pixels != InHistogram::None,

@@ -73,6 +73,21 @@ pub(super) fn pairs(files: &[PathBuf]) -> Result<Vec<Pair>, ConvertError> {
     Ok(of_images.map(pair).collect())
 }
 
+/// Whether a file has the masks of the images in another of these files: `train_mask.h5` next to `train_x.h5`.
+pub(super) fn is_mask_beside(file: &Path, files: &[PathBuf]) -> bool {
+    let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let names = ["mask", "masks"].into_iter().flat_map(|mask| WORDS.map(|(image, _)| exchanged(stem, mask, image)));
+    let is_there = |stem: String| {
+        let mut path = file.with_file_name(stem);
+        if let Some(extension) = file.extension() {
+            path.as_mut_os_string().push(".");
+            path.as_mut_os_string().push(extension);
+        }
+        files.contains(&path)
+    };
+    names.flatten().any(is_there)
+}
+
 fn labels_of(images: &Path, files: &[PathBuf]) -> Result<Option<PathBuf>, ConvertError> {
     let stem = images.file_stem().and_then(|stem| stem.to_str());
     let extension = images.extension().and_then(|extension| extension.to_str());

@@ -18,6 +18,7 @@ mod archives;
 mod arrays;
 #[cfg(feature = "arrow")]
 pub(crate) mod arrow;
+mod bands;
 mod beside;
 mod candidate;
 mod captions;
@@ -66,6 +67,7 @@ mod mask_colors;
 mod mask_files;
 mod masks;
 mod masks_beside;
+pub(crate) mod matlab;
 mod mistaken;
 pub(crate) mod mnist;
 #[cfg(test)]
@@ -265,8 +267,14 @@ impl ListOptions {
 /// manifest, malformed rows and missing files are errors too.
 pub fn list(source: &Path, options: &ListOptions) -> Result<Listing, ConvertError> {
     let mut listing = in_archives(source, options, 0, &list_one, &|listing, change| change(listing))?;
-    listing.note_lossy_masks();
+    finish(&mut listing, options)?;
     Ok(listing)
+}
+
+/// Finds what only the files themselves show, once it is known where they are.
+fn finish(listing: &mut Listing, options: &ListOptions) -> Result<(), ConvertError> {
+    listing.note_lossy_masks();
+    bands::find(listing, options.jobs)
 }
 
 /// Applies a change to every listing in a `T`, the result of a function that lists a source.
@@ -411,7 +419,7 @@ fn input(source: &Path, options: &ListOptions) -> Result<(DataFormat, &'static I
 /// The errors of [`list`], and an error if the source has no splits.
 pub fn list_splits(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listing)>, ConvertError> {
     let mut splits = in_archives(source, options, 0, &list_each, &each_split)?;
-    splits.iter_mut().for_each(|(_, listing)| listing.note_lossy_masks());
+    splits.iter_mut().try_for_each(|(_, listing)| finish(listing, options))?;
     Ok(splits)
 }
 
@@ -458,8 +466,8 @@ pub fn list_all(source: &Path, options: &ListOptions) -> Result<Listed, ConvertE
     };
     let mut listed = in_archives(source, options, 0, &list_one_or_each, &each)?;
     match &mut listed {
-        Listed::One(listing) => listing.note_lossy_masks(),
-        Listed::Splits(splits) => splits.iter_mut().for_each(|(_, listing)| listing.note_lossy_masks()),
+        Listed::One(listing) => finish(listing, options)?,
+        Listed::Splits(splits) => splits.iter_mut().try_for_each(|(_, listing)| finish(listing, options))?,
     }
     Ok(listed)
 }

@@ -1,5 +1,6 @@
 //! Listings of small trees created by each test.
 
+mod bands;
 mod downloads;
 mod folder;
 mod hints;

@@ -359,6 +359,19 @@ pub enum Warning {
         /// The first class.
         first: Vec<u8>,
     },
+    /// TIFF files that are read as arrays.
+    Bands {
+        /// Number of files.
+        count: u64,
+        /// The first of these files.
+        first: Vec<u8>,
+        /// The type of its numbers.
+        dtype: DType,
+        /// The shape of its array.
+        shape: Vec<u64>,
+        /// Whether a file stores one band after the other.
+        are_planar: bool,
+    },
     /// Each file was read as one sample, but looks like several images; packed unchanged.
     Stacks {
         /// The shape of the first file.
@@ -655,6 +668,13 @@ pub enum Warning {
     ImagesLast {
         /// The shape of the array.
         shape: [u64; 4],
+    },
+    /// The last dimension of an array counts the samples; it becomes the first.
+    SamplesLast {
+        /// The array.
+        field: String,
+        /// Its shape in the file.
+        shape: Vec<u64>,
     },
     /// The labels are the folders of a manifest's paths.
     FolderLabels {

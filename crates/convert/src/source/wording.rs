@@ -642,6 +642,20 @@ impl Warning {
                 out,
                 "the array [{rows}, {width}, {channels}, {n}] is read as {rows} images: if there are {n} images, put that dimension first with numpy.moveaxis(images, 3, 0)"
             ),
+            Self::SamplesLast { field, shape } => write!(
+                out,
+                "the last dimension of '{field}' counts the samples, so it becomes the first: {shape:?} is read as {} arrays",
+                shape.last().unwrap_or(&0)
+            ),
+            Self::Bands { count, first, dtype, shape, are_planar } => {
+                let (files, first) = (counted(*count, "TIFF file"), first_of(*count, first));
+                let bands = shape.last().unwrap_or(&0);
+                let planes = match are_planar {
+                    true => ": the bands are stored one after the other, and become the last dimension",
+                    false => "",
+                };
+                write!(out, "read {files} with {bands} bands as {dtype} arrays {shape:?}{first}{planes}")
+            }
             Self::LabelMaps { field } => {
                 write!(out, "masks are read from '{field}', which has a number for each pixel")
             }

@@ -1,5 +1,7 @@
 //! Decodes files to output pixels.
 
+#[cfg(feature = "codecs")]
+mod bands;
 mod bare;
 mod bmp;
 mod convert;
@@ -25,6 +27,9 @@ mod view;
 mod view_tests;
 #[cfg(feature = "codecs")]
 mod webp;
+
+#[cfg(feature = "codecs")]
+pub use bands::decode_bands;
 
 use crate::error::PixelError;
 use crate::format::ImageFormat;

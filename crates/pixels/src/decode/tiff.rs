@@ -12,9 +12,9 @@ use crate::error::PixelError;
 use crate::format::ImageFormat;
 use crate::probe::{ImageInfo, TiffColors, tiff_colors};
 
-const FORMAT: ImageFormat = ImageFormat::Tiff;
+pub(super) const FORMAT: ImageFormat = ImageFormat::Tiff;
 
-fn error(error: TiffError) -> PixelError {
+pub(super) fn error(error: TiffError) -> PixelError {
     match error {
         TiffError::IoError(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
             PixelError::truncated(FORMAT, "the data ends inside the image")
@@ -70,7 +70,7 @@ pub(super) fn decode(bytes: &[u8], info: &ImageInfo) -> Result<Raster, PixelErro
 
 /// Changes the file so that the decoder returns its samples as gray, with 0 as black. They are interpreted afterwards.
 /// The decoder does not support palettes or bytes that start with their lowest bit, and it inverts only some depths.
-fn as_the_decoder_reads<'a>(bytes: &'a [u8], colors: &TiffColors) -> Result<Cow<'a, [u8]>, PixelError> {
+pub(super) fn as_the_decoder_reads<'a>(bytes: &'a [u8], colors: &TiffColors) -> Result<Cow<'a, [u8]>, PixelError> {
     let reversed = colors.reversed.as_deref();
     let reversed = reversed.ok_or_else(|| PixelError::malformed(FORMAT, "missing or overlapping strips"))?;
     if colors.photometric_at.is_none() && reversed.is_empty() {

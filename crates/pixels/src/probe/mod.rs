@@ -21,7 +21,8 @@ pub(crate) use pnm::{PnmHeader, pnm_header};
 pub(crate) use qoi::qoi_runs;
 pub(crate) use simple::{BmpLayout, bmp_layout};
 pub(crate) use tga::{TgaHeader, TgaKind, tga_header};
-pub(crate) use tiff::{TiffColors, tiff_colors};
+pub use tiff::{TiffBands, tiff_bands};
+pub(crate) use tiff::{TiffColors, colors_of_bands, tiff_colors};
 
 /// Image properties from the headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

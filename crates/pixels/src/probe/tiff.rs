@@ -20,7 +20,9 @@ const STRIP_BYTE_COUNTS: u16 = 279;
 const COLOR_MAP: u16 = 320;
 const TILE_OFFSETS: u16 = 324;
 const TILE_BYTE_COUNTS: u16 = 325;
+const PLANAR_CONFIGURATION: u16 = 284;
 const EXTRA_SAMPLES: u16 = 338;
+const SAMPLE_FORMAT: u16 = 339;
 /// Maximum number of strips whose ends are checked. No reasonable file has more.
 const MAX_VALUES: u64 = 1 << 20;
 
@@ -70,14 +72,18 @@ impl<'a> Entries<'a> {
         Some(self)
     }
 
-    /// Whether another page follows. A smaller copy of the first page does not count.
-    fn has_more(&self) -> bool {
-        let link = self.first.checked_add(self.n_entries * self.entry_bytes());
-        let next = link.and_then(|link| match self.big_tiff {
+    /// The position of the next directory, or 0 if there is none.
+    fn next(&self) -> Option<usize> {
+        let link = self.first.checked_add(self.n_entries * self.entry_bytes())?;
+        match self.big_tiff {
             true => usize::try_from(self.u64(link)?).ok(),
             false => offset(self.u32(link)?),
-        });
-        let next = next.filter(|at| *at != 0).and_then(|at| self.at(at));
+        }
+    }
+
+    /// Whether another page follows. A smaller copy of the first page does not count.
+    fn has_more(&self) -> bool {
+        let next = self.next().filter(|at| *at != 0).and_then(|at| self.at(at));
         next.is_some_and(|next| {
             next.first_value(WIDTH).is_some() && next.first_value(SUBFILE_TYPE).unwrap_or(0) & 1 == 0
         })
@@ -156,6 +162,13 @@ impl<'a> Entries<'a> {
     /// The first value of a tag.
     pub(super) fn first_value(&self, tag: u16) -> Option<u64> {
         self.find(tag).and_then(|entry| self.value(entry, 0))
+    }
+
+    /// The value that a tag has for each channel. `None` if the values differ, or if not all can be read.
+    fn value_of_all(&self, tag: u16, channels: u64) -> Option<u64> {
+        let entry = self.find(tag)?;
+        let first = self.value(entry, 0)?;
+        (1..entry.count.min(channels)).all(|index| self.value(entry, index) == Some(first)).then_some(first)
     }
 
     /// The colour map: all red values, then all green ones, then all blue ones. Only the high bytes are used.
@@ -240,6 +253,87 @@ pub(super) fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
     Ok(ImageInfo { bit_depth, palette, has_alpha, has_more, ..plain })
 }
 
+/// The first page of a TIFF file whose channels are not those of an image: two channels of gray, more than four channels, or channels
+/// of floats, signed numbers or more than 16 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TiffBands {
+    /// Stored width. The orientation is ignored.
+    pub width: u32,
+    /// Stored height.
+    pub height: u32,
+    /// Number of channels.
+    pub bands: u16,
+    /// NumPy's name for the type of the numbers, such as `u2`.
+    pub kind: &'static str,
+    /// Whether the file stores one channel after the other.
+    pub is_planar: bool,
+}
+
+impl TiffBands {
+    /// Bytes of all numbers. `None` if they exceed 64 bits.
+    #[must_use]
+    pub fn bytes(&self) -> Option<u64> {
+        let n = u64::from(self.width).checked_mul(self.height.into())?;
+        n.checked_mul(self.bands.into())?.checked_mul(self.bytes_of_one())
+    }
+
+    /// Bytes of one number.
+    pub(crate) fn bytes_of_one(&self) -> u64 {
+        self.kind.bytes().last().map_or(1, |digit| u64::from(digit.saturating_sub(b'0')))
+    }
+}
+
+/// Reads the header of a TIFF file with bands. `None` if its only page is an image or has one channel, if the page has numbers of an
+/// unusual type, or if there are several pages.
+///
+/// # Errors
+/// `Truncated` if the header is not completely in `bytes`.
+pub fn tiff_bands(bytes: &[u8]) -> Result<Option<TiffBands>, PixelError> {
+    let short = || PixelError::truncated(ImageFormat::Tiff, "the directory is incomplete");
+    let entries = Entries::open(bytes).ok_or_else(short)?;
+    let next = entries.next().ok_or_else(short)?;
+    let channels = entries.first_value(SAMPLES_PER_PIXEL).unwrap_or(1);
+    let photometric = entries.first_value(PHOTOMETRIC).unwrap_or(0);
+    let (Some(width), Some(height), Ok(bands), 0..=2) =
+        (entries.side(WIDTH), entries.side(HEIGHT), u16::try_from(channels), photometric)
+    else {
+        return Ok(None);
+    };
+    let bits = entries.value_of_all(BITS_PER_SAMPLE, channels);
+    let format = match entries.find(SAMPLE_FORMAT) {
+        Some(_) => entries.value_of_all(SAMPLE_FORMAT, channels),
+        None => Some(1),
+    };
+    // The values may lie beyond the part of the file that was read.
+    let values_end = [BITS_PER_SAMPLE, SAMPLE_FORMAT].into_iter().filter_map(|tag| entries.find(tag));
+    if values_end.map(|entry| entry.values.saturating_add(2)).max() > Some(bytes.len()) {
+        return Err(short());
+    }
+    let is_image = photometric == 2 && bands <= 4 && format == Some(1) && matches!(bits, Some(8 | 16));
+    let kind = match (format, bits) {
+        (Some(1), Some(8)) => "u1",
+        (Some(1), Some(16)) => "u2",
+        (Some(1), Some(32)) => "u4",
+        (Some(1), Some(64)) => "u8",
+        (Some(2), Some(8)) => "i1",
+        (Some(2), Some(16)) => "i2",
+        (Some(2), Some(32)) => "i4",
+        (Some(2), Some(64)) => "i8",
+        (Some(3), Some(16)) => "f2",
+        (Some(3), Some(32)) => "f4",
+        (Some(3), Some(64)) => "f8",
+        _ => return Ok(None),
+    };
+    if bands < 2 || width == 0 || height == 0 || is_image {
+        return Ok(None);
+    }
+    if next != 0 && entries.at(next).and_then(|next| next.next()).is_none() {
+        return Err(short());
+    }
+    let is_planar = entries.first_value(PLANAR_CONFIGURATION) == Some(2);
+    Ok((!entries.has_more()).then_some(TiffBands { width, height, bands, kind, is_planar }))
+}
+
 /// How to interpret the samples of a TIFF.
 #[derive(Debug)]
 pub(crate) struct TiffColors {
@@ -283,6 +377,13 @@ pub(crate) fn tiff_colors(bytes: &[u8]) -> TiffColors {
         multiplied: entries.first_value(EXTRA_SAMPLES) == Some(1),
         reversed: entries.reversed(),
     }
+}
+
+/// Like `tiff_colors`, for bands: whatever their photometric interpretation, they are not colours.
+pub(crate) fn colors_of_bands(bytes: &[u8]) -> TiffColors {
+    let photometric = Entries::open(bytes).and_then(|entries| entries.find(PHOTOMETRIC));
+    let at = photometric.filter(|entry| entry.kind == 3).map(|entry| entry.values..entry.values.saturating_add(2));
+    TiffColors { photometric_at: at, ..tiff_colors(bytes) }
 }
 
 pub(super) fn check_end(bytes: &[u8]) -> Result<(), PixelError> {

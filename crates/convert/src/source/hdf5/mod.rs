@@ -11,12 +11,12 @@ mod rows;
 
 use packds_system::to_u64;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use self::file::{Element, H5Dataset, H5File, LINK};
 use super::ListOptions;
-use super::beside::pairs;
+use super::beside::{Pair, is_mask_beside, pairs};
 use super::found::{Found, check_same_classes};
 use super::roles::{is_image_name, is_label_name};
 use super::shards::Shards;
@@ -41,7 +41,7 @@ pub(crate) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
     if by_name.iter().any(|part| part.split.is_some()) {
         return Ok(by_name);
     }
-    let pairs = pairs(&shards.files)?;
+    let (pairs, _) = pairs_of(&shards.files)?;
     let Some(first) = pairs.first().map(|pair| &pair.images) else {
         return Ok(vec![shards]);
     };
@@ -54,10 +54,25 @@ pub(crate) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
     })
 }
 
+/// The image files with their label files, and a warning for each file of masks next to an image file, as in PCam. Only one split has
+/// such a file there, and a field must have an item for each sample.
+fn pairs_of(files: &[PathBuf]) -> Result<(Vec<Pair>, Vec<Warning>), ConvertError> {
+    let (masks, pairs): (Vec<Pair>, _) =
+        pairs(files)?.into_iter().partition(|pair| is_mask_beside(&pair.images, files));
+    let warning = |pair: Pair| Warning::LeftOut {
+        field: "mask".to_owned(),
+        reason: format!(
+            "masks in a file of their own ('{}') are not read: copy the dataset into the file of the images",
+            pair.images.file_name().unwrap_or_default().to_string_lossy()
+        ),
+    };
+    Ok((pairs, masks.into_iter().map(warning).collect()))
+}
+
 /// Finds the samples.
 pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
     guarded(&part.root, || {
-        let pairs = pairs(&part.files)?;
+        let (pairs, masks) = pairs_of(&part.files)?;
         let files: Result<Vec<H5File>, _> = pairs.iter().map(|p| H5File::open(&p.images)).collect();
         let files = files?;
         if let Some(first) = files.first() {
@@ -75,6 +90,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
         let split = part.split.as_deref();
         let mut found = tree::read(&mut files, DataFormat::Hdf5, &part.root, split, options)?;
         found.warnings.extend(links);
+        found.warnings.extend(masks);
         Ok(found)
     })
 }

@@ -1,0 +1,236 @@
+//! MATLAB files, version 5: the arrays of numbers in one file, or in one file for each split. Arrays are unpacked once.
+//!
+//! In these files, the first dimension varies fastest. Arrays get the order of NumPy, as from `scipy.io.loadmat`. If their last dimension
+//! counts the samples, it becomes the first.
+
+mod element;
+
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use packds_format::DType;
+use packds_system::{to_u64, to_usize};
+
+use self::element::{Content, Numbers, Order, Variable, order, variables};
+use super::ListOptions;
+use super::arrays::{ArraySet, Described};
+use super::detect::{Head, head_of};
+use super::found::Found;
+use super::key_split::SplitNames;
+use super::npy::Elements;
+use super::per_file::PerFile;
+use super::roles::{Keys, is_label_name};
+use super::shards::{Shards, folders_in};
+use super::spool::Spool;
+use super::store::OpenFile;
+use super::unread::Unread;
+use super::warning::Warning;
+use crate::data_format::DataFormat;
+use crate::error::ConvertError;
+use crate::sample::MAX_FILE_BYTES;
+
+/// Bytes of the header that identify a file.
+const HEAD_BYTES: u64 = 128;
+/// Bytes unpacked at a time.
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// Whether a file is a MATLAB file of version 5.
+pub(crate) fn starts(head: &Head<'_>) -> bool {
+    order(head.bytes).is_some()
+}
+
+/// Whether a folder is a dataset in MATLAB files. Next to folders, such files rather have labels or settings.
+pub(crate) fn is_set(folder: &Path, names: &[String]) -> bool {
+    let is_one = |name: &&String| DataFormat::from_file_name(name) == Some(DataFormat::Matlab);
+    let mut files = names.iter().filter(is_one).peekable();
+    let has_files = files.peek().is_some() && folders_in(folder).is_empty();
+    has_files && files.all(|name| head_of(&folder.join(name)).is_ok_and(|head| order(&head).is_some()))
+}
+
+/// One part for each split in the file names. If the file names mention no split, the array names of the first file decide.
+pub(crate) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
+    ArraySet::parts_by_names(shards, |file| {
+        let (_, variables) = open(file)?;
+        Ok(arrays(&variables).map(|(variable, _)| variable.name.clone()).collect())
+    })
+}
+
+/// Finds the samples.
+pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
+    let read = |file: &_| read_file(file, part.split.as_deref(), options);
+    ArraySet::join_split(part, options, read, |file| read(file).map(|(set, _)| set))
+}
+
+/// The variables of a file.
+fn open(file: &OpenFile) -> Result<(Order, Vec<Variable>), ConvertError> {
+    let head = file.part("", 0, HEAD_BYTES)?;
+    let order = order(&head);
+    let order =
+        order.ok_or_else(|| ConvertError::malformed(&file.path, "", "this is not a MATLAB file of version 5"))?;
+    Ok((order, variables(file, order)?))
+}
+
+/// The arrays of numbers.
+fn arrays(variables: &[Variable]) -> impl Iterator<Item = (&Variable, &Numbers)> {
+    variables.iter().filter_map(|variable| match &variable.content {
+        Content::Numbers(numbers) => Some((variable, numbers)),
+        Content::Other(_) => None,
+    })
+}
+
+/// The arrays of a split in a file, and the caller's keys for them.
+fn read_file<'a>(
+    file: &Arc<OpenFile>,
+    split: Option<&str>,
+    options: &'a ListOptions,
+) -> Result<(ArraySet, Keys<'a>), ConvertError> {
+    let (order, variables) = open(file)?;
+    let names = SplitNames::new(variables.iter().map(|variable| variable.name.as_str()), split);
+    let mut set = ArraySet::new(DataFormat::Matlab, &file.path, PerFile::Many);
+    let samples = n_samples(&variables);
+    let mut spool = Spool::create(&options.spool_folder())?;
+    let mut unpacked = Vec::new();
+    for variable in &variables {
+        let Some(name) = names.plain(&variable.name) else { continue };
+        if options.is_left_out(name) {
+            set.left_out.push(name.to_owned());
+            continue;
+        }
+        let numbers = match &variable.content {
+            Content::Numbers(numbers) => numbers,
+            Content::Other(what) => {
+                set.warnings.push(left_out(file, variable, what, options)?);
+                continue;
+            }
+        };
+        let (shape, is_last) = shape(numbers, samples);
+        if is_last {
+            let shape = numbers.shape.clone();
+            set.warnings.push(Warning::SamplesLast { field: name.to_owned(), shape });
+        }
+        let offset = unpack((file, order), (variable, numbers), is_last, &mut spool)?;
+        unpacked.push((name, numbers, shape, offset));
+    }
+    let spooled = Arc::new(spool.finish(&file.path)?);
+    for (name, numbers, shape, offset) in unpacked {
+        let elements = Elements::Numbers { dtype: numbers.dtype, swapped: order.is_big && numbers.dtype.size() > 1 };
+        let (shape, room, stride) = (shape.as_slice(), numbers.bytes, None);
+        set.push(&spooled, &Described { name, elements, shape, offset, room, stride })?;
+    }
+    Ok((set, names.keys(Keys::of(options))))
+}
+
+/// The warning about a variable that is not an array of numbers.
+///
+/// # Errors
+/// If the pack needs the variable, or if the file has no arrays.
+fn left_out(file: &OpenFile, variable: &Variable, what: &str, options: &ListOptions) -> Result<Warning, ConvertError> {
+    let reason = format!("this is {what}, and only arrays of numbers are read");
+    if options.needs(&variable.name) {
+        let hint = Unread::named("MATLAB").map_or("", |row| row.hint);
+        return Err(ConvertError::unsupported(&file.path, &variable.name, reason, hint));
+    }
+    Ok(Warning::LeftOut { field: variable.name.clone(), reason })
+}
+
+/// The number of samples: the length of the only vector, or of the one with the name of labels.
+fn n_samples(variables: &[Variable]) -> Option<u64> {
+    let vectors = || arrays(variables).filter_map(|(variable, numbers)| Some((variable, vector(&numbers.shape)?)));
+    let labels = vectors().find(|(variable, _)| is_label_name(&variable.name));
+    let only = vectors().next().filter(|_| vectors().count() == 1);
+    labels.or(only).map(|(_, n)| n)
+}
+
+/// The length of a row or column.
+fn vector(shape: &[u64]) -> Option<u64> {
+    match *shape {
+        [1, n] | [n, 1] if n > 1 => Some(n),
+        _ => None,
+    }
+}
+
+/// The shape of an array with its samples first, and whether they were last.
+fn shape(numbers: &Numbers, samples: Option<u64>) -> (Vec<u64>, bool) {
+    let shape = &numbers.shape;
+    if let Some(n) = vector(shape) {
+        return (vec![n], false);
+    }
+    let (Some(first), Some(last)) = (shape.first(), shape.last()) else { return (shape.clone(), false) };
+    let are_images = matches!(shape.as_slice(), [_, _, 1 | 3 | 4, n] if !matches!(n, 1 | 3 | 4));
+    let is_last = match samples {
+        Some(n) => *last == n && (*first != n || are_images),
+        None => are_images,
+    };
+    let mut shape = shape.clone();
+    if is_last {
+        shape.rotate_right(1);
+    }
+    (shape, is_last)
+}
+
+/// Unpacks the numbers of a variable in NumPy's order. If the samples are last, one after the other. Returns their offset.
+fn unpack(
+    (file, order): (&OpenFile, Order),
+    (variable, numbers): (&Variable, &Numbers),
+    is_last: bool,
+    spool: &mut Spool,
+) -> Result<u64, ConvertError> {
+    let mut offset = None;
+    let mut lengths = numbers.shape.clone();
+    let n = if is_last { lengths.pop().unwrap_or(0) } else { 1 };
+    let bytes = numbers.bytes.checked_div(n).unwrap_or(0);
+    if bytes > MAX_FILE_BYTES {
+        let reason = format!("the array has {bytes} bytes, more than the limit of {MAX_FILE_BYTES}");
+        let hint = "save it as .npy in Python, or with its samples in the last dimension: numpy.save(\"x.npy\", scipy.io.loadmat(\"x.mat\")[\"X\"])";
+        return Err(ConvertError::unsupported(&file.path, &variable.name, reason, hint));
+    }
+    let mut reader = variable.open(file, order)?;
+    let (mut block, mut turned) = (Vec::new(), Vec::new());
+    for _ in 0..if bytes == 0 { 0 } else { n } {
+        block.clear();
+        while to_u64(block.len()) < bytes {
+            let wanted = PIECE_BYTES.min(bytes - to_u64(block.len()));
+            let read = reader.by_ref().take(wanted).read_to_end(&mut block);
+            let read = read.map_err(|error| variable.malformed(file, &error))?;
+            if read == 0 {
+                let reason = format!("expected {} bytes of numbers, found fewer", numbers.bytes);
+                return Err(ConvertError::malformed(&file.path, &variable.name, reason));
+            }
+        }
+        turn(&block, &lengths, numbers.dtype, &mut turned);
+        offset.get_or_insert(spool.append(&turned)?);
+    }
+    // The rest has the checksum.
+    let mut rest = reader.take(MAX_FILE_BYTES);
+    std::io::copy(&mut rest, &mut std::io::sink()).map_err(|error| variable.malformed(file, &error))?;
+    Ok(offset.unwrap_or(0))
+}
+
+/// Changes the order of numbers so that the last dimension varies fastest, instead of the first.
+fn turn(block: &[u8], lengths: &[u64], dtype: DType, turned: &mut Vec<u8>) {
+    let size = to_usize(dtype.size());
+    let lengths: Vec<usize> = lengths.iter().map(|length| to_usize(*length)).collect();
+    let steps: Vec<usize> =
+        lengths.iter().scan(size, |step, length| Some(std::mem::replace(step, step.saturating_mul(*length)))).collect();
+    turned.clear();
+    let (mut at, mut position) = (0, vec![0; lengths.len()]);
+    while let Some(number) = block.get(at..at + size) {
+        turned.extend_from_slice(number);
+        let mut place = lengths.len();
+        loop {
+            let Some(before) = place.checked_sub(1) else { return };
+            place = before;
+            position[place] += 1;
+            at += steps[place];
+            if position[place] < lengths[place] {
+                break;
+            }
+            at -= steps[place] * lengths[place];
+            position[place] = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
