@@ -4,6 +4,7 @@
 
 mod archive;
 mod arrays;
+mod bands;
 mod divided;
 mod downloads;
 mod folders;
@@ -19,6 +20,7 @@ mod people;
 mod pictures;
 mod published;
 mod records;
+mod scientific;
 mod table;
 mod tensors;
 mod texts;

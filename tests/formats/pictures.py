@@ -144,7 +144,7 @@ def several(root):
 
 
 def matlab(root):
-    """The files of SVHN in both versions, and the results of the lines in the hints."""
+    """The files of SVHN in both versions, and the result of the line in the hint."""
     root.mkdir()
     x, y = np.moveaxis(COLORS, 0, -1), np.array([[i % 2] for i in range(N)], np.uint8)
     scipy.io.savemat(root / "5.mat", {"X": x, "y": y})
@@ -153,9 +153,6 @@ def matlab(root):
     data = bytearray((root / "73.mat").read_bytes())
     data[:19] = b"MATLAB 7.3 MAT-file"
     (root / "73.mat").write_bytes(data)
-    m = scipy.io.loadmat(root / "5.mat")
-    images = np.moveaxis(m["X"], -1, 0)
-    np.savez(root / "5.npz", images=images, labels=m["y"].ravel())
     f = h5py.File(root / "73.mat")
     images = f["X"][:].transpose(0, 3, 2, 1)
     np.savez(root / "73.npz", images=images, labels=f["y"][:].ravel())

@@ -128,23 +128,15 @@ fn an_array_for_each_class_or_image_is_refused_with_lines_that_work() {
 }
 
 #[test]
-fn matlab_files_are_refused_with_lines_that_work() {
+fn matlab_files_of_version_7_3_are_refused_with_lines_that_work() {
     let (folder, expected) = sources();
-    for (name, lines) in [
-        (
-            "5",
-            r#"m = scipy.io.loadmat("x.mat"); images = numpy.moveaxis(m["X"], -1, 0); numpy.savez("x.npz", images=images, labels=m["y"].ravel())"#,
-        ),
-        (
-            "73",
-            r#"f = h5py.File("x.mat"); images = f["X"][:].transpose(0, 3, 2, 1); numpy.savez("x.npz", images=images, labels=f["y"][:].ravel())"#,
-        ),
-    ] {
-        let said = refused(&folder, &format!("matlab/{name}.mat"), 2);
-        assert!(said.contains(lines), "{said}");
-        let pack = convert(&folder, &format!("matlab/{name}.npz"), &[]);
-        assert_eq!(hex(&items(&pack, "image").concat()), expected["colors"], "{name}");
-        assert_eq!(ids(&pack), [0, 1, 0, 1, 0, 1], "{name}");
+    let lines = r#"f = h5py.File("x.mat"); images = f["X"][:].transpose(0, 3, 2, 1); numpy.savez("x.npz", images=images, labels=f["y"][:].ravel())"#;
+    let said = refused(&folder, "matlab/73.mat", 2);
+    assert!(said.contains(lines), "{said}");
+    for source in ["matlab/73.npz", "matlab/5.mat"] {
+        let pack = convert(&folder, source, &[]);
+        assert_eq!(hex(&items(&pack, "image").concat()), expected["colors"], "{source}");
+        assert_eq!(ids(&pack), [0, 1, 0, 1, 0, 1], "{source}");
     }
 }
 
@@ -164,15 +156,11 @@ fn tiff_files_that_are_not_decoded_are_refused_with_what_to_do() {
 }
 
 #[test]
-fn tiff_files_of_many_bands_are_refused_with_a_line_that_writes_arrays() {
+fn tiff_files_of_many_bands_are_arrays() {
     let (folder, _) = sources();
+    let numbers: Vec<u8> = (0..13 * 64_u16).flat_map(u16::to_le_bytes).collect();
     for name in ["bands", "planes"] {
-        let said = refused(&folder, &format!("tiffs/{name}"), 1);
-        assert!(said.contains("x.tif: TIFF with 13 channels (bands): expected at most 4"), "{said}");
-        assert!(
-            said.contains("numpy.save((out / f.relative_to(src)).with_suffix(\".npy\"), tifffile.imread(f))"),
-            "{said}"
-        );
-        assert!(!said.contains("Image.open"), "{said}");
+        let pack = convert(&folder, &format!("tiffs/{name}"), &[]);
+        assert_eq!(items(&pack, "image").concat(), numbers, "{name}");
     }
 }

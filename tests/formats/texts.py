@@ -1,6 +1,5 @@
 """Writes datasets with texts, clips and tables that are easy to misread: texts.py DIR. Prints the pixels and the texts."""
 
-import gzip
 import io
 import json
 import os
@@ -111,12 +110,12 @@ def medical(root):
             (root / f"nifti/{folder}/case_{i}.nii.gz").write_bytes(b"\x1f\x8b" + bytes(60))
 
 
-def bands(path, channels):
+def bands(path, channels, compression=1):
     """Writes a TIFF file of bytes with this number of channels, one strip, and no alpha by its tags."""
     height, width = PIXELS.shape[1:3]
     data = np.arange(height * width * channels, dtype=np.uint8).tobytes()
     bits = struct.pack(f"<{channels}H", *[8] * channels)
-    tags = [(256, 3, 1, width), (257, 3, 1, height), (258, 3, channels, 8), (259, 3, 1, 1), (262, 3, 1, 2)]
+    tags = [(256, 3, 1, width), (257, 3, 1, height), (258, 3, channels, 8), (259, 3, 1, compression), (262, 3, 1, 2)]
     tags += [(273, 4, 1, 8), (277, 3, 1, channels), (278, 3, 1, height), (279, 4, 1, len(data))]
     start = 8 + len(data)
     tags[2] = (258, 3, channels, start)
@@ -169,7 +168,8 @@ for part in (words, clips, tables, medical, doubtful):
     part(root)
 for i in range(3):
     bands(root / f"four/{i}.tif", 4)
-    bands(root / f"many/{i}.tif", 13)
+    # JPEG 2000, which is not read.
+    bands(root / f"many/{i}.tif", 13, 34712)
     (root / "cmyk").mkdir(exist_ok=True)
     Image.fromarray(PIXELS[i]).convert("CMYK").save(root / f"cmyk/{i}.tif")
 masks = [(PIXELS[i, ..., 0] % 3).tobytes().hex() for i in range(6)]

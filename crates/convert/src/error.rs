@@ -619,9 +619,9 @@ fn hint_of_sample(error: &SampleError) -> String {
     }
 }
 
-/// Whether a TIFF file has bands without the meaning of colours, which Pillow does not read.
+/// Whether a TIFF file has bands instead of colours, which Pillow does not read.
 fn is_multiband(error: &SampleError) -> bool {
-    error.to_string().contains("Multiband")
+    error.to_string().contains("(bands)")
 }
 
 /// Whether the supposed path is in fact a URL.

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::ListOptions;
 use super::candidate::{is_image_name, is_system_folder};
 use super::compressed::{self, without_extension};
-use super::detect::{Head, detect, format_of_start, head_of, names_in, of_set};
+use super::detect::{Head, detect, format_of_start, head_of, names_in};
 use super::listing::Listing;
 use super::paths::lossy;
 use super::roles::is_label_name;
@@ -53,8 +53,6 @@ enum Form {
     Tar,
     /// One compressed file.
     Single,
-    /// A folder of compressed files of another format, and other files.
-    Folder,
 }
 
 /// An unpacked archive. Its temporary folder is removed when the last listing that uses it is dropped.
@@ -137,9 +135,6 @@ impl Archive {
     /// The archive that is, or contains, the source. `None` if the source is read in place. `depth` counts the
     /// enclosing archives.
     pub(super) fn find(source: &Path, options: &ListOptions, depth: usize) -> Result<Option<Self>, ConvertError> {
-        if packed_files(source, options).next().is_some() {
-            return Ok(Some(Self { path: source.to_owned(), inside: PathBuf::new(), form: Form::Folder }));
-        }
         let Some((path, inside)) = file_of(source) else { return Ok(None) };
         let head = head_of(&path)?;
         let head = Head::new(&path, &head);
@@ -179,16 +174,9 @@ impl Archive {
             Form::Zip => unzip(&self.path, &mut unpacker)?,
             Form::Tar => open_ended = untar(&self.path, &mut unpacker)?,
             Form::Single => unpack_single(&self.path, &mut unpacker)?,
-            Form::Folder => {
-                let files = packed_files(&self.path, &ListOptions::default());
-                files.into_iter().try_for_each(|file| unpack_single(&self.path.join(file), &mut unpacker))?;
-            }
         }
         let (folder, mut warnings) = unpacker.finish()?;
         warnings.extend(open_ended);
-        if self.form == Form::Folder {
-            link_others(&self.path, folder.path())?;
-        }
         Ok((folder, warnings))
     }
 }
@@ -211,35 +199,6 @@ fn file_of(source: &Path) -> Option<(PathBuf, PathBuf)> {
     let inside = source.strip_prefix(file).ok()?;
     let is_plain = inside.components().all(|part| matches!(part, std::path::Component::Normal(_)));
     is_plain.then(|| (file.to_owned(), inside.to_owned()))
-}
-
-/// The compressed files of a folder such as `train_x.h5.gz`, if it has no other data. Their names say which format is compressed.
-fn packed_files(folder: &Path, options: &ListOptions) -> std::vec::IntoIter<String> {
-    let is_chosen = options.from.is_some_and(|from| !from.entry().is_set);
-    let mut names = if is_chosen || !folder.is_dir() { Vec::new() } else { names_in(folder) };
-    let is_data = |name: &String| is_image_name(name.as_bytes()) || DataFormat::from_file_name(name).is_some();
-    if names.iter().any(|name| is_data(name) && RowForm::from_path(Path::new(name)).is_none()) {
-        names.clear();
-    }
-    names.retain(|name| {
-        let plain = without_extension(name);
-        plain != name && of_set(plain).is_some() && folder.join(name).is_file()
-    });
-    names.sort();
-    names.into_iter()
-}
-
-/// Links the other files of a folder from the folder of its unpacked files.
-fn link_others(folder: &Path, unpacked: &Path) -> Result<(), ConvertError> {
-    let failed = |error| ConvertError::Spool { folder: unpacked.to_owned(), source: error };
-    let folder = folder.canonicalize().map_err(ConvertError::io(folder))?;
-    for name in names_in(&folder) {
-        let (file, link) = (folder.join(&name), unpacked.join(&name));
-        if file.is_file() && of_set(without_extension(&name)).is_none() {
-            std::os::unix::fs::symlink(&file, &link).map_err(failed)?;
-        }
-    }
-    Ok(())
 }
 
 /// Whether a format reads this file in place.
@@ -399,10 +358,7 @@ fn unpack_single(path: &Path, unpacker: &mut Unpacker<'_>) -> Result<(), Convert
         true => ConvertError::malformed(path, "", format!("cannot be unpacked: {error}")),
         false => ConvertError::io(path)(error),
     };
-    let unpacked = compressed::open(path).map_err(failed)?;
-    let not_packed =
-        || ConvertError::malformed(path, "", "the name is that of a compressed file, but it is not compressed");
-    let mut unpacked = unpacked.ok_or_else(not_packed)?;
+    let Some(mut unpacked) = compressed::open(path).map_err(failed)? else { return Ok(()) };
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let Some(mut writing) = unpacker.file(without_extension(&name).as_bytes())? else { return Ok(()) };
     let mut piece = vec![0; to_usize(PIECE_BYTES)];

@@ -27,7 +27,8 @@ struct Part {
 
 /// Unpacks the archives of a folder without images and subfolders. `None` for other folders. `depth` counts the enclosing archives.
 pub(super) fn open(folder: &Path, options: &ListOptions, depth: usize) -> Result<Option<Opened>, ConvertError> {
-    if options.from.is_some() || options.root.is_some() || !folder.is_dir() {
+    let is_chosen = options.from.is_some_and(|from| !from.entry().is_set);
+    if is_chosen || options.root.is_some() || !folder.is_dir() {
         return Ok(None);
     }
     let is_other = |name: &String| !name.starts_with('.') && !is_note(name.as_bytes());

@@ -128,8 +128,7 @@ fn replace(listing: &mut Listing, first: TiffBands, found: Vec<(usize, TiffBands
     listing.warnings.push(Warning::Bands {
         count: super::walk::count(count),
         first: path,
-        dtype: array.dtype,
-        shape: array.shape.clone(),
+        array: (array.dtype, array.shape.clone()),
         are_planar: planar > 0,
     });
     let files = Listing {

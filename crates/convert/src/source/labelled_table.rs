@@ -14,6 +14,7 @@ use super::image_folder::{self, is_archive, is_submission};
 use super::listing::{Images, Listing, SourceKind};
 use super::manifest;
 use super::mask_colors::is_table;
+use super::numbered_labels;
 use super::offers::named_file;
 use super::paths::{FileTable, PathTable, as_path, lossy, stem};
 use super::roles::is_caption_name;
@@ -143,6 +144,9 @@ pub(super) enum Tables {
 pub(super) fn of_folder(folder: &Path, input: &Input, options: &ListOptions) -> Option<Tables> {
     if !matches!(input, Input::Folder) {
         return None;
+    }
+    if let Some(splits) = numbered_labels::splits(folder, options) {
+        return Some(Tables::Splits(splits));
     }
     let (tables, has_only_files) = tables_in(folder, options)?;
     match tables.as_slice() {

@@ -79,6 +79,7 @@ mod near_names;
 mod nested;
 pub(crate) mod npy;
 pub(crate) mod npz;
+mod numbered_labels;
 mod numbers;
 mod numerals;
 mod oddities;
@@ -388,7 +389,7 @@ fn list_input(
                 (split, _) => choose(source, &parts, split.as_deref())?,
             };
             let mut listing = read(part, of, options)?.into_listing(source)?;
-            listing.warnings.extend(unread::tables_in(source));
+            listing.warnings.extend(unread::tables_in(source, listing.kind));
             Ok(Listed::one(listing))
         }
     }
@@ -545,7 +546,7 @@ fn list_each(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listin
                     });
                 };
                 let mut listing = read(part, of, options)?.into_listing(source)?;
-                listing.warnings.extend(unread::tables_in(source));
+                listing.warnings.extend(unread::tables_in(source, listing.kind));
                 listings.push((split.clone(), listing));
             }
             split::unite_classes(&mut listings);

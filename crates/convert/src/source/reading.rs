@@ -138,6 +138,7 @@ fn label_decision(listing: &Listing, options: &ListOptions) -> Decision {
                 | Warning::FolderLabels { .. }
                 | Warning::RestOfLine { .. }
                 | Warning::LabelsFromNames { .. }
+                | Warning::NumberedLabels { .. }
                 | Warning::FoldersInTar { .. }
                 | Warning::TarClasses { .. }
                 | Warning::Table(TableNote::SplitLabels { .. })

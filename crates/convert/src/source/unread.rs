@@ -8,9 +8,11 @@ use std::path::Path;
 use packds_system::counted;
 
 use super::detect::names_in;
+use super::listing::SourceKind;
 use super::paths::lossy;
 use super::tally::Tally;
 use super::warning::Warning;
+use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::metadata::METADATA_FILE;
 
@@ -219,11 +221,13 @@ impl UnreadFiles {
 }
 
 /// The warning about tables next to files of another format, such as `classes.csv` next to `train.npz`. Other files there,
-/// such as lists of class names, may belong to the format.
-pub(super) fn tables_in(folder: &Path) -> Option<Warning> {
+/// such as lists of class names, may belong to the format. `kind` is what is read from the folder.
+pub(super) fn tables_in(folder: &Path, kind: SourceKind) -> Option<Warning> {
     const TABLES: [&str; 6] = ["csv", "tsv", "xlsx", "xls", "jsonl", "mat"];
     let mut names = if folder.is_dir() { names_in(folder) } else { Vec::new() };
+    let is_read = |name: &String| DataFormat::from_file_name(name).is_some_and(|format| kind == format.into());
     names.retain(|name| TABLES.contains(&extension(name.as_bytes()).as_str()) && folder.join(name).is_file());
+    names.retain(|name| !is_read(name));
     names.sort_unstable();
     let mut unread = UnreadFiles::default();
     names.iter().for_each(|name| unread.add_other(name.as_bytes()));

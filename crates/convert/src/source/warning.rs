@@ -365,10 +365,8 @@ pub enum Warning {
         count: u64,
         /// The first of these files.
         first: Vec<u8>,
-        /// The type of its numbers.
-        dtype: DType,
-        /// The shape of its array.
-        shape: Vec<u64>,
+        /// The type and shape of its array.
+        array: (DType, Vec<u64>),
         /// Whether a file stores one band after the other.
         are_planar: bool,
     },
@@ -668,6 +666,11 @@ pub enum Warning {
     ImagesLast {
         /// The shape of the array.
         shape: [u64; 4],
+    },
+    /// The labels and splits are in MATLAB files, by the numbers in the names of the images.
+    NumberedLabels {
+        /// The file of labels, and that of splits.
+        files: [String; 2],
     },
     /// The last dimension of an array counts the samples; it becomes the first.
     SamplesLast {

@@ -642,12 +642,16 @@ impl Warning {
                 out,
                 "the array [{rows}, {width}, {channels}, {n}] is read as {rows} images: if there are {n} images, put that dimension first with numpy.moveaxis(images, 3, 0)"
             ),
+            Self::NumberedLabels { files: [labels, splits] } => write!(
+                out,
+                "labels are read from '{labels}' and splits from '{splits}', by the numbers in the names of the images"
+            ),
             Self::SamplesLast { field, shape } => write!(
                 out,
                 "the last dimension of '{field}' counts the samples, so it becomes the first: {shape:?} is read as {} arrays",
                 shape.last().unwrap_or(&0)
             ),
-            Self::Bands { count, first, dtype, shape, are_planar } => {
+            Self::Bands { count, first, array: (dtype, shape), are_planar } => {
                 let (files, first) = (counted(*count, "TIFF file"), first_of(*count, first));
                 let bands = shape.last().unwrap_or(&0);
                 let planes = match are_planar {

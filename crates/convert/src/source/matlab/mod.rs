@@ -9,7 +9,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use packds_format::DType;
+use packds_format::{DType, Scalar};
 use packds_system::{to_u64, to_usize};
 
 use self::element::{Content, Numbers, Order, Variable, order, variables};
@@ -35,17 +35,24 @@ const HEAD_BYTES: u64 = 128;
 /// Bytes unpacked at a time.
 const PIECE_BYTES: u64 = 1 << 20;
 
+/// Maximum number of vectors in a file of labels or splits, and of bytes in each.
+const MAX_VECTORS: usize = 16;
+const MAX_VECTOR_BYTES: u64 = 64 << 20;
+
 /// Whether a file is a MATLAB file of version 5.
 pub(crate) fn starts(head: &Head<'_>) -> bool {
     order(head.bytes).is_some()
 }
 
-/// Whether a folder is a dataset in MATLAB files. Next to folders, such files rather have labels or settings.
+/// Whether a folder is a dataset in MATLAB files: one file, or one for each split. Next to folders, such files rather have labels or
+/// settings. Several others may each have one image.
 pub(crate) fn is_set(folder: &Path, names: &[String]) -> bool {
     let is_one = |name: &&String| DataFormat::from_file_name(name) == Some(DataFormat::Matlab);
     let mut files = names.iter().filter(is_one).peekable();
     let has_files = files.peek().is_some() && folders_in(folder).is_empty();
-    has_files && files.all(|name| head_of(&folder.join(name)).is_ok_and(|head| order(&head).is_some()))
+    let is_matlab = |name: &String| head_of(&folder.join(name)).is_ok_and(|head| order(&head).is_some());
+    let parts = || Shards::find(folder, DataFormat::Matlab).map(Shards::by_split).unwrap_or_default();
+    has_files && files.all(is_matlab) && parts().iter().all(|part| part.files.len() == 1)
 }
 
 /// One part for each split in the file names. If the file names mention no split, the array names of the first file decide.
@@ -89,6 +96,9 @@ fn read_file<'a>(
     let names = SplitNames::new(variables.iter().map(|variable| variable.name.as_str()), split);
     let mut set = ArraySet::new(DataFormat::Matlab, &file.path, PerFile::Many);
     let samples = n_samples(&variables);
+    if arrays(&variables).next().is_none() {
+        return Err(refused(file, "", "it has no arrays of numbers".to_owned()));
+    }
     let mut spool = Spool::create(&options.spool_folder())?;
     let mut unpacked = Vec::new();
     for variable in &variables {
@@ -104,7 +114,10 @@ fn read_file<'a>(
                 continue;
             }
         };
-        let (shape, is_last) = shape(numbers, samples);
+        let (shape, is_last) = shape(numbers, samples).ok_or_else(|| {
+            let shape = &numbers.shape;
+            refused(file, name, format!("cannot tell which dimension of the array {shape:?} counts the samples"))
+        })?;
         if is_last {
             let shape = numbers.shape.clone();
             set.warnings.push(Warning::SamplesLast { field: name.to_owned(), shape });
@@ -128,10 +141,15 @@ fn read_file<'a>(
 fn left_out(file: &OpenFile, variable: &Variable, what: &str, options: &ListOptions) -> Result<Warning, ConvertError> {
     let reason = format!("this is {what}, and only arrays of numbers are read");
     if options.needs(&variable.name) {
-        let hint = Unread::named("MATLAB").map_or("", |row| row.hint);
-        return Err(ConvertError::unsupported(&file.path, &variable.name, reason, hint));
+        return Err(refused(file, &variable.name, reason));
     }
     Ok(Warning::LeftOut { field: variable.name.clone(), reason })
+}
+
+/// The error about a variable, with the line of Python that converts the file.
+fn refused(file: &OpenFile, name: &str, reason: String) -> ConvertError {
+    let hint = Unread::named("MATLAB").map_or("", |row| row.hint);
+    ConvertError::unsupported(&file.path, name, reason, hint)
 }
 
 /// The number of samples: the length of the only vector, or of the one with the name of labels.
@@ -150,23 +168,25 @@ fn vector(shape: &[u64]) -> Option<u64> {
     }
 }
 
-/// The shape of an array with its samples first, and whether they were last.
-fn shape(numbers: &Numbers, samples: Option<u64>) -> (Vec<u64>, bool) {
+/// The shape of an array with its samples first, and whether they were last. `None` if it may be either.
+fn shape(numbers: &Numbers, samples: Option<u64>) -> Option<(Vec<u64>, bool)> {
     let shape = &numbers.shape;
     if let Some(n) = vector(shape) {
-        return (vec![n], false);
+        return Some((vec![n], false));
     }
-    let (Some(first), Some(last)) = (shape.first(), shape.last()) else { return (shape.clone(), false) };
+    let (first, last) = shape.first().zip(shape.last())?;
     let are_images = matches!(shape.as_slice(), [_, _, 1 | 3 | 4, n] if !matches!(n, 1 | 3 | 4));
     let is_last = match samples {
-        Some(n) => *last == n && (*first != n || are_images),
+        Some(n) if [*first, *last] == [n; 2] && !are_images => return None,
+        Some(n) => *last == n,
+        None if shape.len() > 2 && !are_images => return None,
         None => are_images,
     };
     let mut shape = shape.clone();
     if is_last {
         shape.rotate_right(1);
     }
-    (shape, is_last)
+    Some((shape, is_last))
 }
 
 /// Unpacks the numbers of a variable in NumPy's order. If the samples are last, one after the other. Returns their offset.
@@ -186,18 +206,9 @@ fn unpack(
         return Err(ConvertError::unsupported(&file.path, &variable.name, reason, hint));
     }
     let mut reader = variable.open(file, order)?;
-    let (mut block, mut turned) = (Vec::new(), Vec::new());
+    let mut turned = Vec::new();
     for _ in 0..if bytes == 0 { 0 } else { n } {
-        block.clear();
-        while to_u64(block.len()) < bytes {
-            let wanted = PIECE_BYTES.min(bytes - to_u64(block.len()));
-            let read = reader.by_ref().take(wanted).read_to_end(&mut block);
-            let read = read.map_err(|error| variable.malformed(file, &error))?;
-            if read == 0 {
-                let reason = format!("expected {} bytes of numbers, found fewer", numbers.bytes);
-                return Err(ConvertError::malformed(&file.path, &variable.name, reason));
-            }
-        }
+        let block = block((file, variable), &mut reader, bytes)?;
         turn(&block, &lengths, numbers.dtype, &mut turned);
         offset.get_or_insert(spool.append(&turned)?);
     }
@@ -205,6 +216,37 @@ fn unpack(
     let mut rest = reader.take(MAX_FILE_BYTES);
     std::io::copy(&mut rest, &mut std::io::sink()).map_err(|error| variable.malformed(file, &error))?;
     Ok(offset.unwrap_or(0))
+}
+
+/// The next bytes of a variable. Memory grows only with the bytes that are there.
+fn block((file, variable): (&OpenFile, &Variable), reader: &mut dyn Read, bytes: u64) -> Result<Vec<u8>, ConvertError> {
+    let mut block = Vec::new();
+    while to_u64(block.len()) < bytes {
+        let wanted = PIECE_BYTES.min(bytes - to_u64(block.len()));
+        let read = Read::take(&mut *reader, wanted).read_to_end(&mut block);
+        if read.map_err(|error| variable.malformed(file, &error))? == 0 {
+            let reason = format!("expected {bytes} more bytes of numbers, found {}", block.len());
+            return Err(ConvertError::malformed(&file.path, &variable.name, reason));
+        }
+    }
+    Ok(block)
+}
+
+/// The rows and columns of whole numbers in a small file. `None` if it has anything else, or cannot be read.
+pub(super) fn vectors(path: &Path) -> Option<Vec<(String, Vec<i64>)>> {
+    let file = OpenFile::open(path).ok()?;
+    let (order, variables) = open(&file).ok()?;
+    let small = variables.len() <= MAX_VECTORS && !order.is_big;
+    let vector = |variable: &Variable| {
+        let Content::Numbers(numbers) = &variable.content else { return None };
+        vector(&numbers.shape).filter(|_| small && numbers.bytes <= MAX_VECTOR_BYTES)?;
+        let mut reader = variable.open(&file, order).ok()?;
+        let block = block((&file, variable), &mut reader, numbers.bytes).ok()?;
+        let items = block.chunks_exact(to_usize(numbers.dtype.size()));
+        let ids: Option<Vec<i64>> = items.map(|item| Scalar::of(numbers.dtype, item)?.class_id()).collect();
+        Some((variable.name.clone(), ids?))
+    };
+    variables.iter().map(vector).collect()
 }
 
 /// Changes the order of numbers so that the last dimension varies fastest, instead of the first.

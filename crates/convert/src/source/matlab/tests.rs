@@ -94,6 +94,31 @@ fn other_variables_are_left_out_or_refused_by_name() {
 }
 
 #[test]
+fn arrays_whose_samples_may_be_in_either_dimension_are_refused() {
+    for variables in [
+        vec![matrix("images", 9, &[4, 8, 9], &images()[..288])],
+        vec![matrix("images", 9, &[4, 8, 4], &images()[..128]), matrix("labels", 9, &[1, 4], &[0, 1, 0, 1])],
+    ] {
+        let said = refused(&file(&variables));
+        assert!(
+            said.contains("cannot tell which dimension of the array [4, 8,") && said.contains("moveaxis"),
+            "{said}"
+        );
+    }
+    assert!(refused(&file(&[matrix("meta", 2, &[1, 1], b"x")])).contains("it has no arrays of numbers"));
+}
+
+#[test]
+fn a_folder_of_files_without_splits_is_not_one_dataset() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["1.mat", "2.mat"] {
+        std::fs::write(folder.path().join(name), file(&svhn())).unwrap();
+    }
+    let error = list(folder.path(), &ListOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("2 files of type MATLAB"), "{error}");
+}
+
+#[test]
 fn lengths_that_the_file_cannot_have_are_refused_before_anything_is_read() {
     let bomb = packed(&matrix("X", 9, &[0xffff, 0xffff, 3, 9], b"x"));
     assert!(refused(&file(&[bomb])).contains("for the dimensions [65535, 65535, 3, 9]"));
