@@ -164,6 +164,7 @@ fn the_page_names_mask_classes_and_substituted_samples() {
     let names: Vec<&Value> = legends["mask"].as_array().unwrap().iter().map(|entry| &entry["name"]).collect();
     assert_eq!((json!(names), &legends["image"]), (json!(["0", "7"]), &json!([])));
     assert!(legends["mask"][1]["color"].as_str().unwrap().starts_with('#'));
+    assert_eq!(view.stop("-INT"), Some(130));
 }
 
 #[test]
@@ -175,6 +176,7 @@ fn words_of_a_file_replace_class_names_on_the_page() {
     let view = View::of(&[&pack, "--names", &names]);
     assert_eq!(view.json("pack")["classes"][0][0], "Katze");
     assert_eq!(view.json("samples?text=Katze")["total"], 4);
+    assert_eq!(view.stop("-INT"), Some(130));
 }
 
 #[test]
