@@ -34,10 +34,10 @@ fn tables_beside_images_are_read_if_they_are_meant_and_named_if_not() {
             "'boneage-training-dataset.csv' names no image in 'boneage-test-dataset', so the folder is a split without labels",
         ],
     );
-    assert_told(&folder, "fashion", &["'images.csv', 'styles.csv' were not read: if one has labels or other fields"]);
+    assert_told(&folder, "fashion", &["joined 'images.csv' with 'styles.csv' (columns 'gender', 'articleType')"]);
     let said = told(&folder, "isic");
     assert!(said.contains("read the images in 'ISIC_Training_GroundTruth.csv'"), "{said}");
-    assert!(said.contains("ignored 1 other file: 1 .csv ('ISIC_Training_Metadata.csv')"), "{said}");
+    assert!(said.contains("joined 'ISIC_Training_GroundTruth.csv' with 'ISIC_Training_Metadata.csv'"), "{said}");
     let pack = convert(&folder, "isic", &[]);
     // The class names are sorted: BCC, MEL, NV.
     assert_eq!((ids(&pack), names(&pack).len()), ([1, 2, 0].repeat(4), 3));

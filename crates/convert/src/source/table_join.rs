@@ -71,9 +71,7 @@ pub(super) fn join(listing: &mut Listing, read: &mut Vec<PathBuf>, tables: &[Pat
         let column =
             |column: &SourceColumn| SourceColumn { name: column.name.clone(), values: column.values.picked(&places) };
         listing.columns.extend(other.columns.iter().map(column));
-        let is_new = |warning: &&Warning| {
-            !matches!(warning, Warning::NoLabels { .. } | Warning::FilesLocated { .. } | Warning::NearNames { .. })
-        };
+        let is_new = |warning: &&Warning| !matches!(warning, Warning::FilesLocated { .. } | Warning::NearNames { .. });
         let new: Vec<Warning> = other.warnings.iter().filter(is_new).cloned().collect();
         listing.warnings.extend(new);
     }
