@@ -71,7 +71,12 @@ pub(super) fn join(listing: &mut Listing, read: &mut Vec<PathBuf>, tables: &[Pat
         let column =
             |column: &SourceColumn| SourceColumn { name: column.name.clone(), values: column.values.picked(&places) };
         listing.columns.extend(other.columns.iter().map(column));
-        let is_new = |warning: &&Warning| !matches!(warning, Warning::FilesLocated { .. } | Warning::NearNames { .. });
+        let has_labels = listing.has_labels() || listing.has_label_lists();
+        let is_new = |warning: &&Warning| match warning {
+            Warning::NoLabels { .. } => !has_labels,
+            Warning::FilesLocated { .. } | Warning::NearNames { .. } => false,
+            _ => true,
+        };
         let new: Vec<Warning> = other.warnings.iter().filter(is_new).cloned().collect();
         listing.warnings.extend(new);
     }
