@@ -38,6 +38,7 @@ fn labels_and_splits_of_numbered_images_are_read() {
         assert_eq!((ids(&pack), hex(&items(&pack, "image").concat())), (labels.to_vec(), images.concat()), "{split}");
     }
     assert_told(&folder, "matlab/flowers", &["labels are read from 'imagelabels.mat' and splits from 'setid.mat'"]);
+    assert!(!told(&folder, "matlab/flowers").contains("ignored"), "{}", told(&folder, "matlab/flowers"));
     // One label too many.
     std::fs::copy(folder.path("matlab/flowers/jpg/image_00001.png"), folder.path("matlab/flowers/jpg/image_00008.png"))
         .unwrap();

@@ -39,9 +39,9 @@ pub(super) fn splits(folder: &Path, options: &ListOptions) -> Option<Vec<(String
     if !is_one || all.len() != ids.len() || !are_numbered(&all) {
         return None;
     }
-    let told = |warning: &&Warning| !matches!(warning, Warning::LabelsUnread { .. } | Warning::UnreadType { .. });
-    let mut warnings: Vec<Warning> = all.warnings.iter().filter(told).cloned().collect();
+    let mut warnings: Vec<Warning> = all.warnings.iter().filter_map(of_other_files).collect();
     warnings.push(Warning::NumberedLabels { files: [labels.0, sets.0] });
+    let ignored = all.ignored.saturating_sub(2);
     let mut taken = vec![false; ids.len()];
     let mut splits = Vec::new();
     for (name, numbers) in &sets.1 {
@@ -57,11 +57,24 @@ pub(super) fn splits(folder: &Path, options: &ListOptions) -> Option<Vec<(String
         }
         places.sort_unstable();
         let own = Labels::PerSample(places.iter().map(|place| ids[*place]).collect());
-        let listing = Listing { labels: own, warnings: warnings.clone(), ignored: all.ignored, ..all.picked(&places) };
+        let listing = Listing { labels: own, warnings: warnings.clone(), ignored, ..all.picked(&places) };
         splits.push(((*split).to_owned(), listing));
     }
     splits.sort_by(|(a, _), (b, _)| a.cmp(b));
     taken.iter().all(|taken| *taken).then_some(splits)
+}
+
+/// A warning, unless it is about the MATLAB files.
+fn of_other_files(warning: &Warning) -> Option<Warning> {
+    match warning {
+        Warning::LabelsUnread { .. } | Warning::UnreadType { name: "MATLAB", .. } => None,
+        Warning::OtherFiles { groups } => {
+            let mut groups = groups.clone();
+            groups.retain(|(extension, _, _)| extension != "mat");
+            (!groups.is_empty()).then_some(Warning::OtherFiles { groups })
+        }
+        other => Some(other.clone()),
+    }
 }
 
 /// Whether the names of all images end with their numbers, from 1 on.
