@@ -224,7 +224,8 @@ fn decode_rate(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> Resu
     for id in evenly(listing, TRIED) {
         // Read the file into memory first, to exclude the speed of the disk from the measurement.
         file.clear();
-        if listing.append_image(id, u64::MAX, &mut file).is_err() {
+        if let Err(error) = listing.append_image(id, u64::MAX, &mut file) {
+            bad = bad.or(Some((id, listing.named(error))));
             continue;
         }
         let mut block = BlockBuilder::new(&plan.pack.schema);
