@@ -410,6 +410,11 @@ enum LabelFrom {
 }
 
 impl PlannedLabel {
+    /// Labels that are one name in each row.
+    fn names(column: usize, from: LabelFrom) -> Self {
+        Self { column, names: true, lists: false, split: LabelSplit::Never, from }
+    }
+
     /// Passes the current row's label to `take`.
     pub(super) fn with_cell<T>(&self, rows: &Rows<'_>, take: impl FnOnce(Cell<'_>) -> T) -> T {
         match &self.from {
@@ -473,16 +478,9 @@ impl Plan {
                 warnings.push(Warning::Indicators {
                     fields: columns.iter().map(|column| names[*column].clone()).collect(),
                 });
-                let from = LabelFrom::Indicators(columns);
-                Some(PlannedLabel { column: 0, names: true, lists: false, split: LabelSplit::Never, from })
+                Some(PlannedLabel::names(0, LabelFrom::Indicators(columns)))
             }
-            (None, None) if let Some(column) = ends => Some(PlannedLabel {
-                column,
-                names: true,
-                lists: false,
-                split: LabelSplit::Never,
-                from: LabelFrom::PathEnd,
-            }),
+            (None, None) if let Some(column) = ends => Some(PlannedLabel::names(column, LabelFrom::PathEnd)),
             (None, None) => path.filter(|_| text.is_none()).and_then(|path| manifest.folder_label(path, &mut warnings)),
         };
         let is_single =
@@ -490,24 +488,7 @@ impl Plan {
         if let Some(label) = label.as_ref().filter(is_single) {
             warnings.push(Warning::SingleLabels { field: names[label.column].clone() });
         }
-        let known = manifest.metadata.as_ref().filter(|_| manifest.form == RowForm::JsonLines);
-        let label_columns: &[usize] = match label.as_ref() {
-            Some(PlannedLabel { from: LabelFrom::Indicators(columns), .. }) => columns,
-            Some(PlannedLabel { column, .. }) => std::slice::from_ref(column),
-            None => &[],
-        };
-        let columns: Vec<(usize, SourceColumn)> = kept
-            .into_iter()
-            .filter(|column| ![path, mask].contains(&Some(*column)) && !label_columns.contains(column))
-            .map(|column| {
-                let name = if Some(column) == text { TEXT_NAME } else { &names[column] }.to_owned();
-                let known = known.and_then(|metadata| metadata.field(&name));
-                let values = scans[column].kinds.column_as(known);
-                let is_renamed = label.is_none() && scans[column].are_negative();
-                let name = if is_renamed { target(name) } else { name };
-                (column, SourceColumn { name, values })
-            })
-            .collect();
+        let columns = other_columns(manifest, kept, ([path, mask], label.as_ref(), text));
         if manifest.metadata.is_none() {
             let text = |(column, _): &(usize, SourceColumn)| {
                 let cell = scans[*column].numerals.text()?.to_owned();
@@ -518,6 +499,31 @@ impl Plan {
         let runs = runs.map(|column| names[column].clone());
         Ok(Self { path, mask, label, runs, columns, split, warnings })
     }
+}
+
+/// The columns that are neither paths nor labels. `text` is the column of texts that a list does not name.
+fn other_columns(
+    manifest: &Manifest<'_>,
+    kept: Vec<usize>,
+    (paths, label, text): ([Option<usize>; 2], Option<&PlannedLabel>, Option<usize>),
+) -> Vec<(usize, SourceColumn)> {
+    let Manifest { names, scans, .. } = manifest;
+    let known = manifest.metadata.as_ref().filter(|_| manifest.form == RowForm::JsonLines);
+    let label_columns: &[usize] = match label {
+        Some(PlannedLabel { from: LabelFrom::Indicators(columns), .. }) => columns,
+        Some(PlannedLabel { column, .. }) => std::slice::from_ref(column),
+        None => &[],
+    };
+    let others = kept.into_iter().filter(|column| !paths.contains(&Some(*column)) && !label_columns.contains(column));
+    let planned = |column: usize| {
+        let name = if Some(column) == text { TEXT_NAME } else { &names[column] }.to_owned();
+        let known = known.and_then(|metadata| metadata.field(&name));
+        let values = scans[column].kinds.column_as(known);
+        let is_renamed = label.is_none() && scans[column].are_negative();
+        let name = if is_renamed { target(name) } else { name };
+        (column, SourceColumn { name, values })
+    };
+    others.map(planned).collect()
 }
 
 impl Manifest<'_> {
@@ -532,13 +538,7 @@ impl Manifest<'_> {
         }
         let first = class_below(folders.first()?, &below).to_owned();
         warnings.push(Warning::FolderLabels { first });
-        Some(PlannedLabel {
-            column: path,
-            names: true,
-            lists: false,
-            split: LabelSplit::Never,
-            from: LabelFrom::FolderBelow(below),
-        })
+        Some(PlannedLabel::names(path, LabelFrom::FolderBelow(below)))
     }
 
     /// The label column if no column has a usual name: the only column besides the paths. Warns about this choice, or about columns that

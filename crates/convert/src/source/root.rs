@@ -29,6 +29,7 @@ use super::{
     paths::{FileTable, PathTable, as_path, lossy},
     rows::{Cell, Rows},
     split::is_split_folder,
+    table_note::TableNote,
     values::text_of,
     warning::Warning,
 };
@@ -202,7 +203,7 @@ impl Root {
             }
             let Some(named) = paths.first().filter(|_| !paths.iter().any(is_file)) else { continue };
             if let ([_], Some(clips)) = (columns, Clips::find(&self.path, &paths)) {
-                warnings.push(Warning::FolderRows { first: named.clone() });
+                warnings.push(Warning::Table(TableNote::FolderRows { first: named.clone() }));
                 self.clips = Some(clips);
                 continue;
             }

@@ -12,6 +12,7 @@ use super::labels::MISSING;
 use super::listing::{Fault, Labels, Listing, Masks};
 use super::paths::lossy;
 use super::store::{Content, PixelShape};
+use super::table_note::TableNote;
 use super::warning::Warning;
 use crate::error::ConvertError;
 use crate::opt::LEAVE_OUT;
@@ -107,7 +108,7 @@ pub(super) fn join(source: &Path, mut listing: Listing, field: &str) -> Result<L
         let is_empty = |idx: &usize| images[*idx].iter().all(|row| is_blank(texts.get(*row)));
         joined.faults.retain(|idx, fault| !(is_missing(fault) && is_empty(idx)));
     }
-    joined.warnings.push(Warning::RunMasks { field: field.to_owned(), added, classes });
+    joined.warnings.push(Warning::Table(TableNote::RunMasks { field: field.to_owned(), added, classes }));
     joined.masks = Some(Masks::Runs(RunMasks { texts: Arc::new(texts), rows }));
     Ok(joined)
 }

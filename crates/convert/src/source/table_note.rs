@@ -71,6 +71,20 @@ pub enum TableNote {
         /// The name of the table.
         file: Vec<u8>,
     },
+    /// The rows of a manifest name folders: all images of a folder get the row's labels and fields.
+    FolderRows {
+        /// The first folder, as the manifest names it.
+        first: Vec<u8>,
+    },
+    /// Masks are drawn from run lengths in a table.
+    RunMasks {
+        /// The column.
+        field: String,
+        /// What is added to a class id to get the value of its pixels. `None` if the values are not classes.
+        added: Option<u8>,
+        /// The names of the classes. Empty if they are numbers.
+        classes: Vec<String>,
+    },
 }
 
 impl TableNote {
@@ -131,28 +145,56 @@ impl fmt::Display for TableNote {
                     None => out.write_str("it as the source"),
                 }
             }
-            Self::Joined { tables, signs, splits } => {
-                let first = tables.first().map(|(file, _)| lossy(file)).unwrap_or_default();
-                write!(out, "joined '{first}' with")?;
-                for (number, (file, columns)) in tables.iter().skip(1).enumerate() {
-                    let comma = if number == 0 { "" } else { "," };
-                    write!(out, "{comma} '{}' (columns {})", lossy(file), quoted(columns))?;
-                }
-                out.write_str(": each has one row for each image")?;
-                if let Some(splits) = splits {
-                    write!(out, "; '{splits}' is packed as a field: 0, 1 and 2 usually mean train, val and test")?;
-                }
-                if let Some(signs) = signs {
-                    write!(
-                        out,
-                        "; columns of -1 and 1 (first: '{signs}') can be labels after -1 is replaced with 0, because class ids count from 0"
-                    )?;
-                }
-                Ok(())
-            }
+            Self::Joined { tables, signs, splits } => fmt_joined(out, tables, signs.as_deref(), splits.as_deref()),
+            Self::FolderRows { first } => write!(
+                out,
+                "the rows name folders, such as '{}': each image in a folder is a sample with the labels and fields of the row",
+                lossy(first)
+            ),
+            Self::RunMasks { field, added, classes } => fmt_run_masks(out, field, *added, classes),
             Self::SplitLabels { file } => {
                 write!(out, "the labels are read from '{}': each is a class of the other splits", lossy(file))
             }
         }
     }
+}
+
+fn fmt_run_masks(out: &mut fmt::Formatter<'_>, field: &str, added: Option<u8>, classes: &[String]) -> fmt::Result {
+    write!(out, "masks are drawn from the run lengths in '{field}', counted down the columns of the image; ")?;
+    match (added, classes) {
+        (None, _) => out.write_str("marked pixels are 1, and all others 0"),
+        (_, []) => {
+            let plus = if added == Some(1) { " plus 1" } else { "" };
+            write!(out, "marked pixels have the number of their class{plus}, and all others are 0")
+        }
+        (_, classes) => {
+            let named: Vec<String> = (1..).zip(classes).map(|(value, class)| format!("{value} is '{class}'")).collect();
+            write!(out, "{}, and all other pixels are 0", named.join(", "))
+        }
+    }
+}
+
+fn fmt_joined(
+    out: &mut fmt::Formatter<'_>,
+    tables: &[(Vec<u8>, Vec<String>)],
+    signs: Option<&str>,
+    splits: Option<&str>,
+) -> fmt::Result {
+    let first = tables.first().map(|(file, _)| lossy(file)).unwrap_or_default();
+    write!(out, "joined '{first}' with")?;
+    for (number, (file, columns)) in tables.iter().skip(1).enumerate() {
+        let comma = if number == 0 { "" } else { "," };
+        write!(out, "{comma} '{}' (columns {})", lossy(file), quoted(columns))?;
+    }
+    out.write_str(": each has one row for each image")?;
+    if let Some(splits) = splits {
+        write!(out, "; '{splits}' is packed as a field: 0, 1 and 2 usually mean train, val and test")?;
+    }
+    if let Some(signs) = signs {
+        write!(
+            out,
+            "; columns of -1 and 1 (first: '{signs}') can be labels after -1 is replaced with 0, because class ids count from 0"
+        )?;
+    }
+    Ok(())
 }

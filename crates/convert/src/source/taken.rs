@@ -98,7 +98,7 @@ fn take_sample(
 ) -> Result<(), ConvertError> {
     taken.lines.push(rows.line);
     if plan.path.is_some() {
-        taken.images.push(&image.to_vec());
+        taken.images.push(image);
     }
     if let Some(pixels) = &mut taken.pixels {
         pixels.push(rows)?;

@@ -694,20 +694,6 @@ pub enum Warning {
         /// Their names.
         names: Vec<String>,
     },
-    /// The rows of a manifest name folders: all images of a folder get the row's labels and fields.
-    FolderRows {
-        /// The first folder, as the manifest names it.
-        first: Vec<u8>,
-    },
-    /// Masks are drawn from run lengths in a table.
-    RunMasks {
-        /// The column.
-        field: String,
-        /// What is added to a class id to get the value of its pixels. `None` if the values are not classes.
-        added: Option<u8>,
-        /// The names of the classes. Empty if they are numbers.
-        classes: Vec<String>,
-    },
     /// The files of a manifest are in a folder next to the folder of the manifest.
     RootBeside {
         /// The folder.

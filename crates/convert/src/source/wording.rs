@@ -542,29 +542,6 @@ impl Warning {
                 write!(out, "all words after the first on a line are read as one label, such as {}", shown(label))
             }
             Self::ArchivesUnpacked { names } => write!(out, "unpacked {} into a temporary folder", quoted(names)),
-            Self::FolderRows { first } => write!(
-                out,
-                "the rows name folders, such as '{}': each image in a folder is a sample with the labels and fields of the row",
-                text(first)
-            ),
-            Self::RunMasks { field, added, classes } => {
-                write!(
-                    out,
-                    "masks are drawn from the run lengths in '{field}', counted down the columns of the image; "
-                )?;
-                match (added, classes.as_slice()) {
-                    (None, _) => out.write_str("marked pixels are 1, and all others 0"),
-                    (_, []) => {
-                        let plus = if *added == Some(1) { " plus 1" } else { "" };
-                        write!(out, "marked pixels have the number of their class{plus}, and all others are 0")
-                    }
-                    (_, classes) => {
-                        let named: Vec<String> =
-                            (1..).zip(classes).map(|(value, class)| format!("{value} is '{class}'")).collect();
-                        write!(out, "{}, and all other pixels are 0", named.join(", "))
-                    }
-                }
-            }
             Self::RootBeside { folder } => write!(out, "the files are read from the folder '{}'", text(folder)),
             Self::LabelNested { field, key } => {
                 write!(out, "no labels found: to use '{key}' inside '{field}', write it as a separate column")
