@@ -95,7 +95,8 @@ impl CsvRows {
             .delimiter(start.delimiter)
             .has_headers(false)
             .flexible(true)
-            .quoting(!start.has_spaced_quotes)
+            // Lists with tabs, such as those of text recognition, have texts without quoting.
+            .quoting(!start.has_spaced_quotes && !(has_spaces && start.delimiter == b'\t'))
             .buffer_capacity(1 << 16)
             .from_reader(RowLimit { file: opened, left: 0 });
         let mut rows = Self {

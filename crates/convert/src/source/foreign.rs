@@ -102,6 +102,10 @@ impl Foreign {
                 "this is a folder of FFCV files",
                 "convert the original images, or write the samples with packds.write",
             ),
+            () if ends(".rec") && ends(".idx") => Self::of(
+                "this is a folder of MXNet RecordIO files",
+                "write the images to class folders with mxnet.recordio, and convert these",
+            ),
             () => return None,
         })
     }

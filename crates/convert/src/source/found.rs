@@ -12,7 +12,7 @@ use super::ListOptions;
 use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::listing::{Faults, Images, LabelLists, Labels, Listing, Masks, SourceField, SourceKind, append_stored};
 use super::masks::Numbers;
-use super::overlooked::{flat_pixels, images_last, note_overlooked_labels};
+use super::overlooked::{flat_pixels, note_overlooked_labels, other_axis};
 use super::paths::{FileTable, PathTable};
 use super::repeats::boxes_in;
 use super::roles::{TEXT_NAME, are_texts, is_label_name, no_samples};
@@ -167,7 +167,7 @@ impl Found {
         // If the source was exported from a pack, the metadata describes its fields.
         let boxes = if listing.metadata.is_none() { boxes_in(&listing.columns, &listing.fields) } else { None };
         listing.warnings.extend(boxes);
-        let forms = [images_last(&listing), flat_pixels(&listing)];
+        let forms = [other_axis(&listing), flat_pixels(&listing)];
         listing.warnings.extend(forms.into_iter().flatten());
         rename_taken(&mut listing);
         check_names(&listing, source)?;

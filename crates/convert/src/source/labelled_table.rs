@@ -23,7 +23,7 @@ use super::rows::RowForm;
 use super::split::{is_split_folder, split_and_rest, unite_classes};
 use super::table_join;
 use super::tally::Tally;
-use super::unread::{Unread, UnreadFiles};
+use super::unread::{Unread, UnreadFiles, is_note};
 use super::walk::Found;
 use super::warning::Warning;
 use crate::data_format::DataFormat;
@@ -73,17 +73,19 @@ pub(super) fn instead(
     Some(Ok(listing))
 }
 
-/// The only one of several lists that has all images of a folder and a value for each. The folder must have nothing but images.
+/// The only table or list that has all images of a folder and a value for each. The folder must have nothing but images.
 fn only_complete(folder: &Path, found: &Listing, options: &ListOptions) -> Option<(Listing, Vec<PathBuf>)> {
-    let lists = found.warnings.iter().find_map(|warning| match warning {
-        Warning::ListsUnread { file, others } => Some(std::iter::once(file).chain(others)),
+    if !found.has_only_images() {
+        return None;
+    }
+    let files = found.warnings.iter().filter_map(|warning| match warning {
+        Warning::ListsUnread { file, others } | Warning::ManifestUnread { file, others } => {
+            Some(std::iter::once(file).chain(others))
+        }
         _ => None,
     });
     let lists: Vec<PathBuf> =
-        lists?.take(MAX_LISTS).filter_map(|file| named_file(&[folder, found.root()], file)).collect();
-    if lists.len() < 2 || !found.has_only_images() {
-        return None;
-    }
+        files.flatten().take(MAX_LISTS).filter_map(|file| named_file(&[folder, found.root()], file)).collect();
     let complete = |list: &PathBuf| {
         let listing = manifest::list(list, RowForm::of_source(list)?, options).ok()?;
         let has_all = listing.len() == found.len() && listing.faults.is_empty() && listing.paths.is_unique();
@@ -353,6 +355,14 @@ fn tables_in(folder: &Path, options: &ListOptions) -> Option<(Vec<Vec<u8>>, bool
     let has_only_files = top.subdirectories.is_empty() && top.sample_names().next().is_none() && !has_others;
     if tables.is_empty() && !has_only_files {
         tables = coco::files_in(folder, &top);
+    }
+    if tables.is_empty() && !has_only_files {
+        let is_json =
+            |name: &&[u8]| RowForm::of_source(&folder.join(as_path(name))) == Some(RowForm::Json) && !is_note(name);
+        let json: Vec<&[u8]> = top.names().filter(is_json).collect();
+        if let [only] = json.as_slice() {
+            tables.push(only.to_vec());
+        }
     }
     Some((tables, has_only_files))
 }

@@ -31,13 +31,16 @@ pub(super) fn note_overlooked_labels(listing: &mut Listing) {
     }
 }
 
-/// Warns about arrays with the samples in the last dimension, as written by MATLAB: `[height, width, 3, n]`.
-pub(super) fn images_last(listing: &Listing) -> Option<Warning> {
+/// Warns about arrays whose samples may be in another dimension than the first: the last, as written by MATLAB (`[height, width, 3, n]`),
+/// or the second, after the frames of a video (`[frames, n, height, width]`).
+pub(super) fn other_axis(listing: &Listing) -> Option<Warning> {
     let Images::Stored(store) = &listing.images else { return None };
     let Content::Array(array) = store.content(0) else { return None };
     let [width, channels, n] = *array.shape.as_slice() else { return None };
-    let is_one = array.dtype == DType::U8 && matches!(channels, 1 | 3) && width > 4 && n > 4;
-    is_one.then_some(Warning::ImagesLast { shape: [to_u64(store.len()), width, channels, n] })
+    let is_last = matches!(channels, 1 | 3) && width > 4 && n > 4;
+    let is_second = width > 4 && channels > 4 && n > 4;
+    let axis = is_last.then_some(3).or(is_second.then_some(1)).filter(|_| array.dtype == DType::U8)?;
+    Some(Warning::OtherAxis { shape: [to_u64(store.len()), width, channels, n], axis })
 }
 
 /// Warns about one-dimensional images with as many numbers as a square image.

@@ -39,8 +39,8 @@ const SPLIT_NAMES: [&str; 12] = [
     "dev",
 ];
 /// Words that a split folder's name may have besides the split: `training_set`, `seg_train`, `train_images`.
-const OTHER_WORDS: [&str; 12] =
-    ["stage", "set", "data", "dataset", "images", "imgs", "image", "img", "seg", "folder", "split", "mini"];
+const OTHER_WORDS: [&str; 13] =
+    ["stage", "final", "set", "data", "dataset", "images", "imgs", "image", "img", "seg", "folder", "split", "mini"];
 
 /// True if a part with this name is a split. Case is ignored.
 pub(super) fn is_split_name(name: &[u8]) -> bool {

@@ -42,7 +42,7 @@ const TYPES: [Unread; 27] = [
     row(
         "NIfTI",
         &["nii", "nii.gz"],
-        "write each slice as an array in Python (volumes may differ in depth, but all arrays must have the same shape): v = nibabel.load(\"x.nii.gz\").get_fdata(dtype=numpy.float32); [numpy.save(f\"x_{i:03}.npy\", numpy.ascontiguousarray(v[..., i])) for i in range(v.shape[2])]; for masks, save v[..., i].astype(numpy.uint8) instead",
+        "write each slice as an array in Python (volumes may differ in depth, but all arrays must have the same shape): v = nibabel.load(\"x.nii.gz\").get_fdata(dtype=numpy.float32); [numpy.save(f\"x_{i:03}.npy\", numpy.ascontiguousarray(v[..., i])) for i in range(v.shape[2])]; for masks, save numpy.ascontiguousarray(v[..., i].astype(numpy.uint8)) instead",
     ),
     row(
         "HEIC",

@@ -662,10 +662,12 @@ pub enum Warning {
         /// The name of the file.
         file: Vec<u8>,
     },
-    /// The last dimension of the images may be the sample dimension.
-    ImagesLast {
+    /// A dimension other than the first may count the images.
+    OtherAxis {
         /// The shape of the array.
         shape: [u64; 4],
+        /// The dimension, counted from 0.
+        axis: usize,
     },
     /// The labels and splits are in MATLAB files, by the numbers in the names of the images.
     NumberedLabels {

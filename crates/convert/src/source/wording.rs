@@ -286,7 +286,6 @@ impl Warning {
             Self::FoldersBesideSplits { first, .. } if is_mask_folder(first) => {
                 format!("; to pack the masks of a split, add {} {}", IMAGES.with("SPLIT"), MASKS.with(lossy(first)))
             }
-            Self::TablesOfTars { .. } => format!("; to read the Parquet files instead, add {}", FROM.with("parquet")),
             Self::NumberedParts { .. } | Self::ImageInEach { .. } => format!("; {}", as_classes()),
             _ => String::new(),
         }
@@ -615,10 +614,13 @@ impl Warning {
     /// Writes a warning about arrays.
     fn fmt_of_arrays(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::ImagesLast { shape: [rows, width, channels, n] } => write!(
-                out,
-                "the array [{rows}, {width}, {channels}, {n}] is read as {rows} images: if there are {n} images, put that dimension first with numpy.moveaxis(images, 3, 0)"
-            ),
+            Self::OtherAxis { shape, axis } => {
+                let (rows, n) = (shape[0], shape.get(*axis).unwrap_or(&0));
+                write!(
+                    out,
+                    "the array {shape:?} is read as {rows} images: if there are {n} images, put that dimension first with numpy.moveaxis(images, {axis}, 0)"
+                )
+            }
             Self::NumberedLabels { files: [labels, splits] } => write!(
                 out,
                 "labels are read from '{labels}' and splits from '{splits}', by the numbers in the names of the images"
