@@ -100,7 +100,7 @@ fn a_list_of_labels_that_is_interrupted_ends_with_a_whole_line() {
     let mut out = BufReader::new(child.stdout.take().unwrap());
     let mut seen = String::new();
     out.read_line(&mut seen).unwrap();
-    // The rest does not fit in the pipe, so the command is still writing.
+    // The rest of the output does not fit in the pipe, so the command is still writing.
     signal(&child, "-INT");
     out.read_to_string(&mut seen).unwrap();
     let ended = child.wait_with_output().unwrap();

@@ -1,4 +1,4 @@
-"""Writes TIFF files with bands, with tifffile: bands.py DIR. Prints the numbers that tifffile reads from them."""
+"""Uses tifffile to write TIFF files with bands: bands.py DIR. Prints the numbers that tifffile reads from them."""
 
 import json
 import sys
@@ -47,7 +47,7 @@ rows = [f"{'ab'[i % 2]}/{i}.tif,{i % 2}" for i in range(N)]
 
 
 def read(folder):
-    """The arrays of a folder in the order of its names."""
+    """The bytes of the arrays in a folder, in the order of the paths."""
     arrays = [tifffile.imread(path) for path in sorted((root / folder).rglob("*.tif"))]
     return b"".join(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes() for array in arrays).hex()
 

@@ -1,4 +1,4 @@
-//! TIFF files with bands, as tifffile writes them. The arrays are those that tifffile reads.
+//! TIFF files with bands that tifffile wrote. packds must read the same arrays as tifffile.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::people::{names, told};
 use super::python_with;
 use crate::support::Folder;
 
-/// The files, and their contents. `None` if no Python has tifffile.
+/// The files, and the arrays that tifffile reads from them. `None` if no Python has tifffile.
 fn sources() -> Option<(Folder, Value)> {
     let folder = Folder::new();
     let written = python_with("tifffile", &["bands.py", folder.path("").to_str().unwrap()])?;
@@ -70,7 +70,7 @@ fn bands_have_masks_and_no_options_for_pixels() {
     assert_eq!(pack.schema().fields()[mask].shape, [11, 9]);
     let ran = folder.packds(&["convert", "pairs", "no.pack", "--mode", "encoded"]);
     assert!(ran.code == 2 && ran.stderr.contains("u16 arrays of shape [11, 9, 6]"), "{ran:?}");
-    // tifffile stacks the pages of a file.
+    // tifffile stacks the pages of a file, but packds refuses such a file.
     let ran = folder.packds(&["convert", "pages", "no.pack"]);
     assert!(ran.code == 1 && ran.stderr.contains("tifffile.imread(f)"), "{ran:?}");
 }

@@ -93,7 +93,7 @@ def papers(root):
 
 
 def runs_mask(classes):
-    """A mask, drawn as on Kaggle: numpy's reshape in the order of Fortran."""
+    """A mask, decoded as on Kaggle: its pixels are counted down the columns."""
     mask = np.zeros(8 * 9, np.uint8)
     for label, text in classes.items():
         numbers = [int(word) for word in text.split()]

@@ -141,7 +141,7 @@ fn run_lengths_are_masks_and_pairs_of_labels_are_not() {
     assert_told(&folder, "others/rle.csv", &[words]);
     let drawn = masks("others/rle.csv");
     assert_eq!((drawn.len(), &drawn[..2]), (12, &[mask("none"), mask("one")][..]));
-    // Several rows of an image are one sample. Where they overlap, the larger class wins.
+    // All rows of an image are one sample. Where the rows overlap, the larger class id is kept.
     assert_told(&folder, "others/objects.csv", &["marked pixels have the number of their class, and all others are 0"]);
     assert_eq!(masks("others/objects.csv"), vec![mask("two"); 12]);
     assert!(convert(&folder, "others/objects.csv", &[]).schema().index_of("label").is_err());

@@ -1,4 +1,4 @@
-"""Writes files of scientific programs: scientific.py DIR. Prints the contents that their own libraries read."""
+"""Writes files with SciPy, h5py and Pillow: scientific.py DIR. Prints the contents that packds must read."""
 
 import gzip
 import json
@@ -57,7 +57,7 @@ def pcam(root):
 
 
 def masks(root):
-    """Masks of another size than their images. Returns what Pillow makes of them."""
+    """Masks of another size than their images. Returns the masks as Pillow resizes them."""
     resized = {}
     for folder, size in (("smaller", (7, 8)), ("larger", (40, 45)), ("other", (9, 9))):
         for kind in ("images", "masks"):

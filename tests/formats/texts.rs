@@ -72,10 +72,10 @@ fn images_in_folders_that_a_table_lists_get_the_labels_of_its_rows() {
     assert_eq!((pack.n_samples(), pack.schema().index_of("label").is_err()), (3, true));
     let pack = convert(&folder, "jester/20bn", &["--from", "image-folder"]);
     assert_eq!(names(&pack).len(), 4);
-    // The paths begin with the name of their own folder, and end in a slash.
+    // The paths begin with the name of the folder of the table, and end with a slash.
     let pack = convert(&folder, "studies/labels.csv", &[]);
     assert_eq!((pack.n_samples(), ids(&pack)), (4, vec![1, 1, 0, 0]));
-    // A folder without images is a bad sample, and a source of two tables is a choice.
+    // A folder without images is a bad sample. A source with two tables is refused.
     let ran = folder.packds(&["convert", "studies/more.csv", "no.pack", "--image-key", "folder_path"]);
     assert!(ran.code == 1 && ran.stderr.contains("studies/b/none: no such file, named in line 4"), "{ran:?}");
     let said = refused(&folder, "two", 1);

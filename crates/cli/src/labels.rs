@@ -40,7 +40,7 @@ pub(crate) fn run(args: &LabelsArgs, console: &mut Console) -> Result<Exit, Fail
 }
 
 fn list(args: &LabelsArgs, pack: &Pack, console: &mut Console) -> Result<Exit, Failure> {
-    // Millions of lines take a while, and a signal must not cut a line.
+    // Writing millions of lines takes a while. A signal must not end the output within a line.
     let _catching = interrupt::catch();
     let labels = Labels::open(pack)?;
     let chosen = Chosen { pack, samples: args.choice.in_file_order(pack)? };

@@ -280,7 +280,8 @@ pub(crate) fn field_picture(
     encode_png(image.width, image.height, image.channels, &image.data).map_err(|e| e.to_string())
 }
 
-/// The classes in a mask of a sample, with their colours. Empty if the field is not a mask, or cannot be shown.
+/// The colour and name of each class in a mask of a sample. Empty if the field is not a mask, or if the mask cannot be
+/// shown.
 pub(crate) fn mask_legend(
     pack: &Pack,
     (position, field): (usize, &Field),

@@ -619,7 +619,7 @@ fn hint_of_sample(error: &SampleError) -> String {
     }
 }
 
-/// Whether a TIFF file has bands instead of colours, which Pillow does not read.
+/// Whether the error is about a TIFF file with bands instead of colours. Pillow does not read bands.
 fn is_multiband(error: &SampleError) -> bool {
     error.to_string().contains("(bands)")
 }

@@ -210,10 +210,11 @@ fn copy_rate(item_bytes: u64) -> f64 {
     rate
 }
 
-/// What the first images show: a rate, and the first sample whose mask is resized.
+/// What the tried images show: their rate, and the first sample whose mask is resized.
 type Tried = (f64, Option<usize>);
 
-/// How many images one thread decodes, resizes and crops per second, and the first of them whose mask is resized.
+/// How many images one thread decodes, resizes and crops per second. Also returns the first tried sample whose mask is
+/// resized.
 ///
 /// # Errors
 /// The first bad sample if all samples that were tried are bad. The conversion reports single bad samples.

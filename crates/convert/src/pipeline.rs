@@ -32,7 +32,7 @@ pub(crate) struct Findings {
     pub(crate) had_alpha: u64,
     /// Number of images whose files contain further frames or pages, and the listing index of the first such image.
     pub(crate) with_more: Option<(u64, usize)>,
-    /// Number of masks that were resized to the size of their images, and the listing index of the first such image.
+    /// Number of masks that were resized to the size of their images, and the listing index of the first such sample.
     pub(crate) resized_masks: Option<(u64, usize)>,
     /// The values of all masks that were decoded.
     pub(crate) mask_values: MaskValues,
@@ -365,7 +365,7 @@ impl Dispatch {
     }
 }
 
-/// Adds cases: their number, and the listing index of the first.
+/// Adds the number of `more` to that of `own`, and keeps the lower listing index.
 fn add_cases(own: &mut Option<(u64, usize)>, more: Option<(u64, usize)>) {
     let sum = |(n, first): (u64, usize), (more, id): (u64, usize)| (n + more, first.min(id));
     *own = match (*own, more) {

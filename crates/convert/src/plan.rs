@@ -335,7 +335,8 @@ impl Plan {
         shape.map_or((0, 0), |(height, width, _)| (narrow(height), narrow(width)))
     }
 
-    /// Width and height of images that are arrays and have masks: planes of numbers, such as slices of a volume, or several bands.
+    /// Width and height that the masks of arrays must have. The arrays are planes of numbers, such as slices of a
+    /// volume, or have bands. `None` if the images are not arrays, or if no mask shows the size of arrays with bands.
     pub(crate) fn plane_size(&self) -> Option<(u32, u32)> {
         let ImageForm::Array(array) = &self.form else { return None };
         match *array.shape.as_slice() {
@@ -344,7 +345,8 @@ impl Plan {
         }
     }
 
-    /// Width and height of the masks of arrays with bands. Only the size of a mask shows whether the bands come first or last.
+    /// Width and height of arrays with bands. Only the size of a mask shows whether the bands come first or last.
+    /// `None` if the images are not arrays with three dimensions, or if no mask can be read.
     fn size_by_masks(&self, listing: &Listing) -> Option<(u32, u32)> {
         let ImageForm::Array(array) = &self.form else { return None };
         let [first, second, third] = <[u64; 3]>::try_from(array.shape.as_slice()).ok()?.map(narrow);
@@ -448,7 +450,7 @@ fn narrow(n: u64) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-/// Width and height of a mask. `None` if it has no file, or if its header cannot be read.
+/// Width and height of a mask. `None` if the sample is bad or has no mask, or if the header of the mask cannot be read.
 fn mask_size(listing: &Listing, idx: usize) -> Option<(u32, u32)> {
     if listing.fault(idx).is_some() || listing.mask_bytes(idx) == 0 {
         return None;

@@ -44,7 +44,7 @@ impl Canvas {
         self.rows(x, y, image.width, &image.data);
     }
 
-    /// Draws rows of pixels with 3 bytes each.
+    /// Draws rows of `width` pixels. Each pixel has 3 bytes.
     pub(crate) fn rows(&mut self, x: u32, y: u32, width: u32, pixels: &[u8]) {
         let stride = to_usize(width) * 3;
         let lines = pixels.chunks_exact(stride.max(1));

@@ -44,7 +44,7 @@ pub(super) struct Catalogue<'a> {
     /// The class names of all fields.
     classes: Vec<Classes>,
     columns: Vec<Column<'a>>,
-    /// Whether each sample is valid, if some were substituted.
+    /// The column that is 0 for substituted samples, if the pack has it.
     valid: Option<ColumnView<'a>>,
 }
 

@@ -265,7 +265,8 @@ impl SampleReader<'_> {
         Ok(to_u64(index.len()))
     }
 
-    /// Adds the mask: resized like the image, or as an unchanged file.
+    /// Adds the mask: resized like the image, or as an unchanged file. A mask of another size is first resized to the
+    /// size of its image.
     pub(super) fn mask(
         &mut self,
         id: usize,
@@ -341,7 +342,7 @@ impl SampleReader<'_> {
         Ok(MadeMask { bytes_in: bytes, item_bytes, is_resized })
     }
 
-    /// A mask as class numbers with the size of its image. Like Pillow's `resize` with `Image.NEAREST`.
+    /// Decodes a mask, and resizes it to the size of its image like Pillow's `resize` with `Image.NEAREST`.
     fn resized_mask(
         &mut self,
         file: &[u8],
@@ -357,7 +358,7 @@ impl SampleReader<'_> {
     }
 }
 
-/// Whether two sizes have the same ratio of width and height, if the smaller one was rounded to whole pixels.
+/// Whether two sizes have the same ratio of width and height, up to the rounding to whole pixels.
 fn have_equal_shape((width, height): (u32, u32), (other_width, other_height): (u32, u32)) -> bool {
     let [one, other] = [(width, other_height), (other_width, height)].map(|(a, b)| u64::from(a) * u64::from(b));
     one.abs_diff(other) < u64::from(width.max(height).max(other_width).max(other_height))

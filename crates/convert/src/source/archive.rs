@@ -78,7 +78,7 @@ impl Unpacked {
     }
 }
 
-/// An unpacked archive, and the location of the source in it.
+/// An unpacked archive or folder of archives, and the location of the source in it.
 pub(super) struct Opened {
     unpacked: Arc<Unpacked>,
     pub(super) source: PathBuf,
@@ -86,7 +86,8 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// The archives of a folder, unpacked into a temporary folder in its place.
+    /// A folder of archives. `folder` is the temporary folder with the unpacked archives. It is listed instead of
+    /// `source`.
     pub(super) fn of_folder(source: &Path, folder: TempDir, warnings: Vec<Warning>) -> Self {
         let inner = folder.path().to_owned();
         Self { unpacked: Arc::new(Unpacked { archive: source.to_owned(), folder }), source: inner, warnings }
@@ -119,8 +120,8 @@ impl Opened {
         }
     }
 
-    /// The options for the source. If the archive holds only a manifest, they set the root: the manifest's files are looked up next to
-    /// the archive.
+    /// The options for the source. If the archive holds only a manifest, the root is the folder of the archive, because
+    /// the files of the manifest are next to the archive.
     pub(super) fn options(&self, options: &ListOptions) -> ListOptions {
         let beside = self.unpacked.archive.parent().unwrap_or(Path::new("")).to_owned();
         let is_alone = self.source.parent().is_some_and(|folder| only_in(folder).is_some());

@@ -1,5 +1,6 @@
-//! A folder of archives, as a download leaves it: `train.zip` and `test.zip`, or `images.zip` and a table of labels. All archives are
-//! unpacked into one temporary folder, with links to the other files, and that folder is listed.
+//! Reads a folder of downloaded archives: `train.zip` and `test.zip`, or `images.zip` and a table of labels. All
+//! archives are unpacked into one temporary folder, which also gets links to the other files. The temporary folder is
+//! then listed.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,13 +20,14 @@ use super::warning::Warning;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 
-/// An archive in its own temporary folder.
+/// An archive that was unpacked into its own temporary folder.
 struct Part {
     name: String,
     folder: TempDir,
 }
 
-/// Unpacks the archives of a folder without images and subfolders. `None` for other folders. `depth` counts the enclosing archives.
+/// Unpacks the archives of a folder. `depth` counts the enclosing archives. `None` if the folder has no archives, or if
+/// it has images, subfolders, samples in tar files or files of another format.
 pub(super) fn open(folder: &Path, options: &ListOptions, depth: usize) -> Result<Option<Opened>, ConvertError> {
     let is_chosen = options.from.is_some_and(|from| !from.entry().is_set);
     if is_chosen || options.root.is_some() || !folder.is_dir() {
@@ -45,9 +47,9 @@ pub(super) fn open(folder: &Path, options: &ListOptions, depth: usize) -> Result
     let (mut archives, mut others) = (Vec::new(), Vec::new());
     for name in names {
         match Archive::find(&folder.join(&name), options, depth)? {
-            // Other programs' files may be archives as well, such as `labels.xlsx`.
+            // The files of some programs are archives as well, such as `labels.xlsx`. They are not unpacked.
             Some(archive) if is_archive(&name) => archives.push((name, archive)),
-            // Samples in tar files are read in place.
+            // A tar file of samples is read in place.
             None if name.ends_with(".tar") => return Ok(None),
             _ => others.push(name),
         }
@@ -68,7 +70,10 @@ pub(super) fn open(folder: &Path, options: &ListOptions, depth: usize) -> Result
     Ok(Some(Opened::of_folder(folder, unpacked, warnings)))
 }
 
-/// Moves the parts into one folder, and adds links to the other files.
+/// Moves the unpacked archives into one folder, and adds links to the other files.
+///
+/// # Errors
+/// If two of them would have the same name.
 fn together(source: &Path, parts: Vec<Part>, others: &[String], spool: &SpoolFolder) -> Result<TempDir, ConvertError> {
     let failed = |error| spool_error(&spool.path, error);
     let unpacked = tempfile::Builder::new().prefix("packds-").tempdir_in(&spool.path).map_err(failed)?;
@@ -96,7 +101,8 @@ fn together(source: &Path, parts: Vec<Part>, others: &[String], spool: &SpoolFol
 }
 
 impl Part {
-    /// The only file or folder in the archive, apart from notes.
+    /// The only file or folder in the archive, apart from notes. `None` if there are several, or if the name is not
+    /// UTF-8.
     fn top(&self) -> Option<String> {
         only_in(self.folder.path())?.into_string().ok()
     }
@@ -107,7 +113,8 @@ impl Part {
         stem.to_string_lossy().into_owned()
     }
 
-    /// Whether the archive's only folder may take its place. A folder that does not name the split may not, if the archive does.
+    /// Whether the name of the archive may be lost, because `top` replaces it. It must be kept if it names a split and
+    /// `top` does not.
     fn may_lose_its_name(&self, top: &str) -> bool {
         split_and_rest(&self.stem()).is_none() || split_and_rest(top).is_some()
     }

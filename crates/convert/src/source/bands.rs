@@ -14,7 +14,7 @@ use crate::opt::IMAGES;
 use crate::ordered::{Next, ordered};
 use crate::sample::{MAX_FILE_BYTES, SampleError};
 
-/// Number of bytes to read first. Most directories fit.
+/// Number of bytes to read first. If the directory is not in them, the whole file is read.
 const HEAD_BYTES: u64 = 16 << 10;
 /// Number of files that a thread inspects at a time.
 const BATCH: usize = 64;
@@ -23,14 +23,14 @@ const BATCH: usize = 64;
 enum Kind {
     Bands(TiffBands),
     Image,
-    /// The file is not there, or its header cannot be read.
+    /// The sample is bad, or the header of its file cannot be read.
     Unknown,
 }
 
-/// Replaces the images of a listing by arrays if they are TIFF files with bands.
+/// Replaces the images of a listing with arrays if they are TIFF files with bands.
 ///
 /// # Errors
-/// If other files are images.
+/// If some files have bands and others are images.
 pub(super) fn find(listing: &mut Listing, jobs: usize) -> Result<(), ConvertError> {
     if !matches!(listing.images, Images::Files) || !(0..listing.len()).any(|idx| is_tiff(listing, idx)) {
         return Ok(());
@@ -69,7 +69,7 @@ pub(super) fn find(listing: &mut Listing, jobs: usize) -> Result<(), ConvertErro
     }
 }
 
-/// Whether the name of a file is that of a TIFF file.
+/// Whether the extension of a file is that of TIFF.
 fn is_tiff(listing: &Listing, idx: usize) -> bool {
     let name = listing.sample(idx).name;
     [&b".tif"[..], b".tiff"].iter().any(|end| {
@@ -100,7 +100,7 @@ fn kind(listing: &Listing, idx: usize) -> Kind {
     Kind::Unknown
 }
 
-/// The array of a file with bands. `None` if it is larger than any file may be.
+/// The array of a file with bands. `None` if it is larger than `MAX_FILE_BYTES`.
 fn array(bands: &TiffBands) -> Option<ArrayType> {
     bands.bytes().filter(|bytes| *bytes <= MAX_FILE_BYTES)?;
     let dtype: DType = of_numpy_kind(bands.kind.as_bytes())?;
@@ -147,6 +147,7 @@ fn replace(listing: &mut Listing, first: TiffBands, found: Vec<(usize, TiffBands
 #[derive(Debug)]
 struct Files {
     files: Listing,
+    /// The bands of each file. A file that cannot be read has those of the first file with bands.
     bands: Vec<TiffBands>,
     contents: Contents,
 }

@@ -73,7 +73,8 @@ pub(super) fn pairs(files: &[PathBuf]) -> Result<Vec<Pair>, ConvertError> {
     Ok(of_images.map(pair).collect())
 }
 
-/// Whether a file has the masks of the images in another of these files: `train_mask.h5` next to `train_x.h5`.
+/// Whether the name of a file says that it has the masks of another of these files: `train_mask.h5` next to
+/// `train_x.h5`.
 pub(super) fn is_mask_beside(file: &Path, files: &[PathBuf]) -> bool {
     let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let names = ["mask", "masks"].into_iter().flat_map(|mask| WORDS.map(|(image, _)| exchanged(stem, mask, image)));

@@ -6,10 +6,11 @@ use super::rows::{Cell, RowFile};
 use crate::error::ConvertError;
 use crate::opt::LEAVE_OUT;
 
-/// Common names of run-length columns, in lower case. Pairs of numbers in other columns are treated as labels. The pixels are counted
-/// down the columns of the image, as most competitions on Kaggle do.
+/// Names of columns of run-length masks, in lower case. Their runs count the pixels from top to bottom, then from left
+/// to right, as in most competitions on Kaggle.
 const RUN_LENGTH_NAMES: [&str; 6] = ["encodedpixels", "encoded_pixels", "rle", "rle_mask", "mask_rle", "encoding"];
-/// Names of columns whose runs may be counted along the rows or down the columns.
+/// Names of columns of run-length masks with an unknown order of pixels. Pairs of numbers in a column whose name is in
+/// neither list are labels.
 const OTHER_RUN_LENGTH_NAMES: [&str; 4] = ["mask", "masks", "segmentation", "annotation"];
 
 /// Which forms apply to all cells of a column.
@@ -77,7 +78,7 @@ impl CellForm {
         self.indicators.holds()
     }
 
-    /// Whether the cells of a column of this name are run-length masks that can be read.
+    /// Whether the cells are run-length masks that can be read, given the name of their column.
     pub(super) fn are_masks(&self, name: &str) -> bool {
         self.run_lengths.holds() && RUN_LENGTH_NAMES.contains(&name.to_ascii_lowercase().as_str())
     }
@@ -104,7 +105,8 @@ impl CellForm {
     }
 }
 
-/// The file and the class of a cell such as `0011165.jpg_Fish`, as in tables of masks on Kaggle.
+/// The file and the class in a cell such as `0011165.jpg_Fish`, as in tables of masks on Kaggle. `None` for other
+/// cells.
 pub(super) fn file_and_class(text: &str) -> Option<(&str, &str)> {
     let split = |(at, _)| Some((text.get(..at)?, text.get(at + 1..)?));
     let parts = text.match_indices('_').filter_map(split);

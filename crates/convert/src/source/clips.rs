@@ -1,5 +1,5 @@
-//! Tables with a row for each folder of images, such as the frames of a clip or the images of a patient: all images of the folder get
-//! the row's labels and fields.
+//! Tables with a row for each folder of images, such as the frames of a clip or the images of a patient. All images of
+//! a folder get the labels and fields of its row.
 
 use std::path::Path;
 
@@ -9,17 +9,18 @@ use super::directory::Directory;
 use super::paths::as_path;
 use crate::error::ConvertError;
 
-/// Where the folders are that a column names.
+/// The location of the folders that a column names.
 #[derive(Debug)]
 pub(super) struct Clips {
-    /// Number of parts at the start of each path that are not below the root.
+    /// Number of parts to remove from the start of each path, because they do not lead below the root.
     n_leading: usize,
-    /// The folder below the root that contains the folders. Empty for the root itself.
+    /// The folder below the root that contains the named folders. Empty if the root itself contains them.
     inside: Vec<u8>,
 }
 
 impl Clips {
-    /// Finds the folders that the first paths of a column name. `None` unless most of them have images.
+    /// Finds the folders that the first paths of a column name. `None` unless most of these paths lead to folders with
+    /// images.
     pub(super) fn find(root: &Path, paths: &[Vec<u8>]) -> Option<Self> {
         let n_parts = paths.iter().map(|path| parts(path).count()).min()?;
         let folders = names_in(root).into_iter().map(String::into_bytes);
@@ -46,7 +47,8 @@ impl Clips {
     }
 }
 
-/// The cell of a row without a header that names a folder next to the table, or in a folder next to it.
+/// The column of folders in a table without a header. `cells` are those of its first row. A cell counts if it names a
+/// folder of images next to the table, or in a folder next to the table. `None` if no cell does.
 pub(super) fn column_of_folders(table: &Path, cells: &[String]) -> Option<usize> {
     let root = table.parent()?;
     let root = if root == Path::new("") { Path::new(".") } else { root };

@@ -226,7 +226,8 @@ fn is_packed_data(name: &str) -> bool {
     [".gz", ".xz", ".bz2", ".zst"].iter().any(|end| name.strip_suffix(end).is_some_and(|inner| of_set(inner).is_some()))
 }
 
-/// The error for a folder that contains archives but no images. `archives` reads the archives that can be read.
+/// The error for a folder that contains archives but no images. The module `archives` has already read folders that it
+/// can read.
 fn only_archives(root: &Path, top: &Directory) -> Option<ConvertError> {
     let names = top.names().map(lossy);
     let mut archives: Vec<String> = names.filter(|name| is_archive(&name.to_ascii_lowercase())).collect();

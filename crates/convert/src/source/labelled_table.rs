@@ -35,9 +35,12 @@ const MAX_TABLES: usize = 8;
 /// Maximum number of lists to try in the folders next to the images.
 const MAX_LISTS: usize = 32;
 
-/// The listing of a table that is read instead of the folder. The folder must have no certain labels, and the table must have labels,
-/// targets or captions for files that exist. If several tables have them, the first is read only if its name shows that it is meant.
-/// Other tables with a row for each image are joined to it.
+/// The listing of a table that is read instead of the folder. `None` if the folder itself is read.
+///
+/// The folder must have no certain labels. The table must have labels, targets, captions or masks for files that exist.
+/// If several tables have them, the first is read only if its name shows that it is meant. Other tables with a row for
+/// each image are joined to it. If no table is chosen like this, several tables with a row for each image are joined,
+/// or the only list of all images is read.
 pub(super) fn instead(
     folder: &Path,
     found: &Result<Listing, ConvertError>,
@@ -73,7 +76,8 @@ pub(super) fn instead(
     Some(Ok(listing))
 }
 
-/// The only table or list that has all images of a folder and a value for each. The folder must have nothing but images.
+/// The listing and the path of the only table or list that has all images of a folder and a value for each. `None` if no file or
+/// several files do, or if the folder has anything besides images.
 fn only_complete(folder: &Path, found: &Listing, options: &ListOptions) -> Option<(Listing, Vec<PathBuf>)> {
     if !found.has_only_images() {
         return None;
@@ -111,7 +115,7 @@ struct Meant {
     is_named: bool,
 }
 
-/// The listing of a table, if it has labels, targets or captions for files that exist.
+/// The listing of a table, if it has labels, targets, captions or masks for files that exist.
 fn meant(table: PathBuf, options: &ListOptions) -> Option<Meant> {
     let name = table.file_name()?.as_encoded_bytes().to_ascii_lowercase();
     if is_submission(&name) {
@@ -137,12 +141,12 @@ fn meant(table: PathBuf, options: &ListOptions) -> Option<Meant> {
 pub(super) enum Tables {
     /// The only table of a folder without images and without other folders.
     Only(OnlyTable),
-    /// The listings of the tables that divide the folder into splits.
+    /// The listings of the splits, if tables or MATLAB files divide the folder.
     Splits(Vec<(String, Listing)>),
 }
 
-/// The tables that are read instead of this folder: its only table, or those that divide it into splits. `None` if it has no such
-/// tables.
+/// The tables that are read instead of this folder: its only table, or the tables or MATLAB files that divide it into
+/// splits. `None` if it has no such files.
 pub(super) fn of_folder(folder: &Path, input: &Input, options: &ListOptions) -> Option<Tables> {
     if !matches!(input, Input::Folder) {
         return None;

@@ -14,15 +14,15 @@ use crate::error::ConvertError;
 const MAX_FOLDERS: usize = 16;
 /// Maximum number of text files in a folder to compare with the names of the images.
 const MAX_TEXTS: usize = 4;
-/// Maximum number of lists in a folder that are not one for each image.
+/// In a folder with more lists than this, each list may belong to one image.
 const FEW_LISTS: usize = 10;
 const LISTS: [&str; 5] = [".txt", ".csv", ".tsv", ".json", ".jsonl"];
 
 /// Files in the folders next to the images.
 #[derive(Default)]
 struct Beside {
-    /// Lists, each after its sort keys: whether its folder has many lists, which may be one for each image, whether its name lacks
-    /// `train`, and whether its name lacks a word for labels.
+    /// Lists, each after its three sort keys: whether its folder has more than `FEW_LISTS` lists, whether its name
+    /// lacks `train`, and whether its name lacks a word for labels.
     lists: Vec<(bool, bool, bool, Vec<u8>)>,
     /// Files of labels that cannot be read as lists.
     others: Vec<Vec<u8>>,

@@ -128,7 +128,7 @@ fn refuse_several(paths: &PathTable, manifest: &Path, first: &[Vec<u8>]) -> Resu
     Err(ConvertError::contradictory(manifest, "", reason, hint))
 }
 
-/// The files of a table by name, with and without extension.
+/// The indices of the files of a path table by name, with and without extension.
 pub(super) struct Named(HashMap<Vec<u8>, Vec<usize>>);
 
 impl Named {
@@ -136,13 +136,14 @@ impl Named {
         Self(by_key(paths, files, |idx| paths.name(idx).to_vec()))
     }
 
-    /// The files with the name at the end of a path.
+    /// The files whose name is the last part of a path.
     pub(super) fn get(&self, path: &[u8]) -> impl Iterator<Item = usize> {
         self.0.get(last(path)).into_iter().flatten().copied()
     }
 }
 
-/// Whether `path` may be the path of this file below another folder: one of the two paths ends with the folders of the other.
+/// Whether `path` may lead to this file from another folder: the folders of one of the two paths end with those of the
+/// other.
 pub(super) fn leads_to(paths: &PathTable, idx: usize, path: &[u8]) -> bool {
     let own = &path[..path.len() - last(path).len()];
     let own = own.strip_suffix(b"/").unwrap_or(own);

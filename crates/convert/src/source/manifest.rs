@@ -410,7 +410,7 @@ enum LabelFrom {
 }
 
 impl PlannedLabel {
-    /// Labels that are one name in each row.
+    /// One class name in each row.
     fn names(column: usize, from: LabelFrom) -> Self {
         Self { column, names: true, lists: false, split: LabelSplit::Never, from }
     }
@@ -501,7 +501,7 @@ impl Plan {
     }
 }
 
-/// The columns that are neither paths nor labels. `text` is the column of texts that a list does not name.
+/// The columns that are neither paths nor labels. `text` is the column of texts in a list without column names.
 fn other_columns(
     manifest: &Manifest<'_>,
     kept: Vec<usize>,
@@ -581,7 +581,7 @@ impl Manifest<'_> {
     }
 }
 
-/// The column of run-length masks that can be read.
+/// The column of run-length masks that can be read. `None` if there is none.
 ///
 /// # Errors
 /// If there are several, and the caller chose none of them.

@@ -13,10 +13,10 @@ use super::root::without_dots;
 use super::table_note::TableNote;
 use super::warning::Warning;
 
-/// Maximum number of folders above the images to search for mask folders.
+/// Maximum number of folders above the images in which to search for mask folders.
 const MAX_ABOVE: usize = 3;
 
-/// Adds the warning about a mask folder next to the folder of the images.
+/// Adds a warning if there are masks in a folder next to that of the first image, or next to a folder above it.
 pub(super) fn note(listing: &mut Listing, options: &ListOptions) {
     let has_files = matches!(listing.images, Images::Files) && !listing.is_empty();
     if !has_files || listing.has_masks() || listing.metadata.is_some() || options.mask_key.is_some() {
@@ -28,7 +28,7 @@ pub(super) fn note(listing: &mut Listing, options: &ListOptions) {
     listing.warnings.extend(found.map(Warning::Table));
 }
 
-/// The masks of the images in a folder, if they are in a folder next to it.
+/// The warning about masks in a folder next to the folder `images`. `None` if no such folder has masks for the images.
 fn masks_of(images: &Path) -> Option<TableNote> {
     let (folder, files) = (images.parent()?, SampleFiles::Images);
     let images = images.file_name()?.as_encoded_bytes();

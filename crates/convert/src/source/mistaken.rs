@@ -43,7 +43,7 @@ pub(super) fn refuse_named(root: &Path, folders: &[&[u8]]) -> Result<(), Convert
             |word: &str| word.to_ascii_lowercase().trim_end_matches(|c: char| c == 'x' || c.is_ascii_digit()) == known;
         find(&|name| name.split(['_', '-', ' ', '.']).any(is_word))
     };
-    // With test folders, each folder is a split.
+    // If there is also `testA`, each folder is a split.
     let domain = named("trainA").filter(|_| named("testA").is_none());
     let found = [
         (domain, named("trainB"), "two domains of unpaired images (as for CycleGAN)"),

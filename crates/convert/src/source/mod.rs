@@ -272,7 +272,8 @@ pub fn list(source: &Path, options: &ListOptions) -> Result<Listing, ConvertErro
     Ok(listing)
 }
 
-/// Finds what only the files themselves show, once it is known where they are.
+/// Warns about lossy masks, and reads TIFF files with bands as arrays. The arrays keep the location of unpacked
+/// archives, so this must follow `in_archives`.
 fn finish(listing: &mut Listing, options: &ListOptions) -> Result<(), ConvertError> {
     listing.note_lossy_masks();
     bands::find(listing, options.jobs)
@@ -281,8 +282,9 @@ fn finish(listing: &mut Listing, options: &ListOptions) -> Result<(), ConvertErr
 /// Applies a change to every listing in a `T`, the result of a function that lists a source.
 type Each<'a, T> = &'a dyn Fn(T, &dyn Fn(Listing) -> Listing) -> T;
 
-/// Lists a source with `list`. If a folder contains only one archive or dataset, that one is listed instead. If the source is an
-/// archive, the paths of the samples become those in the archive.
+/// Lists a source with `list`. If a folder contains only one archive or dataset, that one is listed instead. An archive
+/// or a folder of archives is unpacked first. The paths of its samples are then those in the source, not those in the
+/// temporary folder.
 fn in_archives<T>(
     source: &Path,
     options: &ListOptions,
@@ -321,7 +323,7 @@ fn list_one(source: &Path, options: &ListOptions) -> Result<Listing, ConvertErro
     }
 }
 
-/// Lists a folder: its samples, or those of each split if lists of images divide it.
+/// Lists a folder. If lists of images divide it into splits, lists the samples of each split.
 fn list_folder(source: &Path, options: &ListOptions) -> Result<Listed, ConvertError> {
     let found = image_folder::list_source(source, options, SampleFiles::Images);
     let mut listing = labelled_table::instead(source, &found, options).unwrap_or(found)?;
@@ -334,7 +336,10 @@ fn list_folder(source: &Path, options: &ListOptions) -> Result<Listed, ConvertEr
     })
 }
 
-/// The splits of a folder that lists of images divide. If there are no such lists, returns `missing`.
+/// The splits of a folder that lists of images divide. `missing` is the error about missing split folders.
+///
+/// # Errors
+/// `missing` itself, if it is another error than `SplitMissing`, or if no lists divide the folder.
 fn listed_splits(
     source: &Path,
     options: &ListOptions,

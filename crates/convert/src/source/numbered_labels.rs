@@ -14,10 +14,11 @@ use super::roles::is_label_name;
 use super::warning::Warning;
 use crate::data_format::DataFormat;
 
-/// The names of the splits in `setid.mat`, and what they mean.
+/// The names of the splits in `setid.mat`, each with the name that the split gets.
 const SPLITS: [(&str, &str); 3] = [("trnid", "train"), ("valid", "valid"), ("tstid", "test")];
 
-/// The splits of such a folder. `None` if it has no such files, or if they do not fit the images.
+/// The splits of a folder with two such files. `None` if it has no such files, if they do not fit the images, or if
+/// options say how to read the folder.
 pub(super) fn splits(folder: &Path, options: &ListOptions) -> Option<Vec<(String, Listing)>> {
     let is_chosen = options.from.is_some() || options.images.is_some() || options.masks.is_some();
     if is_chosen || !folder.is_dir() {
@@ -77,7 +78,7 @@ fn of_other_files(warning: &Warning) -> Option<Warning> {
     }
 }
 
-/// Whether the names of all images end with their numbers, from 1 on.
+/// Whether the names of the images end with the numbers 1, 2, 3 and so on, in the order of the listing.
 fn are_numbered(listing: &Listing) -> bool {
     (0..listing.len()).all(|idx| {
         let name = lossy(stem(listing.paths.name(idx)));

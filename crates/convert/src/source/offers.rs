@@ -45,7 +45,8 @@ pub(super) fn check<'a>(
     Ok(())
 }
 
-/// The file that a warning names: its path is relative to the source, or to the folder that is read in place of the source.
+/// The file that a warning names. Its path is relative to one of `folders`: the source, or the folder that is read in
+/// place of the source. `None` if neither has the file.
 pub(super) fn named_file(folders: &[&Path; 2], file: &[u8]) -> Option<PathBuf> {
     folders.iter().map(|folder| folder.join(as_path(file))).find(|path| path.is_file())
 }

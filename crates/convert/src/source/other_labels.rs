@@ -17,7 +17,8 @@ use super::warning::Warning;
 /// Maximum number of tables to read.
 const MAX_TABLES: usize = 4;
 
-/// Replaces the warning about a table that was not read if its labels differ from those of the folders. `folder` is the source.
+/// Replaces the warning about an unread table if the labels of the table differ from the class folders. `folder` is the
+/// source.
 pub(super) fn note(folder: &Path, listing: &mut Listing, options: &ListOptions) {
     if listing.kind() != SourceKind::ImageFolder || listing.has_one_folder() || listing.metadata.is_some() {
         return;
@@ -42,8 +43,8 @@ pub(super) fn note(folder: &Path, listing: &mut Listing, options: &ListOptions) 
     }
 }
 
-/// The number of classes in the listing of a table that has other labels for the same images. `None` if each of its classes is one of
-/// the folders, or if it has no label for an image.
+/// The number of classes in a table that divides the same images into other classes. `None` if the table and the
+/// folders divide the images in the same way, or if the table lacks one of the images.
 fn other_classes(listing: &Listing, table: &Listing) -> Option<usize> {
     if !table.has_labels() || !table.faults.is_empty() {
         return None;

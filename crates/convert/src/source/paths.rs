@@ -58,7 +58,7 @@ impl PathTable {
         self.names.len()
     }
 
-    /// Whether no path is there twice.
+    /// Whether all paths are different.
     pub(super) fn is_unique(&self) -> bool {
         let mut paths: Vec<Vec<u8>> = (0..self.len()).map(|idx| self.path(idx)).collect();
         paths.sort_unstable();

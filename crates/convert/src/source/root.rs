@@ -54,9 +54,9 @@ pub(super) struct Root {
     base: Option<PathBuf>,
     /// The files of columns whose paths lack the folder or the extension.
     located: BTreeMap<usize, Located>,
-    /// Where the folders are, if the column of images names folders.
+    /// The location of the folders, if the column of images names folders.
     clips: Option<Clips>,
-    /// Whether the cells are paths that are each joined with a class.
+    /// Whether each path is joined with a class, as in `1.jpg_Fish`.
     pub(super) has_classes: bool,
     /// Whether the first rows lead to no file below the root, or images are found only in a mask folder.
     is_lost: bool,
@@ -145,14 +145,15 @@ impl Root {
         }
     }
 
-    /// The path in a cell, without the class that may be joined with it.
+    /// The path in a cell, without the class that may follow it.
     fn path_text(&self, rows: &Rows<'_>, column: usize) -> Result<String, ConvertError> {
         let text = path_text(rows, column)?;
         let file = self.has_classes.then(|| file_and_class(&text)).flatten();
         Ok(file.map(|(file, _)| file.to_owned()).unwrap_or(text))
     }
 
-    /// The images of the current row, relative to the root: the file that a column names, or the images of the folder.
+    /// The images of the current row, relative to the root. If a column names folders, these are the images of the
+    /// folder. If it has none, the path of the folder is returned, and is later reported as missing.
     pub(super) fn images(&self, rows: &Rows<'_>, column: usize) -> Result<Vec<Vec<u8>>, ConvertError> {
         let path = self.relative(rows, column)?;
         let Some(clips) = &self.clips else { return Ok(vec![path]) };
@@ -447,7 +448,7 @@ fn path_text(rows: &Rows<'_>, column: usize) -> Result<String, ConvertError> {
     Ok(with_slashes(text))
 }
 
-/// A path with slashes. Tables made on Windows have backslashes.
+/// Replaces the backslashes of a path from Windows with slashes. A path that has slashes is not changed.
 pub(super) fn with_slashes(text: Cow<'_, str>) -> String {
     let is_windows = text.contains('\\') && !text.contains('/');
     if is_windows { text.replace('\\', "/") } else { text.into_owned() }

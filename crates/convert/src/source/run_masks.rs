@@ -27,18 +27,19 @@ pub(super) struct RunMasks {
 }
 
 impl RunMasks {
-    /// Size of the mask of a sample in the table, in bytes.
+    /// Number of bytes that the mask of a sample has as text in the table.
     pub(super) fn bytes(&self, idx: usize) -> u64 {
         self.rows[idx].iter().map(|(_, row)| to_u64(self.texts.get(*row).len())).sum()
     }
 
-    /// The masks of some samples.
+    /// The masks of the samples at these positions.
     pub(super) fn picked(&self, places: &[usize]) -> Self {
         let rows = places.iter().map(|place| self.rows[*place].clone()).collect();
         Self { texts: Arc::clone(&self.texts), rows }
     }
 
-    /// Appends the values of the pixels of a mask. `size` is the width and height of the image. Each pixel gets its largest value.
+    /// Appends the pixels of a mask. `size` is the width and height of the image. A pixel in several runs gets the
+    /// largest value.
     pub(super) fn append(&self, idx: usize, size: (u32, u32), out: &mut Vec<u8>) -> Result<Content, SampleError> {
         let shape = PixelShape { width: size.0, height: size.1, channels: 1, planar: false };
         let (width, height) = (u64::from(size.0), u64::from(size.1));
@@ -68,7 +69,7 @@ impl RunMasks {
     }
 }
 
-/// The runs of a cell: first pixel and number of pixels. Empty, or -1, means that no pixel is marked.
+/// The runs of a cell: the first pixel and the number of pixels of each. A cell that is empty or -1 marks no pixel.
 fn runs(text: &str) -> Result<Vec<(u64, u64)>, SampleError> {
     if is_blank(text) {
         return Ok(Vec::new());
@@ -84,8 +85,9 @@ fn is_blank(text: &str) -> bool {
     matches!(text.trim_ascii(), "" | "-1")
 }
 
-/// Joins the rows of each image of a table into one sample with a mask. `field` is the column of run lengths. If an image has several
-/// rows, their labels are the values of its mask.
+/// Joins the rows of each image of a table into one sample with a mask. `field` is the column of run lengths. If any
+/// image has several rows and the rows have labels, the labels become the values of the masks. Otherwise, marked pixels
+/// are 1.
 pub(super) fn join(source: &Path, mut listing: Listing, field: &str) -> Result<Listing, ConvertError> {
     let column = listing.columns.iter().position(|column| column.name == field);
     let Some(ColumnValues::Text(texts)) = column.map(|column| listing.columns.remove(column).values) else {
@@ -127,7 +129,7 @@ fn images_of(listing: &Listing) -> Vec<Vec<usize>> {
     images
 }
 
-/// Refuses other columns that differ between the rows of an image.
+/// Refuses the table if any other column differs between the rows of an image.
 fn check_columns(source: &Path, listing: &Listing, images: &[Vec<usize>]) -> Result<(), ConvertError> {
     for column in &listing.columns {
         let differs = |rows: &&Vec<usize>| rows.windows(2).any(|pair| !column.values.are_same(pair[0], pair[1]));
@@ -145,7 +147,7 @@ fn check_columns(source: &Path, listing: &Listing, images: &[Vec<usize>]) -> Res
     Ok(())
 }
 
-/// What is added to a class id, so that no class is 0, the value of pixels without a class.
+/// The number to add to each class id, so that no class has the value 0. Unmarked pixels are 0.
 fn added(listing: &Listing) -> u8 {
     let is_zero = |row: usize| listing.label(row) == Some(0) && !listing.faults.contains_key(&row);
     u8::from(!listing.classes.is_empty() || (0..listing.len()).any(is_zero))

@@ -191,7 +191,7 @@ pub(super) fn list_all(
     Ok(listings)
 }
 
-/// The tables next to the splits that gave the labels of a split.
+/// The tables next to the splits that supplied the labels of this split.
 fn tables_of(listing: &Listing) -> impl Iterator<Item = Vec<u8>> {
     listing.warnings.iter().filter_map(|warning| match warning {
         Warning::Table(TableNote::SplitLabels { file }) => Some(file.clone()),
@@ -199,7 +199,8 @@ fn tables_of(listing: &Listing) -> impl Iterator<Item = Vec<u8>> {
     })
 }
 
-/// Lists a split, or the table in its folder. A table in the source or in `above`, the folder of the splits, may have its labels.
+/// Lists a split, or the table in its folder. If the split has no labels, a table may supply them. It may be in the
+/// source, in `above` (the folder of all splits) or in the folder of the split.
 fn list_split(
     (source, above): (&Path, &Path),
     folder: &Path,

@@ -1,5 +1,5 @@
-//! Finds lists of images that divide a folder into splits: `train.txt` and `val.txt`, next to the images or in a folder such as
-//! `splits`.
+//! Finds lists of images that divide a folder into splits, such as `train.txt` and `val.txt`. The lists are next to the
+//! images, or in a folder such as `splits`.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -42,19 +42,20 @@ const OTHER_WORDS: [&str; 14] = [
     "splits",
 ];
 
-/// The splits of a listing: the positions of the samples of each.
+/// The splits of a listing: the positions of the samples of each split.
 pub(super) struct Division {
     splits: BTreeMap<String, Vec<usize>>,
 }
 
 impl Division {
-    /// One listing for each split. All have the classes of the folder.
+    /// One listing for each split. All splits have the classes of the folder.
     pub(super) fn divide(self, listing: &Listing) -> Vec<(String, Listing)> {
         self.splits.into_iter().map(|(split, places)| (split, listing.picked(&places))).collect()
     }
 }
 
-/// Finds the lists that divide the images of a folder. Replaces the warnings about these lists.
+/// Finds the lists that divide the images of a folder, and replaces the warnings about these lists. `None` if there are
+/// no such lists.
 pub(super) fn find(folder: &Path, listing: &mut Listing) -> Result<Option<Division>, ConvertError> {
     let is_folder =
         !matches!(listing.kind, SourceKind::Container(_) | SourceKind::Program | SourceKind::SampleFiles(_));
@@ -123,12 +124,12 @@ fn note(listing: &mut Listing, files: &[Vec<u8>], note: TableNote) {
     listing.warnings.insert(0, Warning::Table(note));
 }
 
-/// Lists that may belong together: the split and the path of each.
+/// Lists that may belong together: the split and the path of each list.
 type Group = Vec<(String, Vec<u8>)>;
 
 impl Lists {
-    /// The lists in the folder and in the folders without images below it. Those in one folder whose names differ only in the split
-    /// belong together.
+    /// Groups the lists in the folder, and in the folders without images below it. Lists belong together if they are in
+    /// one folder, and their names differ only in the split. A single list is no group.
     fn groups(folder: &Path, listing: &Listing) -> Vec<Group> {
         let mut groups: BTreeMap<_, Group> = BTreeMap::new();
         let mut waiting = vec![Vec::new()];
@@ -137,7 +138,7 @@ impl Lists {
         let (mut n_folders, mut n_lists) = (0, 0);
         while let Some(path) = waiting.pop().filter(|_| n_folders < MAX_FOLDERS) {
             n_folders += 1;
-            // A folder that cannot be read has no images of the listing.
+            // A folder that cannot be read has no images of the listing, so it is skipped.
             let Ok(directory) = Directory::scan(folder, &path, SampleFiles::Images) else { continue };
             if !path.is_empty() && directory.sample_names().next().is_some() {
                 continue;
@@ -150,7 +151,7 @@ impl Lists {
                     groups.entry((path.clone(), rest)).or_default().push((split, joined(&path, name)));
                 }
             }
-            // Lists may be some levels deeper, as in `ImageSets/Main` and in cross validations.
+            // Lists may be up to three levels deeper, as in `ImageSets/Main` and in cross-validation.
             if path.iter().filter(|byte| **byte == b'/').count() < 2 {
                 let visible = directory.subdirectories.iter().filter(|name| !name.starts_with(b"."));
                 let mut inner: Vec<Vec<u8>> = visible.map(|name| joined(&path, name)).collect();
@@ -167,7 +168,8 @@ impl Lists {
     }
 }
 
-/// The split in the name of a list, and the other words and the extension.
+/// The split in the name of a list, and the rest of the name: the other words and the extension. `None` if the name is
+/// not that of a list.
 fn split_of(name: &[u8]) -> Option<(String, Vec<String>)> {
     let lower = lossy(name).to_ascii_lowercase();
     let (stem, extension) = lower.rsplit_once('.').filter(|(_, end)| ["txt", "csv", "tsv", "lst"].contains(end))?;
@@ -185,20 +187,23 @@ fn split_of(name: &[u8]) -> Option<(String, Vec<String>)> {
 struct Lists {
     splits: BTreeMap<String, Vec<usize>>,
     files: Vec<Vec<u8>>,
+    /// Lists that only repeat the images of others.
     repeated: Vec<Vec<u8>>,
+    /// Whether lines have further columns after the image.
     has_columns: bool,
     /// Whether there is one list with 1 for the training split and 0 for the test split.
     has_flags: bool,
 }
 
-/// Lists of images that do not divide the images.
+/// Lists that do not divide the images, and the reason.
 struct Wrong {
     files: Vec<Vec<u8>>,
     reason: String,
 }
 
 impl Lists {
-    /// Reads lists. The inner error is `None` if they are not lists of the images.
+    /// Reads a group of lists. The inner error says why they do not divide the images. It is `None` if they are not
+    /// lists of the images, or if their other columns may be the labels.
     fn read(
         folder: &Path,
         listing: &Listing,
@@ -248,14 +253,15 @@ impl Lists {
     }
 }
 
-/// The images of a split: their sorted positions.
+/// A list: its split, its path, and the sorted positions of its images.
 struct Part {
     split: String,
     file: Vec<u8>,
     places: Vec<usize>,
 }
 
-/// Removes the lists that have the images of several others together, such as `trainval.txt`. Returns their files.
+/// Removes each list that has exactly the images of several other lists, such as `trainval.txt`. Returns the paths of
+/// the removed lists.
 fn take_repeated(lists: &mut Vec<Part>) -> Vec<Vec<u8>> {
     let is_repeated = |list: &&Part| {
         let is_in = |place: &usize| list.places.binary_search(place).is_ok();
@@ -268,8 +274,9 @@ fn take_repeated(lists: &mut Vec<Part>) -> Vec<Vec<u8>> {
     repeated
 }
 
-/// The splits of CUB-200-2011 and NABirds: `images.txt` has an id and a path in each line, and `train_test_split.txt` an id, and 1 for
-/// an image of the training split. `None` if the files do not say this for each of their images.
+/// The splits of CUB-200-2011 and NABirds. Each line of `images.txt` has an id and a path. Each line of
+/// `train_test_split.txt` has an id, and 1 for the training split or 0 for the test split. `None` if a file is missing,
+/// if a line names no image, if two lines name the same image, or if a split is empty.
 fn by_flags(folder: &Path, listing: &Listing, named: &Named) -> Result<Option<Lists>, ConvertError> {
     let (Some(images), Some(flags)) = (text_file(&folder.join("images.txt"))?, text_file(&folder.join(FLAGS))?) else {
         return Ok(None);
@@ -296,16 +303,17 @@ fn by_flags(folder: &Path, listing: &Listing, named: &Named) -> Result<Option<Li
 /// One list.
 #[derive(Default)]
 struct List {
-    /// The images that it names.
+    /// The positions of the images that it names.
     places: Vec<usize>,
-    /// Number of lines that do not name exactly one image, and the first such line.
+    /// Number of lines that do not name exactly one image.
     n_wrong: usize,
+    /// What the first such line names instead.
     wrong: Option<String>,
     has_columns: bool,
 }
 
 impl List {
-    /// Reads the lines. The first line of a table may name the columns.
+    /// Reads the lines. If the list is a table, its first line may be a header.
     fn read(text: &str, listing: &Listing, named: &Named, is_table: bool) -> Self {
         let mut list = Self::default();
         let lines = text.trim_start_matches('\u{feff}').lines().map(str::trim);
@@ -327,7 +335,10 @@ impl List {
     }
 }
 
-/// The image that an entry of a list names. The error says why there is not exactly one.
+/// The position of the image that an entry of a list names.
+///
+/// # Errors
+/// Says why the entry does not name exactly one valid sample.
 fn image_of(entry: &str, listing: &Listing, named: &Named) -> Result<usize, String> {
     let entry = entry.trim_matches('"');
     let path = parts(&with_slashes(entry.into())).unwrap_or_default().join("/");

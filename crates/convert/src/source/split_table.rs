@@ -1,4 +1,5 @@
-//! Labels a split without class folders with a table next to the splits, whose labels are the classes of another split.
+//! Gives a split without class folders the labels of a table next to the splits. The labels must be classes of another
+//! split.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -18,8 +19,9 @@ use super::warning::Warning;
 /// Maximum number of tables in a folder to read.
 const MAX_TABLES: usize = 8;
 
-/// Gives an unlabelled split the labels of the only table in `folders` that is named like the split and has a label for each of its
-/// images, if each label is one of `classes`: its name, or its number. The last of `folders` is that of the split.
+/// Gives an unlabelled split the labels of a table in `folders`. The last of these is the folder of the split. The
+/// table must be named like the split, and must have a label for each of its images. Each label must be the name or the
+/// number of one of `classes`. If several tables qualify, none is used.
 pub(super) fn label(listing: &mut Listing, folders: &[&Path], classes: &[Vec<u8>], options: &ListOptions) {
     if classes.is_empty() || !listing.has_only_images() || listing.metadata.is_some() {
         return;
@@ -42,7 +44,7 @@ pub(super) fn label(listing: &mut Listing, folders: &[&Path], classes: &[Vec<u8>
     listing.warnings.push(Warning::Table(TableNote::SplitLabels { file }));
 }
 
-/// The split in the name of a folder or table.
+/// The split in the name of a folder or table. `None` if the name has no split, or several.
 fn split_in(path: &Path) -> Option<String> {
     let name = path.file_name()?.as_encoded_bytes();
     split_and_rest(&lossy(if path.is_dir() { name } else { stem(name) })).map(|(split, _)| split)
@@ -57,7 +59,8 @@ fn tables_in(folder: &Path) -> Vec<PathBuf> {
     tables
 }
 
-/// The class of each image of a split in the listing of a table.
+/// The class id of each image of a split, from the listing of a table. `None` if the table does not have one of
+/// `classes` for each image, or if it has other images.
 fn labels_of(listing: &Listing, table: &Listing, classes: &[Vec<u8>]) -> Option<Vec<i64>> {
     if !table.has_labels() || !table.faults.is_empty() || table.len() != listing.len() {
         return None;

@@ -1,4 +1,4 @@
-//! Selects samples of a listing: a few for inspection before a conversion, or those of a split.
+//! Selects samples of a listing: a few to inspect before a conversion, or those at given positions.
 
 use std::sync::Arc;
 

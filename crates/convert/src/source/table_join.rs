@@ -17,8 +17,12 @@ use crate::error::ConvertError;
 /// Maximum number of tables to read.
 const MAX_TABLES: usize = 16;
 
-/// The listing of the first table that has a row for each of `n` images, joined with the others. `None` if there is only one such table.
-/// The error is that of the table with the chosen label column.
+/// The listing of the first table that has a row for each of `n` images, joined with the other such tables. Also
+/// returns the paths of the joined tables. `None` if there are fewer than two such tables.
+///
+/// # Errors
+/// If a label column is chosen, and no table with this column has a row for each image: the first error of these
+/// tables.
 pub(super) fn all(
     tables: &[PathBuf],
     n: usize,
@@ -50,8 +54,9 @@ pub(super) fn all(
     wrong.filter(|_| options.label_key.is_some() && tables.len() > 1).map(Err)
 }
 
-/// Adds the columns of other tables to the listing of the first table in `read`. A table is joined if it has one row for each image, no
-/// labels, and no column of the same name. Adds the joined tables to `read`.
+/// Adds the columns of other tables to the listing of the first table in `read`, and the joined tables to `read`. A
+/// table is joined if it has one row for each image, no labels, no masks, and no column with the name of a column of
+/// the listing.
 pub(super) fn join(listing: &mut Listing, read: &mut Vec<PathBuf>, tables: &[PathBuf], options: &ListOptions) {
     let options = ListOptions { label_key: None, leave_out: Vec::new(), ..options.clone() };
     let name = |table: &PathBuf| table.file_name().unwrap_or_default().as_encoded_bytes().to_vec();
@@ -89,17 +94,19 @@ pub(super) fn join(listing: &mut Listing, read: &mut Vec<PathBuf>, tables: &[Pat
     }
 }
 
-/// Whether a table may describe images.
+/// Whether a table may describe images. A sample submission does not.
 fn is_possible(table: &Path) -> bool {
     table.file_name().is_some_and(|name| !is_submission(name.as_encoded_bytes()))
 }
 
-/// Whether all images of a table exist, and none of its columns became a field of another type.
+/// Whether all images of a table are files that exist, and each of its columns is a `SourceColumn`, which can be
+/// joined.
 fn is_complete(listing: &Listing) -> bool {
     matches!(listing.images, Images::Files) && listing.faults.is_empty() && listing.fields.is_empty()
 }
 
-/// The position in `other` of each image of a listing. `None` if the two do not have the same images, each once.
+/// The position in `other` of each image of a listing. `None` unless both have the same images, and each image only
+/// once.
 fn places(listing: &Listing, other: &Listing) -> Option<Vec<usize>> {
     if listing.root() != other.root() || listing.len() != other.len() {
         return None;
@@ -110,13 +117,13 @@ fn places(listing: &Listing, other: &Listing) -> Option<Vec<usize>> {
     (places.iter().collect::<HashSet<_>>().len() == other.len()).then_some(places)
 }
 
-/// Whether a column has the values -1 and 1 only.
+/// Whether a column has only the values -1 and 1.
 fn are_signs(column: &SourceColumn) -> bool {
     let ColumnValues::I64(values) = &column.values else { return false };
     values.contains(&-1) && values.iter().all(|value| value.abs() == 1)
 }
 
-/// Whether a column is named like splits and has the values 0, 1 and 2 only.
+/// Whether a column is named like splits and has only the values 0, 1 and 2.
 fn are_splits(column: &SourceColumn) -> bool {
     let ColumnValues::I64(values) = &column.values else { return false };
     let is_named = SPLIT_COLUMN_NAMES.iter().any(|name| name.eq_ignore_ascii_case(&column.name));

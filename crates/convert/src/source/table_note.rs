@@ -1,4 +1,4 @@
-//! What is told about tables and lists next to images.
+//! Warnings about tables and lists next to images.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use super::paths::lossy;
 use crate::error::quoted;
 use crate::opt::{IMAGES, MASKS};
 
-/// A decision about tables or lists next to images. Paths are relative to the source.
+/// A decision about tables or lists next to images. The paths of lists are relative to the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TableNote {
@@ -19,13 +19,13 @@ pub enum TableNote {
         files: Vec<Vec<u8>>,
         /// Lists that only repeat the images of others.
         repeated: Vec<Vec<u8>>,
-        /// Whether the lists have other columns, which are not read.
+        /// Whether the lists have other columns. These are not read.
         has_columns: bool,
         /// Whether there is one list with 1 for the training split and 0 for the test split.
         has_flags: bool,
-        /// Number of ignored images: those in no list.
+        /// Number of images that are in no list. They are ignored.
         count: u64,
-        /// The first ignored image.
+        /// The first of these images.
         first: Vec<u8>,
     },
     /// Lists that are named like splits, but do not clearly divide the images.
@@ -37,16 +37,16 @@ pub enum TableNote {
     },
     /// A list names no masks, but there are masks next to its images.
     MasksUnread {
-        /// The folder that contains both. `None` in an archive.
+        /// The folder that contains the images and the masks. `None` in an archive.
         folder: Option<PathBuf>,
         /// The folder of the images.
         images: Vec<u8>,
         /// The folder of the masks.
         masks: Vec<u8>,
-        /// Whether the two are found without options.
+        /// Whether packds finds the images and the masks without options if `folder` is the source.
         is_found: bool,
     },
-    /// A table gives the images of class folders other classes. The folders are read.
+    /// A table has other classes than the class folders for the same images. The folders are read.
     OtherLabels {
         /// The name of the table.
         file: Vec<u8>,
@@ -63,7 +63,7 @@ pub enum TableNote {
         tables: Vec<(Vec<u8>, Vec<String>)>,
         /// The first column that has only the values -1 and 1.
         signs: Option<String>,
-        /// A column of numbers that is named like splits.
+        /// The first column that is named like splits and has only the values 0, 1 and 2.
         splits: Option<String>,
     },
     /// A table gives the labels of a split without class folders.
@@ -71,18 +71,18 @@ pub enum TableNote {
         /// The name of the table.
         file: Vec<u8>,
     },
-    /// The rows of a manifest name folders: all images of a folder get the row's labels and fields.
+    /// The rows of a manifest name folders. All images of a folder get the labels and fields of its row.
     FolderRows {
         /// The first folder, as the manifest names it.
         first: Vec<u8>,
     },
-    /// Masks are drawn from run lengths in a table.
+    /// Masks are decoded from run lengths in a table.
     RunMasks {
         /// The column.
         field: String,
-        /// What is added to a class id to get the value of its pixels. `None` if the values are not classes.
+        /// The number to add to a class id to get the value of its pixels. `None` if marked pixels are 1.
         added: Option<u8>,
-        /// The names of the classes. Empty if they are numbers.
+        /// The names of the classes. Empty if classes have no names, or if marked pixels are 1.
         classes: Vec<String>,
     },
 }

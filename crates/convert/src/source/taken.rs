@@ -1,6 +1,6 @@
-//! The second pass over the rows of a manifest: takes the values of each row, and finds the files.
+//! The second pass over the rows of a manifest: stores the values of each row, and finds the files.
 //!
-//! `manifest` plans what to take.
+//! The module `manifest` plans how to store each column.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -46,7 +46,7 @@ impl Taken {
     }
 }
 
-/// The second pass.
+/// The second pass: takes the rows of the planned split, or all rows.
 pub(super) fn take(
     rows: &mut Rows<'_>,
     plan: &Plan,
@@ -87,7 +87,7 @@ pub(super) fn take(
     Ok(taken)
 }
 
-/// Takes a sample of the current row. `image` is the path of its image, which a table of pixels does not have.
+/// Takes a sample of the current row. `image` is the path of its image. It is not used in a table of pixels.
 fn take_sample(
     rows: &Rows<'_>,
     plan: &Plan,
@@ -128,10 +128,12 @@ fn take_sample(
     if fits { Ok(()) } else { Err(changed(rows)) }
 }
 
+/// The error if the second pass does not find what the first pass found.
 pub(super) fn changed(rows: &Rows<'_>) -> ConvertError {
     rows.malformed("the manifest changed while it was read".to_owned())
 }
 
+/// Finds the files of the taken rows, and makes the listing. Missing files and labels become bad samples.
 pub(super) fn finish(
     source: &Path,
     root: Root,

@@ -220,8 +220,9 @@ impl UnreadFiles {
     }
 }
 
-/// The warning about tables next to files of another format, such as `classes.csv` next to `train.npz`. Other files there,
-/// such as lists of class names, may belong to the format. `kind` is what is read from the folder.
+/// The warning about tables next to files of another format, such as `classes.csv` next to `train.npz`. Other files
+/// there, such as lists of class names, may belong to the format. Files of the format `kind` are read, so they cause no
+/// warning.
 pub(super) fn tables_in(folder: &Path, kind: SourceKind) -> Option<Warning> {
     const TABLES: [&str; 6] = ["csv", "tsv", "xlsx", "xls", "jsonl", "mat"];
     let mut names = if folder.is_dir() { names_in(folder) } else { Vec::new() };

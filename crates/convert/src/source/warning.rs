@@ -365,9 +365,9 @@ pub enum Warning {
         count: u64,
         /// The first of these files.
         first: Vec<u8>,
-        /// The type and shape of its array.
+        /// The type and shape of the array of this file.
         array: (DType, Vec<u64>),
-        /// Whether a file stores one band after the other.
+        /// Whether at least one file stores its bands one after the other.
         are_planar: bool,
     },
     /// Each file was read as one sample, but looks like several images; packed unchanged.
@@ -669,9 +669,9 @@ pub enum Warning {
         /// The dimension, counted from 0.
         axis: usize,
     },
-    /// The labels and splits are in MATLAB files, by the numbers in the names of the images.
+    /// The labels and splits are in MATLAB files. The names of the images end with their numbers.
     NumberedLabels {
-        /// The file of labels, and that of splits.
+        /// The file of labels, and the file of splits.
         files: [String; 2],
     },
     /// The last dimension of an array counts the samples; it becomes the first.
@@ -691,7 +691,7 @@ pub enum Warning {
         /// The label in the first line.
         label: String,
     },
-    /// The archives of the folder are read as if they were unpacked there.
+    /// The folder is read as if its archives were unpacked in it.
     ArchivesUnpacked {
         /// Their names.
         names: Vec<String>,

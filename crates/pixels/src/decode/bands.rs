@@ -1,4 +1,5 @@
-//! Decodes TIFF files whose channels are bands instead of colours, as tifffile does: no number changes, and the orientation is ignored.
+//! Decodes TIFF files with bands instead of colours, as tifffile does: the numbers are not changed, and the orientation
+//! is ignored.
 
 use std::io::Cursor;
 
@@ -13,8 +14,8 @@ use crate::probe::{TiffBands, colors_of_bands, tiff_bands};
 /// Decodes the bands of a TIFF file to native-endian numbers in the order height, width, bands.
 ///
 /// # Errors
-/// `Unsupported` if the header is not `expected`, or if the compression is not supported; `Malformed` or `Truncated` if the file is
-/// damaged.
+/// `Unsupported` if the header differs from `expected`, or if the compression is not supported. `Malformed` or
+/// `Truncated` if the file is damaged. `OutOfMemory` if the numbers do not fit in memory.
 pub fn decode_bands(bytes: &[u8], expected: &TiffBands) -> Result<Vec<u8>, PixelError> {
     if tiff_bands(bytes)?.as_ref() != Some(expected) {
         return Err(PixelError::unsupported(FORMAT, "another size, type or number of bands than the first file"));

@@ -72,7 +72,8 @@ impl<'a> Entries<'a> {
         Some(self)
     }
 
-    /// The position of the next directory, or 0 if there is none.
+    /// The position of the next directory, or 0 if there is none. `None` if the position is not in the bytes that were
+    /// read.
     fn next(&self) -> Option<usize> {
         let link = self.first.checked_add(self.n_entries * self.entry_bytes())?;
         match self.big_tiff {
@@ -164,7 +165,8 @@ impl<'a> Entries<'a> {
         self.find(tag).and_then(|entry| self.value(entry, 0))
     }
 
-    /// The value that a tag has for each channel. `None` if the values differ, or if not all can be read.
+    /// The value of a tag that has the same value for each channel. `None` if the tag is missing, if the values differ,
+    /// or if one of them cannot be read.
     fn value_of_all(&self, tag: u16, channels: u64) -> Option<u64> {
         let entry = self.find(tag)?;
         let first = self.value(entry, 0)?;
@@ -253,8 +255,8 @@ pub(super) fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
     Ok(ImageInfo { bit_depth, palette, has_alpha, has_more, ..plain })
 }
 
-/// The first page of a TIFF file whose channels are not those of an image: two channels of gray, more than four channels, or channels
-/// of floats, signed numbers or more than 16 bits.
+/// The only page of a TIFF file with bands, which are channels other than those of an image: several channels of gray,
+/// more than four channels, or several channels of floats, signed numbers or more than 16 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TiffBands {
     /// Stored width. The orientation is ignored.
@@ -283,11 +285,11 @@ impl TiffBands {
     }
 }
 
-/// Reads the header of a TIFF file with bands. `None` if its only page is an image or has one channel, if the page has numbers of an
-/// unusual type, or if there are several pages.
+/// Reads the header of a TIFF file with bands. `None` if the file has several pages, or if its page is an image, has
+/// only one channel, colours other than gray and RGB, or numbers of an unusual type.
 ///
 /// # Errors
-/// `Truncated` if the header is not completely in `bytes`.
+/// `Truncated` if `bytes` does not contain the complete header, or is not a TIFF file.
 pub fn tiff_bands(bytes: &[u8]) -> Result<Option<TiffBands>, PixelError> {
     let short = || PixelError::truncated(ImageFormat::Tiff, "the directory is incomplete");
     let entries = Entries::open(bytes).ok_or_else(short)?;
@@ -379,7 +381,8 @@ pub(crate) fn tiff_colors(bytes: &[u8]) -> TiffColors {
     }
 }
 
-/// Like `tiff_colors`, for bands: whatever their photometric interpretation, they are not colours.
+/// Like `tiff_colors`, but for bands. They are not colours, so the decoder must ignore their photometric
+/// interpretation.
 pub(crate) fn colors_of_bands(bytes: &[u8]) -> TiffColors {
     let photometric = Entries::open(bytes).and_then(|entries| entries.find(PHOTOMETRIC));
     let at = photometric.filter(|entry| entry.kind == 3).map(|entry| entry.values..entry.values.saturating_add(2));

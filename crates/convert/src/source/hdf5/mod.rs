@@ -54,8 +54,8 @@ pub(crate) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
     })
 }
 
-/// The image files with their label files, and a warning for each file of masks next to an image file, as in PCam. Only one split has
-/// such a file there, and a field must have an item for each sample.
+/// The image files with their label files. Files of masks next to image files are left out, with a warning for each. In
+/// PCam, only one split has such a file, but a field must have an item for each sample.
 fn pairs_of(files: &[PathBuf]) -> Result<(Vec<Pair>, Vec<Warning>), ConvertError> {
     let (masks, pairs): (Vec<Pair>, _) =
         pairs(files)?.into_iter().partition(|pair| is_mask_beside(&pair.images, files));

@@ -1,4 +1,4 @@
-//! The elements of a MATLAB file, version 5: each is a variable, compressed or not. Only arrays of numbers are read.
+//! The elements of a MATLAB file of version 5. Each is a variable, compressed or not. Only arrays of numbers are read.
 //!
 //! The layout is that of MathWorks' "MAT-File Format". Every number is checked before it is used.
 
@@ -17,15 +17,16 @@ const HEADER: u64 = 128;
 const TAG: u64 = 8;
 /// Maximum number of variables in a file.
 const MAX_VARIABLES: usize = 1 << 16;
-/// Maximum number of dimensions, and of bytes in a name.
+/// Maximum number of dimensions.
 const MAX_DIMENSIONS: usize = 8;
+/// Maximum number of bytes in a name.
 const MAX_NAME: u32 = 1 << 12;
-/// No more than this many bytes are deflated to one.
+/// Deflate compresses at most this many bytes to one byte.
 const MAX_RATIO: u64 = 1032;
 /// Bytes read at a time.
 const READ_BYTES: usize = 1 << 17;
 
-/// Types of elements.
+/// The types of elements that are variables.
 const MATRIX: u32 = 14;
 const COMPRESSED: u32 = 15;
 /// The flag of complex numbers.
@@ -45,7 +46,7 @@ pub(super) struct Variable {
 pub(super) enum Content {
     /// Numbers. The first dimension varies fastest.
     Numbers(Numbers),
-    /// What it is instead.
+    /// Anything else. The text says what it is, such as `a struct`.
     Other(&'static str),
 }
 
@@ -57,7 +58,7 @@ pub(super) struct Numbers {
     pub(super) bytes: u64,
 }
 
-/// The order of the bytes of numbers.
+/// The byte order.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Order {
     pub(super) is_big: bool,
@@ -70,7 +71,7 @@ impl Order {
     }
 }
 
-/// Whether a file with these first bytes is a MATLAB file of version 5, and the order of its bytes.
+/// The byte order of the MATLAB file of version 5 with these first bytes. `None` if they are those of another file.
 pub(super) fn order(head: &[u8]) -> Option<Order> {
     if !head.starts_with(b"MATLAB 5.0 ") {
         return None;
@@ -117,7 +118,7 @@ pub(super) fn variables(file: &OpenFile, order: Order) -> Result<Vec<Variable>, 
 }
 
 impl Variable {
-    /// The bytes of the variable, with its tag.
+    /// The unpacked bytes of the variable, with its tag.
     fn reader<'a>(&self, file: &'a OpenFile) -> Box<dyn Read + 'a> {
         let (at, bytes) = self.place;
         match self.is_compressed {
@@ -159,8 +160,11 @@ fn tag(reader: &mut dyn Read, order: Order) -> io::Result<[u32; 2]> {
     Ok([order.u32(bytes(reader)?), order.u32(bytes(reader)?)])
 }
 
-/// The type of a part of a variable, and its bytes if there are at most `most`. Parts of up to four bytes may be in the tag. The
-/// bytes of others are followed by zeros up to a multiple of eight.
+/// The type and the bytes of a part of a variable. Parts of up to four bytes may be in the tag. Other parts are padded
+/// with zeros to a multiple of eight bytes.
+///
+/// # Errors
+/// If the part ends early, or is not in the tag and has more than `most` bytes.
 fn part(reader: &mut dyn Read, order: Order, most: u32) -> io::Result<(u32, Vec<u8>)> {
     let kind = order.u32(bytes(reader)?);
     let second: [u8; 4] = bytes(reader)?;
@@ -182,7 +186,7 @@ fn part(reader: &mut dyn Read, order: Order, most: u32) -> io::Result<(u32, Vec<
     Ok((kind, data))
 }
 
-/// Reads the header of a variable: its name and what it holds. Afterwards, the reader is at the start of its numbers.
+/// Reads the header of a variable: its name and what it holds. If it holds numbers, the reader is then at their start.
 fn header(reader: &mut dyn Read, order: Order) -> io::Result<(String, Content)> {
     let [kind, _] = tag(reader, order)?;
     if kind != MATRIX {
@@ -220,7 +224,7 @@ fn to_u32(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-/// Reads the tag of the numbers. If they are in the tag, the reader is left at their start all the same.
+/// Reads the tag of the numbers. The reader is then at their start, even if they are inside the tag.
 fn numbers(reader: &mut dyn Read, order: Order, shape: Vec<u64>) -> io::Result<Numbers> {
     let kind = order.u32(bytes(reader)?);
     let (kind, found) = match kind {
@@ -247,7 +251,7 @@ fn numbers(reader: &mut dyn Read, order: Order, shape: Vec<u64>) -> io::Result<N
     Ok(Numbers { dtype, shape, bytes: found })
 }
 
-/// A range of a file.
+/// A reader of a range of a file.
 struct Range<'a> {
     file: &'a OpenFile,
     at: u64,

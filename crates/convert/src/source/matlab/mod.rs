@@ -1,7 +1,8 @@
-//! MATLAB files, version 5: the arrays of numbers in one file, or in one file for each split. Arrays are unpacked once.
+//! MATLAB files of version 5: the arrays of numbers in one file, or in one file for each split. Arrays are unpacked
+//! once, into a temporary file.
 //!
-//! In these files, the first dimension varies fastest. Arrays get the order of NumPy, as from `scipy.io.loadmat`. If their last dimension
-//! counts the samples, it becomes the first.
+//! In MATLAB files, the first dimension varies fastest. The unpacked arrays have the order of NumPy, as from
+//! `scipy.io.loadmat`. If the last dimension of an array counts the samples, it becomes the first.
 
 mod element;
 
@@ -35,8 +36,9 @@ const HEAD_BYTES: u64 = 128;
 /// Bytes unpacked at a time.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// Maximum number of vectors in a file of labels or splits, and of bytes in each.
+/// Maximum number of variables in a file of labels or splits.
 const MAX_VECTORS: usize = 16;
+/// Maximum number of bytes in each of them.
 const MAX_VECTOR_BYTES: u64 = 64 << 20;
 
 /// Whether a file is a MATLAB file of version 5.
@@ -44,8 +46,9 @@ pub(crate) fn starts(head: &Head<'_>) -> bool {
     order(head.bytes).is_some()
 }
 
-/// Whether a folder is a dataset in MATLAB files: one file, or one for each split. Next to folders, such files rather have labels or
-/// settings. Several others may each have one image.
+/// Whether a folder is a dataset in MATLAB files: one file, or one for each split. If there are folders next to the
+/// files, the files are more likely labels or settings. If there are several files and no splits, each file may have
+/// one image.
 pub(crate) fn is_set(folder: &Path, names: &[String]) -> bool {
     let is_one = |name: &&String| DataFormat::from_file_name(name) == Some(DataFormat::Matlab);
     let mut files = names.iter().filter(is_one).peekable();
@@ -137,7 +140,7 @@ fn read_file<'a>(
 /// The warning about a variable that is not an array of numbers.
 ///
 /// # Errors
-/// If the pack needs the variable, or if the file has no arrays.
+/// If the pack needs the variable.
 fn left_out(file: &OpenFile, variable: &Variable, what: &str, options: &ListOptions) -> Result<Warning, ConvertError> {
     let reason = format!("this is {what}, and only arrays of numbers are read");
     if options.needs(&variable.name) {
@@ -146,13 +149,15 @@ fn left_out(file: &OpenFile, variable: &Variable, what: &str, options: &ListOpti
     Ok(Warning::LeftOut { field: variable.name.clone(), reason })
 }
 
-/// The error about a variable, with the line of Python that converts the file.
+/// The error about a variable, or about the file if `name` is empty. The hint is a line of Python that converts the
+/// file.
 fn refused(file: &OpenFile, name: &str, reason: String) -> ConvertError {
     let hint = Unread::named("MATLAB").map_or("", |row| row.hint);
     ConvertError::unsupported(&file.path, name, reason, hint)
 }
 
-/// The number of samples: the length of the only vector, or of the one with the name of labels.
+/// The number of samples: the length of the first vector with a name of labels, or else of the only vector. `None`
+/// without such a vector.
 fn n_samples(variables: &[Variable]) -> Option<u64> {
     let vectors = || arrays(variables).filter_map(|(variable, numbers)| Some((variable, vector(&numbers.shape)?)));
     let labels = vectors().find(|(variable, _)| is_label_name(&variable.name));
@@ -160,7 +165,7 @@ fn n_samples(variables: &[Variable]) -> Option<u64> {
     labels.or(only).map(|(_, n)| n)
 }
 
-/// The length of a row or column.
+/// The length of a row or column of at least two numbers. `None` for other shapes.
 fn vector(shape: &[u64]) -> Option<u64> {
     match *shape {
         [1, n] | [n, 1] if n > 1 => Some(n),
@@ -168,7 +173,8 @@ fn vector(shape: &[u64]) -> Option<u64> {
     }
 }
 
-/// The shape of an array with its samples first, and whether they were last. `None` if it may be either.
+/// The shape of an array with its samples first, and whether they were last. `None` if it is unclear which dimension
+/// counts them.
 fn shape(numbers: &Numbers, samples: Option<u64>) -> Option<(Vec<u64>, bool)> {
     let shape = &numbers.shape;
     if let Some(n) = vector(shape) {
@@ -189,7 +195,8 @@ fn shape(numbers: &Numbers, samples: Option<u64>) -> Option<(Vec<u64>, bool)> {
     Some((shape, is_last))
 }
 
-/// Unpacks the numbers of a variable in NumPy's order. If the samples are last, one after the other. Returns their offset.
+/// Unpacks the numbers of a variable in NumPy's order, and returns their offset in `spool`. If the samples are last,
+/// each is unpacked separately.
 fn unpack(
     (file, order): (&OpenFile, Order),
     (variable, numbers): (&Variable, &Numbers),
@@ -212,13 +219,13 @@ fn unpack(
         turn(&block, &lengths, numbers.dtype, &mut turned);
         offset.get_or_insert(spool.append(&turned)?);
     }
-    // The rest has the checksum.
+    // Reading to the end verifies the checksum of a compressed variable.
     let mut rest = reader.take(MAX_FILE_BYTES);
     std::io::copy(&mut rest, &mut std::io::sink()).map_err(|error| variable.malformed(file, &error))?;
     Ok(offset.unwrap_or(0))
 }
 
-/// The next bytes of a variable. Memory grows only with the bytes that are there.
+/// The next `bytes` bytes of a variable. Memory grows only with the bytes that the file contains.
 fn block((file, variable): (&OpenFile, &Variable), reader: &mut dyn Read, bytes: u64) -> Result<Vec<u8>, ConvertError> {
     let mut block = Vec::new();
     while to_u64(block.len()) < bytes {
@@ -232,7 +239,8 @@ fn block((file, variable): (&OpenFile, &Variable), reader: &mut dyn Read, bytes:
     Ok(block)
 }
 
-/// The rows and columns of whole numbers in a small file. `None` if it has anything else, or cannot be read.
+/// The names and numbers of all variables in a small file, if each variable is a row or column of whole numbers. `None`
+/// for other files, and for files that are big-endian or cannot be read.
 pub(super) fn vectors(path: &Path) -> Option<Vec<(String, Vec<i64>)>> {
     let file = OpenFile::open(path).ok()?;
     let (order, variables) = open(&file).ok()?;
@@ -249,7 +257,7 @@ pub(super) fn vectors(path: &Path) -> Option<Vec<(String, Vec<i64>)>> {
     variables.iter().map(vector).collect()
 }
 
-/// Changes the order of numbers so that the last dimension varies fastest, instead of the first.
+/// Writes the numbers of `block` to `turned` in another order: the last dimension varies fastest, instead of the first.
 fn turn(block: &[u8], lengths: &[u64], dtype: DType, turned: &mut Vec<u8>) {
     let size = to_usize(dtype.size());
     let lengths: Vec<usize> = lengths.iter().map(|length| to_usize(*length)).collect();

@@ -1,4 +1,4 @@
-//! MATLAB files made by hand, and damaged ones. `tests/formats` reads files that SciPy wrote.
+//! MATLAB files made by hand, and damaged files. `tests/formats` reads files that SciPy wrote.
 
 use std::io::Write;
 
@@ -14,7 +14,7 @@ fn part(kind: u32, data: &[u8]) -> Vec<u8> {
     part
 }
 
-/// A variable of bytes.
+/// A variable whose numbers are stored as bytes.
 fn matrix(name: &str, class: u32, shape: &[u32], data: &[u8]) -> Vec<u8> {
     let flags = [class.to_le_bytes(), [0; 4]].concat();
     let shape: Vec<u8> = shape.iter().flat_map(|n| n.to_le_bytes()).collect();

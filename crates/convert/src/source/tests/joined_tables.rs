@@ -1,4 +1,5 @@
-//! Tables next to images: joined, preferred to others, or with other labels than the folders.
+//! Tables next to images: tables that are joined, tables that are preferred to others, and tables with other labels
+//! than the folders.
 
 use super::{Tree, classes, labels, paths};
 use crate::source::listing::Listing;
@@ -46,7 +47,7 @@ fn tables_with_a_row_for_each_image_are_joined() {
 
 #[test]
 fn tables_that_do_not_fit_are_not_joined() {
-    // A name that is in both, another number of rows, and an image twice.
+    // The other table has a column of the same name, has fewer rows, or lists an image twice.
     for other in [
         "image_id,Male,size\n1.jpg,0.5,1\n2.jpg,0.6,1\n3.jpg,0.7,1\n4.jpg,0.8,1\n",
         "image_id,age,size\n1.jpg,5,1\n2.jpg,6,1\n3.jpg,7,1\n",
@@ -101,7 +102,7 @@ fn a_table_with_other_labels_than_the_folders_is_told() {
     );
     assert_eq!((told(&listing).first(), listing.classes().len()), (Some(&words), 3));
     assert_eq!(list(&tree.path("metadata.csv"), &ListOptions::default()).unwrap().len(), 4);
-    // The same classes under other names are not another answer.
+    // A table with the same classes under other names does not contradict the folders.
     tree.write("metadata.csv", b"filename,y\na/1.jpg,2\na/2.jpg,2\nb/3.jpg,1\nc/4.jpg,0\n");
     let told = told(&tree.list().unwrap());
     assert!(told[0].starts_with("'metadata.csv' was not read"), "{told:?}");
@@ -126,7 +127,7 @@ fn a_table_next_to_splits_labels_the_split_without_classes() {
         assert!(!told(listing).iter().any(|text| text.contains("was not read") || text.contains("has no labels")));
     }
     assert_eq!(labels(&tree.list_split("Test").unwrap()), [Some(1), Some(0), Some(0), Some(1)]);
-    // A label that is not a class.
+    // One label is not a class.
     tree.write("GT-test.csv", b"Filename;Width;ClassId\n1.ppm;3;2\n2.ppm;3;1\n3.ppm;3;1\n4.ppm;3;2\n");
     let (_, test) = &list_splits(tree.root(), &ListOptions::default()).unwrap()[0];
     assert!(!test.has_labels() && told(test).iter().any(|text| text.contains("'GT-test.csv' was not read")));

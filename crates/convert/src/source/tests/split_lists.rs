@@ -145,7 +145,7 @@ fn several_ways_to_divide_are_told_and_the_same_way_twice_is_used() {
 
 #[test]
 fn lists_of_other_things_do_not_divide_a_folder() {
-    // One list, lists of other files, and lists that may have the labels.
+    // A single list, lists of other files, and lists whose columns may be the labels.
     for files in [
         &[("train.txt", "a.jpg\n")][..],
         &[("train.txt", "bear\n"), ("val.txt", "bus\n")],
@@ -207,7 +207,7 @@ fn masks_beside_the_images_of_a_list_are_told() {
     assert!(told_of("train.txt").contains(&words), "{:?}", told_of("train.txt"));
     tree.write("pairs.csv", b"image,mask\nimages/a.jpg,masks/a.png\nimages/b.jpg,masks/b.png\n");
     assert!(told_of("pairs.csv").is_empty());
-    // The folder has boxes, so it is read only with options.
+    // The folder also has boxes, so its images and masks are found only with options.
     let tree = Tree::new(&[
         "JPEGImages/2008_1.jpg",
         "JPEGImages/2008_2.jpg",
