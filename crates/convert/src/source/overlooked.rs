@@ -40,7 +40,7 @@ pub(super) fn other_axis(listing: &Listing) -> Option<Warning> {
     let is_last = matches!(channels, 1 | 3) && width > 4 && n > 4;
     let is_second = width > 4 && channels > 4 && n > 4;
     let axis = is_last.then_some(3).or(is_second.then_some(1)).filter(|_| array.dtype == DType::U8)?;
-    Some(Warning::OtherAxis { shape: [to_u64(store.len()), width, channels, n], axis })
+    Some(Warning::OtherAxis { array: ([to_u64(store.len()), width, channels, n], axis) })
 }
 
 /// Warns about one-dimensional images with as many numbers as a square image.

@@ -664,10 +664,8 @@ pub enum Warning {
     },
     /// A dimension other than the first may count the images.
     OtherAxis {
-        /// The shape of the array.
-        shape: [u64; 4],
-        /// The dimension, counted from 0.
-        axis: usize,
+        /// The shape of the array, and the dimension, counted from 0.
+        array: ([u64; 4], usize),
     },
     /// The labels and splits are in MATLAB files. The names of the images end with their numbers.
     NumberedLabels {

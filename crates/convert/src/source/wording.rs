@@ -614,7 +614,7 @@ impl Warning {
     /// Writes a warning about arrays.
     fn fmt_of_arrays(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::OtherAxis { shape, axis } => {
+            Self::OtherAxis { array: (shape, axis) } => {
                 let (rows, n) = (shape[0], shape.get(*axis).unwrap_or(&0));
                 write!(
                     out,
