@@ -1,5 +1,6 @@
 """Writes datasets with texts, clips and tables that are easy to misread: texts.py DIR. Prints the pixels and the texts."""
 
+import gzip
 import io
 import json
 import os

@@ -194,6 +194,11 @@ impl Form {
     }
 }
 
+/// Whether the first bytes of a file are those of an archive or a compressed file.
+pub(super) fn is_packed(path: &Path) -> Result<bool, ConvertError> {
+    Ok(Form::of(&Head::new(path, &head_of(path)?)).is_some())
+}
+
 /// Splits a path into a file and the rest: `a.zip/train` is the folder `train` in the archive `a.zip`.
 fn file_of(source: &Path) -> Option<(PathBuf, PathBuf)> {
     let file = source.ancestors().find(|above| above.exists()).filter(|found| found.is_file())?;

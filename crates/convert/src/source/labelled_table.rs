@@ -77,9 +77,10 @@ pub(super) fn instead(
 }
 
 /// The listing and the path of the only table or list that has all images of a folder and a value for each. `None` if no file or
-/// several files do, or if the folder has anything besides images.
+/// several files do, or if the folder has several classes, masks or other fields.
 fn only_complete(folder: &Path, found: &Listing, options: &ListOptions) -> Option<(Listing, Vec<PathBuf>)> {
-    if !found.has_only_images() {
+    let is_one_class = found.has_one_folder() && !found.has_masks() && found.columns.is_empty();
+    if !found.has_only_images() && !is_one_class {
         return None;
     }
     let files = found.warnings.iter().filter_map(|warning| match warning {

@@ -3,7 +3,7 @@
 
 use super::{Tree, classes, labels, paths};
 use crate::source::listing::Listing;
-use crate::source::{ListOptions, Listed, list, list_all, list_splits};
+use crate::source::{ColumnValues, ListOptions, Listed, list, list_all, list_splits};
 
 fn told(listing: &Listing) -> Vec<String> {
     listing.warnings().iter().map(ToString::to_string).collect()
@@ -131,4 +131,51 @@ fn a_table_next_to_splits_labels_the_split_without_classes() {
     tree.write("GT-test.csv", b"Filename;Width;ClassId\n1.ppm;3;2\n2.ppm;3;1\n3.ppm;3;1\n4.ppm;3;2\n");
     let (_, test) = &list_splits(tree.root(), &ListOptions::default()).unwrap()[0];
     assert!(!test.has_labels() && told(test).iter().any(|text| text.contains("'GT-test.csv' was not read")));
+}
+
+#[test]
+fn the_only_table_with_a_value_for_each_image_is_read() {
+    let tree = Tree::new(&["faces/1.jpg", "faces/2.jpg"]);
+    tree.write("landmarks.csv", b"image_name,x,y\n1.jpg,0.5,1.5\n2.jpg,2.5,3.5\n");
+    let listing = tree.list().unwrap();
+    assert_eq!(columns(&listing), ["x", "y"]);
+    assert!(told(&listing)[0].starts_with("read the images in 'landmarks.csv'"), "{:?}", told(&listing));
+    // Without a row for each image, the table is only named.
+    tree.write("landmarks.csv", b"image_name,x,y\n1.jpg,0.5,1.5\n");
+    let listing = tree.list().unwrap();
+    let is_unread = |text: &String| text.contains("'landmarks.csv' was not read");
+    assert!(columns(&listing).is_empty() && told(&listing).iter().any(is_unread));
+    // Nor is one of two such tables chosen.
+    tree.write("landmarks.csv", b"image_name,x,y\n1.jpg,0.5,1.5\n2.jpg,2.5,3.5\n");
+    tree.write("others.csv", b"image_name,x,y\n1.jpg,0.5,1.5\n2.jpg,2.5,4.5\n");
+    assert!(columns(&tree.list().unwrap()).is_empty());
+}
+
+#[test]
+fn the_only_json_file_with_a_split_for_each_image_gives_the_splits() {
+    let tree = Tree::new(&["images/1.jpg", "images/2.jpg", "images/3.jpg"]);
+    let row = |name: &str, split: &str| format!("{{\"filename\": \"{name}.jpg\", \"split\": \"{split}\", \"n\": [1]}}");
+    let rows = [row("1", "train"), row("2", "train"), row("3", "test")].join(", ");
+    tree.write("dataset.json", format!("{{\"images\": [{rows}], \"dataset\": \"x\"}}").as_bytes());
+    let splits = list_splits(tree.root(), &ListOptions::default()).unwrap();
+    let facts: Vec<(&str, usize)> = splits.iter().map(|(split, listing)| (split.as_str(), listing.len())).collect();
+    assert_eq!(facts, [("test", 1), ("train", 2)]);
+    assert_eq!(columns(&splits[0].1), ["n"]);
+}
+
+#[test]
+fn quotes_in_a_list_with_tabs_are_part_of_the_text() {
+    let tree = Tree::new(&["1.png", "2.png", "3.png", "4.png", "5.png"]);
+    tree.write("list.txt", b"1.png\t\"Sale\"\n2.png\tsay \"hi\"\n3.png\t5'\n4.png\tc\n5.png\td\n");
+    let listing = list(&tree.root().join("list.txt"), &ListOptions::default()).unwrap();
+    let ColumnValues::Text(texts) = &listing.columns()[0].values else { panic!() };
+    assert_eq!(texts.iter().take(2).collect::<Vec<_>>(), ["\"Sale\"", "say \"hi\""]);
+}
+
+#[test]
+fn a_final_test_is_a_split() {
+    let tree = Tree::new(&["Training/00000/1.png", "Training/00014/2.png", "Final_Test/Images/3.png"]);
+    tree.write("GT-final_test.csv", b"Filename;Width;ClassId\n3.png;5;14\n");
+    let splits = list_splits(tree.root(), &ListOptions::default()).unwrap();
+    assert_eq!(splits.iter().map(|(split, _)| split.as_str()).collect::<Vec<_>>(), ["Final_Test", "Training"]);
 }
