@@ -8,7 +8,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::ListOptions;
-use super::archive::{Archive, Opened, only_in};
+use super::archive::{Archive, Opened, is_packed, only_in};
 use super::candidate::is_image_name;
 use super::compressed::without_extension;
 use super::detect::{detect, names_in};
@@ -51,6 +51,10 @@ pub(super) fn open(folder: &Path, options: &ListOptions, depth: usize) -> Result
             Some(archive) if is_archive(&name) => archives.push((name, archive)),
             // A tar file of samples is read in place.
             None if name.ends_with(".tar") => return Ok(None),
+            None if is_archive(&name) && !is_of_other_program(&name) && !is_packed(&folder.join(&name))? => {
+                let reason = "the name is that of a compressed file, but the file is not compressed";
+                return Err(ConvertError::malformed(&folder.join(&name), "", reason));
+            }
             _ => others.push(name),
         }
     }
@@ -68,6 +72,12 @@ pub(super) fn open(folder: &Path, options: &ListOptions, depth: usize) -> Result
     }
     let unpacked = together(folder, parts, &others, &spool)?;
     Ok(Some(Opened::of_folder(folder, unpacked, warnings)))
+}
+
+/// Whether the name is that of an archive that packds cannot unpack.
+fn is_of_other_program(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.ends_with(".rar") || name.ends_with(".7z")
 }
 
 /// Moves the unpacked archives into one folder, and adds links to the other files.
