@@ -90,13 +90,14 @@ impl CsvRows {
         let mut opened = file.open()?;
         let has_spaces = delimiters.contains(&b' ');
         let start = Start::of(&mut opened, delimiters).map_err(ConvertError::io(&file.path))?;
+        // Lists with tabs, such as those of text recognition, do not quote their texts.
+        let is_list_with_tabs = has_spaces && start.delimiter == b'\t';
         // Accept rows of any length here. They are refused later, with the correct line number.
         let reader = ReaderBuilder::new()
             .delimiter(start.delimiter)
             .has_headers(false)
             .flexible(true)
-            // Lists with tabs, such as those of text recognition, have texts without quoting.
-            .quoting(!start.has_spaced_quotes && !(has_spaces && start.delimiter == b'\t'))
+            .quoting(!start.has_spaced_quotes && !is_list_with_tabs)
             .buffer_capacity(1 << 16)
             .from_reader(RowLimit { file: opened, left: 0 });
         let mut rows = Self {
