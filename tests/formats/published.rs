@@ -42,7 +42,7 @@ fn tables_beside_images_are_read_if_they_are_meant_and_named_if_not() {
     // The class names are sorted: BCC, MEL, NV.
     assert_eq!((ids(&pack), names(&pack).len()), ([1, 2, 0].repeat(4), 3));
     assert_told(&folder, "words", &["read the images in 'gt.txt'", "are packed as the column 'text'"]);
-    assert_told(&folder, "llava", &["'chat.json' was not read: if it has labels or other fields"]);
+    assert_told(&folder, "llava", &["read the images in 'chat.json'"]);
     assert!(told(&folder, "flickr").contains("read the images in 'results.csv'"));
     let pack = convert(&folder, "flickr", &[]);
     assert_eq!(items(&pack, "comment")[3], b" A dog , number 1 , runs .");
