@@ -208,10 +208,16 @@ fn list_split(
     classes: &[Vec<u8>],
     options: &ListOptions,
 ) -> Result<Listing, ConvertError> {
-    let found = list_opened(opened, Some(classes), options);
-    let mut listing = labelled_table::instead(folder, &found, options).unwrap_or(found)?;
-    split_table::label(&mut listing, &[source, above, folder], classes, options);
-    Ok(listing)
+    let mut found = list_opened(opened, Some(classes), options);
+    if let Ok(listing) = &mut found
+        && !listing.has_labels()
+    {
+        split_table::label(listing, &[source, above, folder], classes, options);
+        if listing.has_labels() {
+            return found;
+        }
+    }
+    labelled_table::instead(folder, &found, options).unwrap_or(found)
 }
 
 /// Where the splits of a folder are.

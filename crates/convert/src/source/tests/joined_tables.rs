@@ -174,8 +174,15 @@ fn quotes_in_a_list_with_tabs_are_part_of_the_text() {
 
 #[test]
 fn a_final_test_is_a_split() {
-    let tree = Tree::new(&["Training/00000/1.png", "Training/00014/2.png", "Final_Test/Images/3.png"]);
-    tree.write("GT-final_test.csv", b"Filename;Width;ClassId\n3.png;5;14\n");
+    let test: Vec<String> = (0..4).map(|i| format!("Final_Test/Images/{i}.png")).collect();
+    let train = ["Training/00000/1.png", "Training/00014/2.png"];
+    let tree = Tree::new(&train.into_iter().chain(test.iter().map(String::as_str)).collect::<Vec<_>>());
+    tree.write("GT-final_test.csv", b"Filename;Width;ClassId\n0.png;5;14\n1.png;6;0\n2.png;5;14\n3.png;6;0\n");
+    tree.write("Final_Test/Images/GT-final_test.test.csv", b"Filename;Width\n0.png;5\n1.png;6\n2.png;5\n3.png;6\n");
     let splits = list_splits(tree.root(), &ListOptions::default()).unwrap();
     assert_eq!(splits.iter().map(|(split, _)| split.as_str()).collect::<Vec<_>>(), ["Final_Test", "Training"]);
+    // The labels of a table next to the splits are preferred to a table in the split without labels.
+    let (_, final_test) = &splits[0];
+    let expected = (vec![Some(1), Some(0), Some(1), Some(0)], vec!["00000", "00014"]);
+    assert_eq!((labels(final_test), classes(final_test)), expected);
 }
