@@ -143,8 +143,9 @@ def test_a_file_that_a_manifest_names_and_that_is_not_there_is_a_file_not_found(
     [skipped] = report["skipped"]
     assert report["n_samples"] == 1 and "no such file, named in line" in skipped["reason"]
     assert skipped["path"] == ("gone/c.png" if column == "path" else "b.png")
-    # The path exists, but is a folder.
-    source.write_text("path\nin\n" if name.endswith("csv") else '{"path": "in"}')
+    # The path exists, but is a folder without images.
+    (tmp_path / "empty").mkdir()
+    source.write_text("path\nempty\n" if name.endswith("csv") else '{"path": "empty"}')
     with pytest.raises(packds.ConvertError, match="not a regular file, named in line") as raised:
         packds.convert(source, tmp_path / "b.pack", root=tmp_path, progress=False)
     assert not isinstance(raised.value, FileNotFoundError)

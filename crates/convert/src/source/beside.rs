@@ -75,6 +75,7 @@ pub(super) fn pairs(files: &[PathBuf]) -> Result<Vec<Pair>, ConvertError> {
 
 /// Whether the name of a file says that it has the masks of another of these files: `train_mask.h5` next to
 /// `train_x.h5`.
+#[cfg(feature = "hdf5")]
 pub(super) fn is_mask_beside(file: &Path, files: &[PathBuf]) -> bool {
     let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let names = ["mask", "masks"].into_iter().flat_map(|mask| WORDS.map(|(image, _)| exchanged(stem, mask, image)));
