@@ -19,7 +19,7 @@ fn matlab_files_have_the_arrays_of_scipy() {
         (hex(&items(&pack, "image").concat()), ids(&pack)),
         (expected["planes"].as_str().unwrap().to_owned(), vec![1, 2, 10, 1, 2, 10])
     );
-    assert_told(&folder, "matlab/rows.mat", &["'note': this is a text", "'more': this is a struct"]);
+    assert_told(&folder, "matlab/rows.mat", &["'note': this is a string", "'more': this is a struct"]);
     let pack = convert(&folder, "matlab/columns.mat", &[]);
     assert_eq!(hex(&items(&pack, "image").concat()), expected["columns"]);
     for (name, words) in [("cells", "images: this is a cell array"), ("old", "this is a file of type MATLAB")] {

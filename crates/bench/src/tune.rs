@@ -152,7 +152,7 @@ pub struct TuneRun {
     pub memory_bytes: u64,
     /// Slots of the staging ring.
     pub slots: usize,
-    /// Prefetch depth at the end.
+    /// Prefetch depth at the end of the run.
     pub prefetch_at_end: usize,
 }
 

@@ -344,7 +344,11 @@ fn show_details(report: &Report, console: &mut Console) -> Result<(), Failure> {
     let stages = report.stages.seconds();
     let stages = stages.iter().filter(|(name, s)| *name != "total" && *s >= 0.0005);
     let stages: Vec<String> = stages.map(|(name, s)| format!("{name} {s:.3}")).collect();
-    writeln!(console.prose(), "stages   {} (s; read, decode, stats, encode over all threads)", stages.join(", "))?;
+    writeln!(
+        console.prose(),
+        "stages   {} (seconds; read, decode, stats and encode are summed over all threads)",
+        stages.join(", ")
+    )?;
     if report.oriented > 0 {
         let images = counted(report.oriented, "image");
         writeln!(console.prose(), "exif     {images} with an orientation (see --orientation)")?;

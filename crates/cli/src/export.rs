@@ -82,7 +82,7 @@ fn show(report: &ExportReport, console: &mut Console) -> Result<(), Failure> {
         writeln!(out, "{line}")?;
     }
     if detail == Detail::Verbose {
-        writeln!(out, "stages   export {export:.3}, sync {sync:.3} (s)")?;
+        writeln!(out, "stages   export {export:.3}, sync {sync:.3} (seconds)")?;
     }
     Ok(())
 }

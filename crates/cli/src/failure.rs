@@ -105,10 +105,10 @@ impl Failure {
                 "message": self.message,
                 "hint": self.hint,
             });
-            // If stdout fails, stderr below still gets the message.
+            // If writing to stdout fails, the message still goes to stderr below.
             let _ = console.document(&json!({ "error": error }));
         }
-        // If stdout fails, the message is still printed.
+        // If writing to stdout fails, the message is still printed.
         let _ = console.out.flush();
         let message = match &self.path {
             Some(path) => format!("{}: {}", escape_path(path), self.message),

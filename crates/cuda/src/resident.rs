@@ -28,8 +28,7 @@ pub enum Tier {
     Resident,
     /// The chunks of current batches are on the GPU. A batch consists of crops of their images.
     GpuWindow,
-    /// The images are on the host, in the chunks that the order `window` shuffles together. Each batch is copied to the
-    /// GPU.
+    /// The images are on the host: only the chunks of the current window. Each batch is copied to the GPU.
     HostWindow,
     /// The images are on the host. Each batch is copied to the GPU.
     Host,

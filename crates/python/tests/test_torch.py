@@ -460,7 +460,7 @@ def test_a_dataloader_that_would_batch_batches_is_refused(numbered, torch, worke
     from packds.torch import IterableDataset
 
     loader = torch.utils.data.DataLoader(IterableDataset(numbered, 30), num_workers=workers, **options)
-    with pytest.raises(packds.OptionError, match="give it batch_size=None"):
+    with pytest.raises(packds.OptionError, match="pass batch_size=None to the DataLoader"):
         next(iter(loader))
 
 

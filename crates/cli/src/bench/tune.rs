@@ -142,7 +142,11 @@ fn show(bench: &TuneBench, out: &mut Prose) -> Result<(), Failure> {
     figures.lines(out.columns()).iter().try_for_each(|line| writeln!(out, "{line}"))?;
     show_too_small(bench, out)?;
     if let Some(cost) = bench.fixed_cost_ms {
-        writeln!(out, "epoch    plus {cost:.1} ms per epoch, before the first batch and after the last")?;
+        writeln!(
+            out,
+            "epoch    the recommended configuration has a fixed cost of {cost:.1} ms per epoch: before the first \
+             batch and after the last"
+        )?;
     }
     match &bench.recommended {
         Some(best) => writeln!(

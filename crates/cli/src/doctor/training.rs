@@ -104,7 +104,7 @@ impl Training {
         }
         let few = if few { ", too few to be reliable" } else { "" };
         let batches = counted(self.batches, "batch");
-        Some(format!("the command ended after {batches} with {status}{few}"))
+        Some(format!("the command ended with {status} after {batches}{few}"))
     }
 
     /// The timing of the loader that reads this pack. If several loaders read it, uses the one with the most time in
@@ -117,7 +117,8 @@ impl Training {
             } else {
                 "the command's packds loaders read other packs, so its steps cannot be timed"
             };
-            let hint = "pass --step-ms, or a program that iterates over a packds.Loader of this pack within 30 s; in Python, packds.doctor(loader, train_step) examines any loader";
+            let hint = "pass --step-ms, or a command that starts iterating over a packds.Loader for this pack within \
+                        30 s of its start; in Python, packds.doctor(loader, train_step) examines any loader";
             return Err(Failure::not_run(text).hint(hint));
         };
         let last = lines.last().ok_or_else(|| Failure::not_run("the journal is empty"))?;

@@ -79,8 +79,9 @@ impl Picture {
         Ok(Image { channels: 3, data, ..small })
     }
 
-    /// A thumbnail of the image `below` with this mask over it, half transparent. The image is gray, so that only classes have
-    /// colours. Class 0 has no colour. `None` if the mask and the image have different aspect ratios.
+    /// A thumbnail of the image `below` in gray, with this mask over it, half transparent. Only classes have colours;
+    /// class 0 has none. `None` if this is not a mask of class ids, or if the mask and the image have different aspect
+    /// ratios.
     pub(super) fn over(&self, below: &Self, side: u32) -> Option<Result<Image, String>> {
         let (mask, image) = (&self.image, &below.image);
         let [width, height] = [mask.width, mask.height].map(u64::from);

@@ -176,7 +176,7 @@ fn values_of(field: &ExportedField, with_paths: bool, as_bytes: bool) -> Result<
         }),
         _ => {
             let (name, shape) = (&field.field.name, &array.shape);
-            let reason = format!("field `{name}`: arrays of shape {shape:?} do not fit the 31-bit lengths of Arrow");
+            let reason = format!("field `{name}`: arrays of shape {shape:?} do not fit in Arrow's 32-bit list sizes");
             Err(ConvertError::options(reason, "choose another format, such as zarr or hdf5"))
         }
     }
@@ -283,7 +283,7 @@ fn offsets(column: &Column) -> Result<OffsetBuffer<i32>, ConvertError> {
     let mut offsets = vec![0_i32];
     for &end in &column.ends {
         let end = i32::try_from(end).map_err(|_| {
-            let reason = "the items of one field in a batch exceed 2 GiB, the limit of Arrow's 31-bit lengths";
+            let reason = "one field's items in a batch exceed 2 GiB, the limit of Arrow's 32-bit offsets";
             unfit(reason)
         })?;
         offsets.push(end);

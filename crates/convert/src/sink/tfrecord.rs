@@ -154,8 +154,8 @@ impl ExampleEncoder {
                             features.bytes("image/class/text", class.as_bytes());
                         }
                     }
-                    // Fields of unsigned 64-bit integers are excluded, because some of their values may not fit, even
-                    // if this value does.
+                    // Fields of unsigned 64-bit integers are excluded, because some of their values may not fit in an
+                    // i64, even if this value does.
                     Some(value) if array.dtype != DType::U64 => features.ints(name, [value]),
                     _ if array.dtype == DType::F32 => features.float(name, item),
                     _ => raw(name, &[], array.dtype, item, features),

@@ -110,7 +110,7 @@ fn array(bands: &TiffBands) -> Option<ArrayType> {
 fn mixed(listing: &Listing, (idx, bands): (usize, &TiffBands), image: usize) -> ConvertError {
     let [one, other] = [idx, image].map(|idx| lossy(&listing.paths.path(idx)));
     let reason = format!(
-        "'{one}' has {} bands of the type {}, and '{other}' is an image: expected files of one kind",
+        "'{one}' has {} bands of type {}, and '{other}' is an image: expected files of one kind",
         bands.bands,
         of_numpy_kind(bands.kind.as_bytes()).map_or("", DType::name)
     );

@@ -1,11 +1,12 @@
-//! Typed values of the columns of a manifest that are neither paths nor labels. The `manifest` module reads them.
+//! Columns of a source that become pack fields, with typed values: one value per sample. Paths and labels are stored
+//! elsewhere.
 
 use super::paths::ByteArena;
 
 /// A source column that becomes a pack field: one value per sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourceColumn {
-    /// The column's name in the manifest.
+    /// The column's name in the source.
     pub name: String,
     /// One value per sample, in listing order.
     pub values: ColumnValues,

@@ -83,7 +83,7 @@ impl Located {
         Ok(Some(Self { paths, in_folder, by_name, is_in_masks }))
     }
 
-    /// The file that a path refers to, relative to the root. `None` if there is none.
+    /// The file that `path` refers to, as a path relative to the root. `None` if there is none.
     ///
     /// # Errors
     /// If the path may refer to several files, returns the first two.

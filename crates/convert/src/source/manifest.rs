@@ -384,7 +384,7 @@ pub(super) struct Plan {
     /// The name of the column of run-length masks.
     runs: Option<String>,
     pub(super) columns: Vec<(usize, SourceColumn)>,
-    /// The column of splits, and its value in the rows to take.
+    /// The split column, and the value it has in the rows to take.
     pub(super) split: Option<(usize, String)>,
     warnings: Vec<Warning>,
 }

@@ -46,7 +46,8 @@ pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
         let Some(path) = first_there(places(source, &name))? else { continue };
         let plain = name.trim_end_matches(".gz");
         let is_plain = plain == name;
-        // If a file exists both plain and gzipped, the plain one is read. `x.idx3-ubyte` is another name of `x-idx3-ubyte`.
+        // If a file exists both plain and gzipped, the plain one is read. `x.idx3-ubyte` is another name for
+        // `x-idx3-ubyte`.
         let set = plain.replacen(".idx", "-idx", 1);
         if !sets.contains_key(&set)
             || (is_plain && sets.get(&set).is_some_and(|known| known.extension() == Some("gz".as_ref())))

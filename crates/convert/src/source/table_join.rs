@@ -105,8 +105,7 @@ fn is_complete(listing: &Listing) -> bool {
     matches!(listing.images, Images::Files) && listing.faults.is_empty() && listing.fields.is_empty()
 }
 
-/// The position in `other` of each image of a listing. `None` unless both have the same images, and each image only
-/// once.
+/// For each image of `listing`, its position in `other`. `None` unless both have the same images, each exactly once.
 fn places(listing: &Listing, other: &Listing) -> Option<Vec<usize>> {
     if listing.root() != other.root() || listing.len() != other.len() {
         return None;
@@ -123,7 +122,7 @@ fn are_signs(column: &SourceColumn) -> bool {
     values.contains(&-1) && values.iter().all(|value| value.abs() == 1)
 }
 
-/// Whether a column is named like splits and has only the values 0, 1 and 2.
+/// Whether a column has a name used for splits and only the values 0, 1 and 2.
 fn are_splits(column: &SourceColumn) -> bool {
     let ColumnValues::I64(values) = &column.values else { return false };
     let is_named = SPLIT_COLUMN_NAMES.iter().any(|name| name.eq_ignore_ascii_case(&column.name));

@@ -501,7 +501,7 @@ pub enum Warning {
         /// The number of classes.
         n: u64,
     },
-    /// No field has a label name, so the only field with a whole number for each image supplies the labels.
+    /// No field is named like a label, so the only field with a whole number for each image supplies the labels.
     OnlyIds {
         /// The field.
         field: String,

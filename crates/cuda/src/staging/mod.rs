@@ -446,7 +446,8 @@ pub unsafe fn finish(batch: &Batch, stream: Stream, outputs: &[Option<DevicePtr>
     // SAFETY: the caller guarantees that the stream exists, and the staging owns the event.
     unsafe { staging.driver.wait_for(stream, events.uploaded)? };
     if events.is_emitted {
-        // This is a second call, perhaps on another stream, so `emitted` must cover both.
+        // An earlier call has already queued work, perhaps on another stream. Waiting for it here makes the `emitted`
+        // that is recorded below mark the end of both calls' work.
         // SAFETY: as above.
         unsafe { staging.driver.wait_for(stream, events.emitted)? };
     }

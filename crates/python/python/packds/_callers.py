@@ -16,7 +16,8 @@ def refuse_collation() -> None:
     """Rejects a DataLoader that would make batches of batches. Call this function in the `__iter__` that PyTorch calls."""
     fetcher = sys._getframe(2).f_locals.get("self")
     if getattr(fetcher, "auto_collation", False):
-        raise OptionError("an IterableDataset yields whole batches, which this DataLoader would batch again", "give it batch_size=None")
+        text = "a packds IterableDataset yields whole batches, and this DataLoader would batch them again"
+        raise OptionError(text, "pass batch_size=None to the DataLoader")
 
 
 def refuse_preparation() -> None:

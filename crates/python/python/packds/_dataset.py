@@ -224,13 +224,13 @@ class Dataset(Sealed):
 
     @property
     def classes(self) -> list[str]:
-        """The name of each class id. Empty if the pack has no names."""
+        """The name of each class id. Empty if the pack has no class names."""
         classes = self.info()["classes"]
         return list(classes[0]["names"]) if classes else []
 
     @property
     def class_to_idx(self) -> dict[str, int]:
-        """The class id of each name, as in torchvision's datasets. Empty if the pack has no names.
+        """The class id of each name, as in torchvision's datasets. Empty if the pack has no class names.
 
         >>> ds = packds.open("train.pack")
         >>> ds.class_to_idx["coffee"]

@@ -8,10 +8,10 @@ import secrets
 import struct
 from collections.abc import Callable
 
-# A record: the process, who began the pass (two 64-bit numbers), and the epoch, or `_NOT_SET`.
+# A record: the process, two 64-bit numbers that identify who began the pass, and the epoch or `_NOT_SET`.
 _RECORD = struct.Struct("<qqqq")
 _NOT_SET = -1
-# In the place of who began the pass, this value marks a record that does not begin a pass, but sets the epoch of the next one.
+# A record with this value instead of those two numbers does not begin a pass; it sets the epoch of the next one.
 _NEXT = (0, -(1 << 63))
 _NAME = "packds-passes"
 

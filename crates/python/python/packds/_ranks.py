@@ -50,5 +50,5 @@ def _of_environment() -> tuple[int, int] | None:
     try:
         return int(rank), int(world)
     except ValueError:
-        text = f"RANK={rank!r} and WORLD_SIZE={world!r} are not numbers"
+        text = f"RANK and WORLD_SIZE must be whole numbers, found RANK={rank!r} and WORLD_SIZE={world!r}"
         raise OptionError(text, "pass rank=(rank, world), or rank=None") from None

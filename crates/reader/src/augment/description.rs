@@ -87,11 +87,11 @@ impl Augment {
         /// in the range `scale`, and shears by up to `shear` degrees along rows and columns.
         affine(degrees: f64, translate: (f64, f64), scale: (f64, f64), shear: (f64, f64)) =
             Op::Affine { degrees, translate, scale, shear };
-        /// torchvision's `RandAugment`: `n` random operations from the list of policies. All have the same `magnitude`,
-        /// out of `bins` evenly spaced magnitudes. Common values are 2, 9 and 31.
+        /// torchvision's `RandAugment`: `n` random operations from the list of policy operations. All have the same
+        /// `magnitude`, out of `bins` evenly spaced magnitudes. Common values are 2, 9 and 31.
         rand_augment(n: u32, magnitude: u32, bins: u32) = Op::RandAugment { n, magnitude, bins };
-        /// torchvision's `TrivialAugmentWide`: one random operation from the list of policies, with one of `bins`
-        /// random magnitudes. The common value is 31.
+        /// torchvision's `TrivialAugmentWide`: one random operation from the list of policy operations, with one of
+        /// `bins` random magnitudes. The common value is 31.
         trivial_augment(bins: u32) = Op::TrivialAugment { bins };
         /// torchvision's `AutoAugment`: one of 25 pairs of operations that were learned from a dataset.
         auto_augment(policy: Policy) = Op::AutoAugment(policy);

@@ -113,7 +113,8 @@ pub struct Frame {
     pub x: i32,
     /// The start row of the crop. It may be outside the image.
     pub y: i32,
-    /// [`Frame::HORIZONTAL`], [`Frame::VERTICAL`], [`Frame::ROWS_FIRST`] and [`Frame::RESIZED`].
+    /// Bit flags: any combination of [`Frame::HORIZONTAL`], [`Frame::VERTICAL`], [`Frame::ROWS_FIRST`] and
+    /// [`Frame::RESIZED`].
     pub flips: u32,
     /// Width of the stored image, or of its resized area.
     pub width: u32,

@@ -16,7 +16,8 @@ impl Device for HostDevice {
     }
 }
 
-/// The host, with every batch in its slot. Use it to modify batches, because data in the pack's memory is read-only.
+/// The host, but every batch is copied into its slot and never lent from the pack's memory, which is read-only. Use it
+/// if you want to modify batches.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OwnSlots;
 

@@ -122,10 +122,10 @@ pub trait StoredReceiver: Receiver {
 /// A receiver that takes the images of whole chunks.
 #[doc(hidden)]
 pub trait ChunkReceiver: Receiver {
-    /// Makes the images of a chunk available. It is called before slot number `slot` is submitted, for each chunk with
-    /// images that the slot uses. The images then stay in place until the slot is recycled. Returns the offset where
-    /// they start, for use in frames. Images that are not on the device yet are copied from `images`. `None` if
-    /// `images` could not read them.
+    /// Makes the images of a chunk available. Called for each chunk whose images slot number `slot` uses, before that
+    /// slot is submitted. The images then stay in place until the slot is recycled. Images that are not on the device
+    /// yet are copied from `images`. Returns the offset where the images start, for use in frames. `None` if `images`
+    /// could not read them.
     ///
     /// # Errors
     /// A [`DeviceError`]. The consumer of the batch gets it.

@@ -58,7 +58,8 @@ impl Lanes {
         (lane, self.batches * self.run + (q - before))
     }
 
-    /// The last position that visits place `place` of a lane or an earlier place.
+    /// No position after this one visits the places of `lane` up to and including `place`. Exact for places in full
+    /// batches; otherwise the last position of the epoch.
     pub(crate) const fn last_position(&self, lane: u64, place: u64) -> u64 {
         if place >= self.batches * self.run {
             return self.len.saturating_sub(1);

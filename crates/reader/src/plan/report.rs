@@ -36,7 +36,7 @@ pub enum Notice {
         /// The memory limit for two windows.
         memory_bytes: u64,
     },
-    /// The file is sorted by this label, and the order mixes too little.
+    /// The file is sorted by this label, and the order does not shuffle it enough.
     Sorted {
         /// The label.
         label: String,

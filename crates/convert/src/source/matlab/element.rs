@@ -1,4 +1,4 @@
-//! The elements of a MATLAB file of version 5. Each is a variable, compressed or not. Only arrays of numbers are read.
+//! The elements of a version 5 MAT-file. Each is a variable, compressed or not. Only arrays of numbers are read.
 //!
 //! The layout is that of MathWorks' "MAT-File Format". Every number is checked before it is used.
 
@@ -71,7 +71,7 @@ impl Order {
     }
 }
 
-/// The byte order of the MATLAB file of version 5 with these first bytes. `None` if they are those of another file.
+/// The byte order of a version 5 MAT-file that begins with these bytes. `None` if it is not such a file.
 pub(super) fn order(head: &[u8]) -> Option<Order> {
     if !head.starts_with(b"MATLAB 5.0 ") {
         return None;
@@ -100,7 +100,7 @@ pub(super) fn variables(file: &OpenFile, order: Order) -> Result<Vec<Variable>, 
         let is_compressed = match kind {
             MATRIX => false,
             COMPRESSED => true,
-            kind => return Err(wrong(format!("expected a variable, found an element of the type {kind}"))),
+            kind => return Err(wrong(format!("expected a variable, found an element of type {kind}"))),
         };
         let mut variable =
             Variable { name: String::new(), content: Content::Other(""), place: (at, end - at), is_compressed };
@@ -190,7 +190,7 @@ fn part(reader: &mut dyn Read, order: Order, most: u32) -> io::Result<(u32, Vec<
 fn header(reader: &mut dyn Read, order: Order) -> io::Result<(String, Content)> {
     let [kind, _] = tag(reader, order)?;
     if kind != MATRIX {
-        return Err(invalid(format!("expected a variable, found an element of the type {kind}")));
+        return Err(invalid(format!("expected a variable, found an element of type {kind}")));
     }
     let (_, flags) = part(reader, order, 8)?;
     let flags = flags.first_chunk().map(|flags| order.u32(*flags));
@@ -199,7 +199,7 @@ fn header(reader: &mut dyn Read, order: Order) -> io::Result<(String, Content)> 
         1 => Some("a cell array"),
         2 => Some("a struct"),
         3 => Some("an object"),
-        4 => Some("a text"),
+        4 => Some("a string"),
         5 => Some("a sparse matrix"),
         6..=15 if flags & COMPLEX == 0 => None,
         6..=15 => Some("an array of complex numbers"),

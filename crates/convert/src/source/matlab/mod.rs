@@ -1,5 +1,5 @@
-//! MATLAB files of version 5: the arrays of numbers in one file, or in one file for each split. Arrays are unpacked
-//! once, into a temporary file.
+//! Version 5 MAT-files: the arrays of numbers in one file, or in one file for each split. Arrays are unpacked once,
+//! into a temporary file.
 //!
 //! In MATLAB files, the first dimension varies fastest. The unpacked arrays have the order of NumPy, as from
 //! `scipy.io.loadmat`. If the last dimension of an array counts the samples, it becomes the first.
@@ -41,7 +41,7 @@ const MAX_VECTORS: usize = 16;
 /// Maximum number of bytes in each of them.
 const MAX_VECTOR_BYTES: u64 = 64 << 20;
 
-/// Whether a file is a MATLAB file of version 5.
+/// Whether a file is a version 5 MAT-file.
 pub(crate) fn starts(head: &Head<'_>) -> bool {
     order(head.bytes).is_some()
 }
@@ -76,8 +76,9 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
 fn open(file: &OpenFile) -> Result<(Order, Vec<Variable>), ConvertError> {
     let head = file.part("", 0, HEAD_BYTES)?;
     let order = order(&head);
-    let order =
-        order.ok_or_else(|| ConvertError::malformed(&file.path, "", "this is not a MATLAB file of version 5"))?;
+    let order = order.ok_or_else(|| {
+        ConvertError::malformed(&file.path, "", "this is not a version 5 MAT-file (saved with -v6 or -v7)")
+    })?;
     Ok((order, variables(file, order)?))
 }
 

@@ -125,7 +125,7 @@ fn lengths_that_the_file_cannot_have_are_refused_before_anything_is_read() {
     let mut long = matrix("X", 9, &[8, 9, 3, 5], &images());
     long[4] = 0xff;
     assert!(refused(&file(&[long])).contains("bytes of a variable, found"));
-    assert!(refused(&file(&[part(3, b"abcd")])).contains("expected a variable, found an element of the type 3"));
+    assert!(refused(&file(&[part(3, b"abcd")])).contains("expected a variable, found an element of type 3"));
 }
 
 #[test]

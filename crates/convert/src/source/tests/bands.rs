@@ -127,7 +127,7 @@ fn images_stay_images_and_do_not_mix_with_bands() {
     assert_eq!(listing.image_content(0), Content::File);
     tree.write("b/1.tif", &BANDS.bytes());
     let error = tree.list().unwrap_err().to_string();
-    assert!(error.contains("'b/1.tif' has 5 bands of the type u16, and 'a/1.tif' is an image"), "{error}");
+    assert!(error.contains("'b/1.tif' has 5 bands of type u16, and 'a/1.tif' is an image"), "{error}");
     let tree = Tree::new(&[]);
     tree.write("a/1.png", &encode_png(1, 1, 3, &[0; 3]).unwrap());
     tree.write("a/2.tif", &BANDS.bytes());

@@ -19,7 +19,7 @@ use zarrs::metadata::Configuration;
 use zarrs::metadata::v2::MetadataV2;
 use zarrs::metadata::v3::MetadataV3;
 
-/// The known codecs.
+/// The supported codecs, for error messages.
 const KNOWN: &str = "bytes, transpose, sharding_indexed, vlen-utf8, vlen-bytes, gzip, zlib, zstd, bz2, \
                      blosc, shuffle, crc32c and adler32";
 

@@ -30,7 +30,8 @@ pub(super) struct Request {
     pub(super) attempts: u32,
     /// Whether the request goes through the page cache.
     pub(super) buffered: bool,
-    /// Notifies threads that wait for memory. Declared after the piece, so that the piece is released first.
+    /// When dropped, notifies threads that wait for memory. Declared after `piece`, so that the piece is released
+    /// first.
     pub(super) _ring: Ring,
 }
 

@@ -475,7 +475,7 @@ impl DirectEpoch {
         self.shared.error(FormatError::OutOfRange { what: "unrequested step", index: step, len: end })
     }
 
-    /// The reason why a step is missing after the thread has ended.
+    /// Why a step is missing after the thread has ended.
     fn ended(&self, step: u64, state: &State) -> ReadError {
         match &state.failure {
             Some(failure) => failure.error(&self.shared.fetch),
