@@ -123,7 +123,7 @@ impl Evidence {
         figure.heading((24.0, 32.0), INK, &self.title);
         let subtitle = match &self.classes {
             Some(classes) => format!(
-                "Verdict: {}. Label `{}`, intra-chunk correlation {:.2}.",
+                "Verdict: {}. Label '{}', intra-chunk correlation {:.2}.",
                 self.verdict, classes.name, classes.icc
             ),
             None => format!("Verdict: {}. No label to judge by.", self.verdict),
@@ -189,7 +189,7 @@ impl Evidence {
     }
 
     fn effects(&self, figure: &mut Figure) {
-        let heading = "Design effect by window (1 is uniform)";
+        let heading = "Design effect by window (log scale; 1 is uniform)";
         let Some(deff) = self.chosen.1 else {
             return figure.text((LEFT, 516.0), Anchor::Start, DIM, &format!("{heading}: the pack has no label."));
         };
@@ -199,7 +199,7 @@ impl Evidence {
     }
 
     fn repetitions(&self, figure: &mut Figure) {
-        let heading = "Samples meeting again in a batch, by window (1 is uniform)";
+        let heading = "Samples meeting again in a batch, by window (log scale; 1 is uniform)";
         let points = self.windows.iter().map(|w| (f64::from(w.window), w.repetition));
         self.curve(figure, RIGHT, heading, &points.collect::<Vec<_>>(), self.chosen.2, &[]);
     }

@@ -273,7 +273,7 @@ fn a_notice_says_what_to_do_and_counts_right() {
     );
     assert_eq!(
         notice(Order::Window { chunks: None }, 64, 1),
-        "the window has 1 chunk instead of 64: two windows must fit in the memory limit of 2097152 bytes"
+        "the window has 1 chunk instead of 64: two windows must fit in the memory limit of 2 MiB"
     );
     let report = schedule(Order::Sequential, 65, 64, 64).shuffle_report(&[]);
     assert_eq!(

@@ -10,6 +10,7 @@ use super::error::PlanError;
 use super::order::{OrderKind, Shuffled};
 use super::quality::{Mixing, Verdict, smallest_window};
 use super::sampler::{Last, Recipe, Schedule, default_lanes, divisors};
+use crate::human::bytes;
 
 const PAD_LAST: Words = Words { command: "pad the last batch", python: "use drop_last=False" };
 
@@ -75,13 +76,16 @@ impl fmt::Display for Notice {
             Self::AutoRandom { total_bytes, memory_bytes } => {
                 write!(
                     f,
-                    "order 'auto' is 'random' here: all {total_bytes} bytes fit in the memory limit of {memory_bytes} bytes"
+                    "order 'auto' is 'random' here: all samples ({}) fit in the memory limit of {}",
+                    bytes(*total_bytes),
+                    bytes(*memory_bytes)
                 )
             }
             Self::WindowReduced { chunks, from, memory_bytes } => write!(
                 f,
-                "the window has {} instead of {from}: two windows must fit in the memory limit of {memory_bytes} bytes",
-                counted(*chunks, "chunk")
+                "the window has {} instead of {from}: two windows must fit in the memory limit of {}",
+                counted(*chunks, "chunk"),
+                bytes(*memory_bytes)
             ),
             Self::Sorted { label, icc, deff, window_ok } => write!(
                 f,
