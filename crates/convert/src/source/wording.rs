@@ -426,7 +426,8 @@ impl Warning {
             ),
             Self::RepeatedImages { column, n_images, n_rows, first } => write!(
                 out,
-                "the {n_rows} rows refer to only {n_images} images in '{column}' (first repeated image: '{}'): each row is packed as a sample",
+                "the {n_rows} rows refer to only {} in '{column}' (first repeated image: '{}'): each row is packed as a sample",
+                counted(*n_images, "image"),
                 text(first)
             ),
             Self::PathColumn { field } => {
