@@ -14,7 +14,7 @@ use packds_system::Named;
 use crate::console::Detail;
 use crate::failure::Failure;
 use crate::{
-    bench, completions, convert, doctor, export, extract, formats, head, info, labels, man, show, verify, view,
+    bench, completions, convert, doctor, edit, export, extract, formats, head, info, labels, man, show, verify, view,
 };
 
 const ABOUT: &str = "Pack an image dataset into one chunked, checksummed file, inspect it, and unpack it.";
@@ -66,6 +66,9 @@ pub(crate) enum Command {
     Head(head::HeadArgs),
     Show(show::ShowArgs),
     View(view::ViewArgs),
+    Subset(edit::subset::SubsetArgs),
+    Split(edit::split::SplitArgs),
+    Merge(edit::merge::MergeArgs),
     Extract(extract::ExtractArgs),
     Labels(labels::LabelsArgs),
     Bench(bench::BenchArgs),

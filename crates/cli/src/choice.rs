@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use clap::Args;
 use packds_reader::Pack;
+use serde_json::{Value, json};
 
 use crate::Failure;
 use crate::label::Labels;
@@ -12,7 +13,7 @@ use crate::samples::SampleList;
 /// The options that choose samples. A sample must meet all of the given options.
 #[derive(Debug, Args)]
 pub(crate) struct Choice {
-    /// Only these samples: numbers and ranges, such as 3,5-8
+    /// Only these samples: numbers and ranges, such as 3,5-8, or a file with one of them per line
     #[arg(long, value_name = "LIST")]
     samples: Option<SampleList>,
     /// Only samples of this class, given by its name or its id
@@ -27,6 +28,11 @@ impl Choice {
     /// Whether the samples are given by number.
     pub(crate) fn is_list(&self) -> bool {
         self.samples.is_some()
+    }
+
+    /// The options as JSON, for the provenance of a pack. A list of samples may be long, so it is only mentioned.
+    pub(crate) fn described(&self) -> Value {
+        json!({"samples": self.samples.as_ref().map(|_| "listed"), "class": self.class, "where": self.condition})
     }
 
     /// The chosen samples. If they are given by number, they are in the order given, otherwise in file order. `None` means all.

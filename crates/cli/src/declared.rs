@@ -7,6 +7,7 @@ use clap::builder::{OsStringValueParser, PossibleValue, PossibleValuesParser, Ty
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, ValueHint};
 use packds_convert::{Declared, OptionSpec, Takes, given};
+use serde_json::Value;
 
 use crate::failure::Failure;
 
@@ -20,6 +21,14 @@ pub(crate) struct Given<O> {
 impl<O: Declared> Given<O> {
     pub(crate) fn options(&self) -> Result<O, Failure> {
         given(&self.values).map_err(Failure::not_run)
+    }
+}
+
+impl<O> Given<O> {
+    /// The options as JSON, by name.
+    pub(crate) fn described(&self) -> Value {
+        let value = |(name, text): &(&str, OsString)| (name.to_string(), text.to_string_lossy().into());
+        Value::Object(self.values.iter().map(value).collect())
     }
 }
 

@@ -16,6 +16,7 @@ mod console;
 mod convert;
 mod declared;
 mod doctor;
+mod edit;
 mod escape;
 mod exit;
 mod export;
@@ -102,6 +103,9 @@ fn dispatch(command: &Command, console: &mut Console) -> Result<Exit, Failure> {
         Command::Head(args) => head::run(args, console),
         Command::Show(args) => show::run(args, console),
         Command::View(args) => view::run(args, console),
+        Command::Subset(args) => edit::subset::run(args, console),
+        Command::Split(args) => edit::split::run(args, console),
+        Command::Merge(args) => edit::merge::run(args, console),
         Command::Extract(args) => extract::run(args, console),
         Command::Labels(args) => labels::run(args, console),
         Command::Bench(args) => bench::run(args, console),

@@ -258,7 +258,7 @@ impl Observer for Shown {
             Phase::Sync => Amount::Unknown,
             phase => {
                 // The source of an export has samples, which may not be images.
-                let thing = if phase == Phase::Export { "sample" } else { "image" };
+                let thing = if matches!(phase, Phase::Export | Phase::Copy) { "sample" } else { "image" };
                 Amount::Of { done: progress.samples, total: progress.total, thing, bytes: progress.bytes_in }
             }
         };
@@ -271,6 +271,7 @@ impl Observer for Shown {
             Phase::Convert => "converting",
             Phase::Measure => "measuring mean and std",
             Phase::Export => "exporting",
+            Phase::Copy => "copying",
             Phase::FindFirst => "found a bad image; searching for the first one",
             Phase::Sync => "writing to disk",
             _ => "working",

@@ -22,24 +22,41 @@ impl FromStr for SampleList {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let number = |part: &str| part.trim().parse::<u64>().ok();
-        let run = |part: &str| {
-            let found = match part.split_once('-') {
-                None => number(part).map(|n| (n, n)),
-                Some((first, last)) => number(first).zip(number(last)),
-            };
-            match found {
-                Some((first, last)) if first <= last => Ok((first, last)),
-                Some(_) => Err(format!("range `{part}` is backwards")),
-                None => Err(format!("expected numbers and ranges such as 3,5-8, found `{part}`")),
-            }
-        };
-        let runs = text.split(',').map(run).collect::<Result<_, _>>()?;
-        Ok(Self { runs })
+        let runs = text.split(',').map(run).collect::<Result<_, _>>();
+        match runs {
+            Err(_) if Path::new(text).is_file() => Self::in_file(text),
+            runs => Ok(Self { runs: runs? }),
+        }
+    }
+}
+
+/// Reads a number or a range.
+fn run(part: &str) -> Result<(u64, u64), String> {
+    let number = |part: &str| part.trim().parse::<u64>().ok();
+    let found = match part.split_once('-') {
+        None => number(part).map(|n| (n, n)),
+        Some((first, last)) => number(first).zip(number(last)),
+    };
+    match found {
+        Some((first, last)) if first <= last => Ok((first, last)),
+        Some(_) => Err(format!("range `{part}` is backwards")),
+        None => Err(format!("expected numbers and ranges such as 3,5-8, found `{part}`")),
     }
 }
 
 impl SampleList {
+    /// The list in a file: numbers and ranges, separated by commas or line ends.
+    fn in_file(path: &str) -> Result<Self, String> {
+        let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
+        let mut runs = Vec::new();
+        for (line, text) in (1_u64..).zip(text.lines()) {
+            for part in text.split(',').filter(|part| !part.trim().is_empty()) {
+                runs.push(run(part).map_err(|error| format!("{path}: line {line}: {error}"))?);
+            }
+        }
+        Ok(Self { runs })
+    }
+
     /// The samples, in the order typed.
     pub(crate) fn within(&self, n_samples: u64) -> Result<Vec<u64>, Failure> {
         let beyond = self.runs.iter().map(|(_, last)| *last).find(|last| *last >= n_samples);

@@ -6,9 +6,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use packds_format::{
-    Classes, FieldStats, FooterParts, LabelStats, PackWriter, Paths, SizeStats, Stats, WriteSummary, label_icc,
-};
+use packds_format::{Classes, FieldStats, FooterParts, LabelStats, PackWriter, Paths, Stats, WriteSummary, label_icc};
 
 use packds_pixels::Histogram;
 
@@ -122,7 +120,7 @@ fn measure(
     // Runs in listing order, so that the first bad file is the one reported. The sums are exact, so they do not depend
     // on the order.
     let findings = pass.run(Order::Kept(listing.len()), |block, _| Ok(Some(block)))?;
-    let (mean, mut std) = mean_and_std(&findings.histogram, options);
+    let (mean, mut std) = mean_and_std(&findings.histogram);
     // Avoids a division by 0 for constant channels.
     std.iter_mut().filter(|s| **s <= 0.0).for_each(|s| *s = 1.0);
     plan.affine = Some((mean, std));
@@ -130,8 +128,8 @@ fn measure(
 }
 
 /// Mean and standard deviation of each channel, for values scaled to 0..1.
-fn mean_and_std(histogram: &Histogram, options: &ConvertOptions) -> (Vec<f64>, Vec<f64>) {
-    (0..options.color().channels()).map(|c| (histogram.mean_scaled(c), histogram.std_scaled(c))).unzip()
+fn mean_and_std(histogram: &Histogram) -> (Vec<f64>, Vec<f64>) {
+    (0..histogram.channels()).map(|c| (histogram.mean_scaled(c), histogram.std_scaled(c))).unzip()
 }
 
 /// What was written, with the findings of the conversion.
@@ -209,7 +207,7 @@ pub(crate) fn path_of(listing: &Listing, id: usize) -> String {
 }
 
 /// Adds the path of the output to an error that occurs while writing it.
-fn write_error(output: &Output, error: packds_format::FormatError) -> ConvertError {
+pub(crate) fn write_error(output: &Output, error: packds_format::FormatError) -> ConvertError {
     match error {
         packds_format::FormatError::Io(source) => ConvertError::Io { path: output.target().to_owned(), source },
         other => ConvertError::Format(other),
@@ -224,27 +222,12 @@ fn stats(listing: &Listing, plan: &Plan, findings: &Findings, ids: &[usize], opt
     let valid = samples.saturating_sub(findings.invalid);
     // Statistics of only some images would be mistaken for statistics of all images.
     if findings.counted == valid && valid > 0 {
-        let h = &findings.histogram;
-        let channels = 0..options.color().channels();
-        let (mean, std) = mean_and_std(h, options);
-        let field = FieldStats {
-            n_pixels: h.count(),
-            mean,
-            std,
-            min: channels.clone().map(|c| bin_value(h.counts(c).iter().position(|n| *n > 0))).collect(),
-            max: channels.clone().map(|c| bin_value(h.counts(c).iter().rposition(|n| *n > 0))).collect(),
-            histogram: channels.map(|c| h.counts(c).to_vec()).collect(),
-        };
-        stats.fields.insert("image".to_owned(), field);
+        stats.fields.insert("image".to_owned(), field_stats(&findings.histogram));
     } else if let Some(known) = exported_stats(listing, plan, findings, options, valid) {
         stats.fields.insert("image".to_owned(), known.clone());
     }
     if !plan.form.is_fixed() && valid > 0 {
-        let sizes = findings.sizes;
-        #[expect(clippy::cast_precision_loss, reason = "a mean needs no more than 53 bits")]
-        let mean = sizes.total as f64 / valid as f64;
-        let sizes = SizeStats { min: sizes.min, mean, max: sizes.max, total: sizes.total };
-        stats.sizes.insert("image".to_owned(), sizes);
+        stats.sizes.insert("image".to_owned(), findings.sizes.stats(valid));
     }
     if options.seekable {
         stats.seek.insert("image.seek".to_owned(), findings.seek);
@@ -255,6 +238,20 @@ fn stats(listing: &Listing, plan: &Plan, findings: &Findings, ids: &[usize], opt
         stats.labels.insert("label".to_owned(), LabelStats { icc });
     }
     stats
+}
+
+/// The statistics of counted pixels.
+pub(crate) fn field_stats(h: &Histogram) -> FieldStats {
+    let channels = 0..h.channels();
+    let (mean, std) = mean_and_std(h);
+    FieldStats {
+        n_pixels: h.count(),
+        mean,
+        std,
+        min: channels.clone().map(|c| bin_value(h.counts(c).iter().position(|n| *n > 0))).collect(),
+        max: channels.clone().map(|c| bin_value(h.counts(c).iter().rposition(|n| *n > 0))).collect(),
+        histogram: channels.map(|c| h.counts(c).to_vec()).collect(),
+    }
 }
 
 /// The statistics of the pack that the images were exported from, if the samples are the same. Used only if this
@@ -382,7 +379,7 @@ fn report(
     }
     let invalid = findings.invalid + to_u64(substituted.len());
     let seen = findings.counted > 0 && findings.counted + invalid == summary.n_samples;
-    let (mean, std) = if seen { mean_and_std(&findings.histogram, options) } else { (Vec::new(), Vec::new()) };
+    let (mean, std) = if seen { mean_and_std(&findings.histogram) } else { (Vec::new(), Vec::new()) };
     Report {
         output,
         n_samples: summary.n_samples,

@@ -10,6 +10,8 @@ use crate::source::{ColumnValues, Listing, SourceColumn, SourceField, TextArena}
 
 /// The first string of the encoding. Any change to the encoding requires a new string.
 const VERSION: &[u8] = b"packds source 1";
+/// The first string of the encoding of a pack that is made from packs.
+const PARTS_VERSION: &[u8] = b"packds parts 1";
 
 /// The identifiers of the dataset and of the pack.
 ///
@@ -22,6 +24,34 @@ pub(crate) fn uuids(listing: &Listing, options: &Value, tool: &str) -> (Uuid, Uu
     });
     let dataset = uuid(&hasher);
     hasher.update(options.to_string().as_bytes());
+    hasher.update(tool.as_bytes());
+    (dataset, uuid(&hasher))
+}
+
+/// The identifiers of a pack that is made from packs: for each, its `pack_uuid`, and the number and the list of the
+/// samples taken. `settings` is a JSON object with what else affects the bytes.
+pub(crate) fn of_parts(
+    parts: impl Iterator<Item = (Uuid, u64, impl Iterator<Item = u64>)>,
+    settings: &Value,
+    tool: &str,
+) -> (Uuid, Uuid) {
+    let mut hasher = blake3::Hasher::new();
+    let mut out = Encoder::default();
+    let mut feed = |bytes: &[u8]| {
+        hasher.update(bytes);
+    };
+    out.string(PARTS_VERSION);
+    for (pack, n_samples, samples) in parts {
+        out.string(&pack.0);
+        out.number(n_samples);
+        for sample in samples {
+            out.number(sample);
+            out.flush(&mut feed);
+        }
+    }
+    out.flush(&mut feed);
+    let dataset = uuid(&hasher);
+    hasher.update(settings.to_string().as_bytes());
     hasher.update(tool.as_bytes());
     (dataset, uuid(&hasher))
 }

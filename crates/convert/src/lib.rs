@@ -41,10 +41,12 @@ pub mod source;
 mod convert;
 mod data_format;
 mod dtypes;
+mod edit;
 mod export;
 mod forecast;
 mod formats;
 mod identity;
+mod label_set;
 mod mask_values;
 mod metadata;
 mod opt;
@@ -63,11 +65,13 @@ mod survey;
 
 pub use convert::{check_apart, convert, convert_listing};
 pub use data_format::DataFormat;
+pub use edit::{Edit, EditReport, Share, Side, SplitOptions, Taken, edit, sides};
 pub use error::{ConvertError, hint_of_writing};
 pub use export::{ExportCodec, ExportReport, export, target_format};
 pub use forecast::{Forecast, FormForecast, forecast};
 pub use options::{
-    Compression, ConvertOptions, Declared, ExportOptions, Mode, NormalizeBy, OnError, OptionSpec, Takes, given,
+    Compression, ConvertOptions, Declared, EditOptions, ExportOptions, Mode, NormalizeBy, OnError, OptionSpec, Takes,
+    given,
 };
 pub use output::{check_output, place_output};
 pub use pipeline::{Observer, Phase, Progress};

@@ -4,7 +4,7 @@ use packds_system::{to_u64, to_usize};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use packds_format::{Block, BlockBuilder, SeekStats};
+use packds_format::{Block, BlockBuilder, SeekStats, SizeStats};
 use packds_pixels::Histogram;
 
 use crate::ConvertError;
@@ -95,6 +95,8 @@ pub enum Phase {
     FindFirst,
     /// Exporting.
     Export,
+    /// Copying samples from packs to a pack.
+    Copy,
     /// Syncing to disk.
     Sync,
 }
@@ -418,16 +420,23 @@ impl Findings {
 }
 
 impl ItemSizes {
-    fn add(&mut self, bytes: u64) {
+    pub(crate) fn add(&mut self, bytes: u64) {
         self.merge(&Self { min: bytes, max: bytes, total: bytes });
     }
 
-    fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         if other.total == 0 {
             return;
         }
         self.min = if self.total == 0 { other.min } else { self.min.min(other.min) };
         self.max = self.max.max(other.max);
         self.total += other.total;
+    }
+
+    /// The statistics of these sizes, if they are of `n` items.
+    #[expect(clippy::cast_precision_loss, reason = "a mean needs no more than 53 bits")]
+    pub(crate) fn stats(self, n: u64) -> SizeStats {
+        let mean = self.total as f64 / n as f64;
+        SizeStats { min: self.min, mean, max: self.max, total: self.total }
     }
 }

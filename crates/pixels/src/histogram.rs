@@ -22,6 +22,8 @@ pub struct Histogram {
 /// Number of bytes that are counted in the 32-bit tables before their counts are moved to the 64-bit totals. It is far
 /// below 2^32.
 const FLUSH: usize = 1 << 30;
+/// Maximum number of pixels of [`Histogram::of_counts`]. Sums of the squares of several such histograms do not overflow.
+const MAX_PIXELS: u64 = 1 << 48;
 /// Number of tables that neighbouring pixels use in turn. With a single table, runs of equal pixels would wait for each
 /// other's increments.
 const TURNS: usize = 4;
@@ -31,6 +33,15 @@ impl Histogram {
     #[must_use]
     pub fn new(channels: usize) -> Self {
         Self { counts: vec![[0; 256]; channels.max(1)] }
+    }
+
+    /// A histogram with these counts for each channel. `None` if there are no channels, or more pixels than statistics
+    /// can be computed for.
+    #[must_use]
+    pub fn of_counts(counts: Vec<[u64; 256]>) -> Option<Self> {
+        let sum = |counts: &[u64; 256]| counts.iter().try_fold(0_u64, |sum, n| sum.checked_add(*n));
+        let fits = |counts: &[u64; 256]| sum(counts).is_some_and(|n| n <= MAX_PIXELS);
+        (!counts.is_empty() && counts.iter().all(fits)).then_some(Self { counts })
     }
 
     /// Number of channels.

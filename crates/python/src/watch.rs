@@ -71,6 +71,7 @@ impl Observer for Watch {
             Phase::Measure => "measuring mean and std",
             Phase::FindFirst => "looking for the first bad image",
             Phase::Export => "exporting",
+            Phase::Copy => "copying",
             Phase::Sync => "writing to disk",
             _ => "working",
         };

@@ -2,11 +2,13 @@
 
 mod check;
 mod convert;
+mod edit;
 mod export;
 mod spec;
 mod values;
 
 pub use self::convert::ConvertOptions;
+pub use self::edit::EditOptions;
 pub use self::export::ExportOptions;
 pub use self::spec::{Declared, OptionSpec, Takes, given};
 pub use self::values::{Compression, Mode, NormalizeBy, OnError};

@@ -5,6 +5,7 @@ use packds_system::to_u64;
 
 use super::image::SourceSize;
 use super::{SampleError, SampleReader};
+use crate::label_set;
 use crate::plan::ItemColumns;
 use crate::source::{ColumnValues, append_stored};
 
@@ -32,13 +33,8 @@ impl SampleReader<'_> {
             }
         }
         if let (Some(field), Some(labels)) = (fields.labels, self.listing.label_list(id)) {
-            let mut bits = vec![0_u8; self.plan.item_bytes(field)];
-            for label in labels.iter().filter_map(|label| usize::try_from(*label).ok()) {
-                if let Some(byte) = bits.get_mut(label / 8) {
-                    *byte |= 1 << (label % 8);
-                }
-            }
-            block.set_column(field, &bits)?;
+            let set = label_set::of(labels.iter().copied(), self.plan.item_bytes(field));
+            block.set_column(field, &set)?;
         }
         if let Some(field) = fields.valid {
             block.set_column(field, &[u8::from(size.is_some())])?;

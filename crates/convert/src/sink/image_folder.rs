@@ -17,6 +17,7 @@ use super::fields::is_in_digits;
 use super::renamed::Renamed;
 use super::{AsItIs, Batch, Exported, Form, Sink, SinkStart};
 use crate::error::ConvertError;
+use crate::label_set;
 use crate::metadata::METADATA_FILE;
 use crate::opt::IMAGES;
 use crate::safe_name::{safe_name, safe_names, stem};
@@ -141,7 +142,7 @@ impl ImageFolderSink {
             row.insert("label".to_owned(), self.class_value(id));
         }
         if let Some(place) = self.columns.label_set {
-            let ids = set_bits(item(place)).map(|id| self.class_value(id));
+            let ids = label_set::ids(item(place)).map(|id| self.class_value(id));
             row.insert("labels".to_owned(), ids.collect());
         }
         for column in &mut self.columns.rest {
@@ -201,11 +202,6 @@ fn json(number: Scalar) -> Value {
         Scalar::Unsigned(value) => value.into(),
         other => other.float().map_or(other.integer().into(), Value::from),
     }
-}
-
-fn set_bits(bytes: &[u8]) -> impl Iterator<Item = i64> + '_ {
-    let bits = bytes.iter().flat_map(|b| (0..8).map(move |i| b >> i & 1));
-    (0..).zip(bits).filter(|(_, bit)| *bit == 1).map(|(i, _)| i)
 }
 
 impl Column {
@@ -375,10 +371,5 @@ mod tests {
         assert_eq!(name(3, b"x-02.png"), "c/x-02-03");
         assert_eq!(name(4, b"../.."), "c/_");
         assert_eq!(name(5, b"a/"), "c/05");
-    }
-
-    #[test]
-    fn sets_of_labels_are_their_bits() {
-        assert_eq!(set_bits(&[0b1000_0001, 2]).collect::<Vec<_>>(), [0, 7, 9]);
     }
 }

@@ -1,0 +1,197 @@
+//! The schema and the classes of a pack that is made from several packs.
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
+
+use packds_format::{Classes, DType, Field, FormatError, Role, Scalar, Schema};
+use packds_system::{counted, to_u64};
+use serde_json::Value;
+
+use super::Taken;
+use crate::error::ConvertError;
+use crate::label_set;
+
+const SAME_FIELDS: &str =
+    "packs can be merged if their fields are the same: convert the sources again with the same options";
+
+/// What the packs have in common.
+#[derive(Debug)]
+pub(super) struct Joined {
+    pub(super) schema: Schema,
+    /// The class names of each label field. Nothing is counted.
+    pub(super) classes: Vec<Classes>,
+    /// For each pack, the new class ids of each field whose ids change.
+    maps: Vec<HashMap<usize, IdMap>>,
+    pub(super) warnings: Vec<String>,
+}
+
+/// The new id of each class of a pack.
+#[derive(Debug)]
+struct IdMap {
+    ids: Vec<i64>,
+    /// The type of a label, or the length of a set of labels.
+    to: Field,
+}
+
+impl Joined {
+    /// Fails if a field differs. Classes are joined by name.
+    pub(super) fn of<D: AsRef<[u8]>>(taken: &[Taken<'_, D>]) -> Result<Self, ConvertError> {
+        let Some(first) = taken.first() else {
+            return Err(ConvertError::options("no packs are given", "pass at least one pack"));
+        };
+        for other in taken.iter().skip(1) {
+            check_fields(first, other)?;
+        }
+        let mut fields = first.pack.schema().fields().to_vec();
+        let mut joined = Self {
+            schema: first.pack.schema().clone(),
+            classes: Vec::new(),
+            maps: taken.iter().map(|_| HashMap::new()).collect(),
+            warnings: Vec::new(),
+        };
+        for (number, field) in fields.iter_mut().enumerate() {
+            if matches!(field.role, Some(Role::Label | Role::Labels)) {
+                joined.join_classes(taken, number, field)?;
+            }
+        }
+        joined.schema = Schema::new(fields).map_err(ConvertError::Format)?;
+        Ok(joined)
+    }
+
+    /// Joins the class names of a label field. New names follow those of the first pack.
+    fn join_classes<D: AsRef<[u8]>>(
+        &mut self,
+        taken: &[Taken<'_, D>],
+        number: usize,
+        field: &mut Field,
+    ) -> Result<(), ConvertError> {
+        let all = taken.iter().map(|taken| class_names(taken, field)).collect::<Result<Vec<_>, _>>()?;
+        let mut names = all.first().cloned().unwrap_or_default();
+        if all.iter().any(|other| *other != names) {
+            let mut known: HashMap<String, i64> = names.iter().cloned().zip(0..).collect();
+            for (taken, own) in taken.iter().zip(&all) {
+                check_names(taken, own, field)?;
+                for name in own {
+                    known.entry(name.clone()).or_insert_with(|| {
+                        names.push(name.clone());
+                        i64::try_from(names.len()).unwrap_or(i64::MAX) - 1
+                    });
+                }
+            }
+            if field.role == Some(Role::Labels) {
+                field.shape = vec![to_u64(names.len().div_ceil(8)).max(1)];
+            }
+            for ((taken, own), maps) in taken.iter().zip(&all).zip(&mut self.maps) {
+                let ids: Vec<i64> = own.iter().map(|name| known.get(name).copied().unwrap_or(-1)).collect();
+                let n_changed = ids.iter().zip(0..).filter(|(new, old)| **new != *old).count();
+                if n_changed > 0 {
+                    self.warnings.push(format!(
+                        "{}: {} of `{}` get other ids, because classes are joined by name",
+                        taken.path.display(),
+                        counted(n_changed, "class"),
+                        field.name
+                    ));
+                }
+                maps.insert(number, IdMap { ids, to: field.clone() });
+            }
+        }
+        if !names.is_empty() {
+            self.classes.push(Classes { field: field.name.clone(), names, counts: Vec::new() });
+        }
+        Ok(())
+    }
+
+    /// The item of a column in the new pack.
+    pub(super) fn mapped<'a>(&self, pack: usize, number: usize, item: &'a [u8]) -> Result<Cow<'a, [u8]>, FormatError> {
+        match self.maps.get(pack).and_then(|maps| maps.get(&number)) {
+            None => Ok(Cow::Borrowed(item)),
+            Some(map) => map.item(item).map(Cow::Owned),
+        }
+    }
+}
+
+impl IdMap {
+    fn item(&self, item: &[u8]) -> Result<Vec<u8>, FormatError> {
+        if self.to.role == Some(Role::Labels) {
+            let ids = label_set::ids(item).map(|id| self.id(id)).collect::<Result<Vec<_>, _>>()?;
+            let bytes = self.to.item_bytes().and_then(|bytes| usize::try_from(bytes).ok());
+            return Ok(label_set::of(ids, bytes.unwrap_or(0)));
+        }
+        let id = Scalar::of(self.to.dtype, item).and_then(Scalar::integer).unwrap_or(-1);
+        let id = if id < 0 { id } else { self.id(id)? };
+        let bytes = match self.to.dtype {
+            DType::I64 => id.to_le_bytes().to_vec(),
+            _ => i32::try_from(id).unwrap_or(i32::MAX).to_le_bytes().to_vec(),
+        };
+        Ok(bytes)
+    }
+
+    /// The new id of a class. Negative ids stand for no class, and are kept by the caller.
+    fn id(&self, old: i64) -> Result<i64, FormatError> {
+        let new = usize::try_from(old).ok().and_then(|place| self.ids.get(place));
+        new.copied().ok_or_else(|| FormatError::OutOfRange {
+            what: "class id",
+            index: u64::try_from(old).unwrap_or(0),
+            len: to_u64(self.ids.len()),
+        })
+    }
+}
+
+fn class_names<D: AsRef<[u8]>>(taken: &Taken<'_, D>, field: &Field) -> Result<Vec<String>, ConvertError> {
+    let classes = taken.pack.classes().map_err(|error| taken.located(error))?;
+    let own = classes.into_iter().find(|classes| classes.field == field.name);
+    Ok(own.map_or_else(Vec::new, |classes| classes.names))
+}
+
+/// Refuses names by which classes cannot be joined.
+fn check_names<D: AsRef<[u8]>>(taken: &Taken<'_, D>, names: &[String], field: &Field) -> Result<(), ConvertError> {
+    let refused = |reason: String| {
+        let hint = "classes are joined by name: give every class a name of its own when converting";
+        Err(ConvertError::contradictory(taken.path, "", reason, hint))
+    };
+    if names.is_empty() {
+        return refused(format!("expected class names for `{}`, as in the other packs, found none", field.name));
+    }
+    let mut seen = BTreeSet::new();
+    match names.iter().find(|name| !seen.insert(*name)) {
+        None => Ok(()),
+        Some(name) => refused(format!("two classes of `{}` are called '{name}'", field.name)),
+    }
+}
+
+/// Reports the first difference between the fields of two packs. Sets of labels may differ in length.
+fn check_fields<D: AsRef<[u8]>>(first: &Taken<'_, D>, other: &Taken<'_, D>) -> Result<(), ConvertError> {
+    let (own, theirs) = (first.pack.schema().fields(), other.pack.schema().fields());
+    let refused = |reason: String| Err(ConvertError::contradictory(other.path, "", reason, SAME_FIELDS));
+    let name =
+        |field: Option<&Field>| field.map_or_else(|| "no further field".to_owned(), |f| format!("field `{}`", f.name));
+    for place in 0..own.len().max(theirs.len()) {
+        let (one, two) = (own.get(place), theirs.get(place));
+        if one.map(|field| &field.name) != two.map(|field| &field.name) {
+            let first = first.path.display();
+            return refused(format!("expected {}, as in {first}, found {}", name(one), name(two)));
+        }
+        let Some((one, two)) = one.zip(two) else { continue };
+        if let Some((key, expected, found)) = difference(one, two) {
+            let first = first.path.display();
+            return refused(format!("field `{}`: expected {key} {expected}, as in {first}, found {found}", one.name));
+        }
+    }
+    Ok(())
+}
+
+/// The first property in which two fields differ, and both values.
+fn difference(one: &Field, two: &Field) -> Option<(String, Value, Value)> {
+    let object = |field: &Field| match serde_json::to_value(field) {
+        Ok(Value::Object(object)) => object,
+        _ => serde_json::Map::new(),
+    };
+    let (one, mut two, is_set) = (object(one), object(two), one.role == Some(Role::Labels));
+    for (key, expected) in one {
+        let found = two.remove(&key).unwrap_or_default();
+        if expected != found && !(is_set && key == "shape") {
+            return Some((key, expected, found));
+        }
+    }
+    two.into_iter().next().map(|(key, found)| (key, Value::Null, found))
+}

@@ -1,0 +1,280 @@
+//! Writes a pack from samples of other packs. Items are copied as they are stored: no image is decoded or encoded.
+//!
+//! `sides` chooses the samples of a split, `joined` gives several packs one schema and one list of classes, `blocks`
+//! copies samples, and `totals` computes the statistics of the new pack.
+
+mod blocks;
+mod joined;
+mod sides;
+mod totals;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use packds_format::{FooterParts, FormatError, Pack, PackOptions, Paths, WriteSummary};
+use packds_system::to_u64;
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+
+use self::blocks::Copier;
+use self::joined::Joined;
+pub use self::sides::{Share, Side, SplitOptions, sides};
+use self::totals::Totals;
+use crate::convert::{check_apart, name};
+use crate::error::ConvertError;
+use crate::identity;
+use crate::opt::VERIFY;
+use crate::options::EditOptions;
+use crate::output::{Output, check_output};
+use crate::pipeline::Observer;
+use crate::provenance::VERSION;
+
+/// A command that writes packs from packs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Edit {
+    /// Some samples of a pack.
+    Subset,
+    /// One of several parts of a pack.
+    Split,
+    /// All samples of several packs.
+    Merge,
+}
+
+packds_system::named!(Edit { Subset = "subset", Split = "split", Merge = "merge" });
+
+/// The samples of one pack that are copied to the new pack.
+#[derive(Debug)]
+pub struct Taken<'a, D> {
+    /// The pack.
+    pub pack: &'a Pack<D>,
+    /// Its path, for messages.
+    pub path: &'a Path,
+    /// The samples, in the order of the new pack. `None` means all, in file order.
+    pub samples: Option<&'a [u64]>,
+}
+
+impl<D: AsRef<[u8]>> Taken<'_, D> {
+    fn len(&self) -> u64 {
+        self.samples.map_or_else(|| self.pack.n_samples(), |samples| to_u64(samples.len()))
+    }
+
+    /// The number in its pack of the sample with this number among the taken samples.
+    fn sample(&self, number: u64) -> u64 {
+        let chosen = self.samples.map(|samples| usize::try_from(number).ok().and_then(|i| samples.get(i)));
+        match chosen {
+            None => number,
+            // An unknown number is refused when its item is read.
+            Some(chosen) => chosen.copied().unwrap_or(u64::MAX),
+        }
+    }
+
+    /// All taken samples, in the order of the new pack.
+    fn each(&self) -> impl Iterator<Item = u64> + '_ {
+        (0..self.len()).map(|number| self.sample(number))
+    }
+
+    /// Adds the path of the pack to an error in its bytes.
+    fn located(&self, error: FormatError) -> ConvertError {
+        match error {
+            FormatError::Io(source) => ConvertError::Io { path: self.path.to_owned(), source },
+            damage => {
+                let hint = format!("{VERIFY} lists all damage; nothing was written");
+                ConvertError::contradictory(self.path, "", damage.to_string(), hint)
+            }
+        }
+    }
+}
+
+/// The result of an edit.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct EditReport {
+    /// The new pack.
+    pub output: PathBuf,
+    /// Whether nothing was written.
+    pub dry_run: bool,
+    /// Number of samples.
+    pub n_samples: u64,
+    /// Number of chunks.
+    pub n_chunks: u64,
+    /// Samples per chunk. The last chunk may have fewer.
+    pub chunk_samples: u32,
+    /// Number of classes.
+    pub n_classes: usize,
+    /// Bytes of the items that are copied. After compression, the new pack may have fewer.
+    pub bytes_copied: u64,
+    /// Size of the new pack in bytes. 0 for a dry run.
+    pub bytes_out: u64,
+    /// What changed besides the choice of samples.
+    pub warnings: Vec<String>,
+    /// Time from the first sample to the last written byte.
+    pub copy: Duration,
+    /// Time to sync the pack to disk.
+    pub sync: Duration,
+}
+
+impl Serialize for EditReport {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        json!({
+            "output": self.output.to_string_lossy(),
+            "dry_run": self.dry_run,
+            "n_samples": self.n_samples,
+            "n_chunks": self.n_chunks,
+            "chunk_samples": self.chunk_samples,
+            "n_classes": self.n_classes,
+            "bytes_copied": self.bytes_copied,
+            "bytes_out": self.bytes_out,
+            "warnings": self.warnings,
+            "seconds": {"copy": self.copy.as_secs_f64(), "sync": self.sync.as_secs_f64(), "total": (self.copy + self.sync).as_secs_f64()},
+        })
+        .serialize(serializer)
+    }
+}
+
+/// Writes a pack with these samples of these packs, one pack after the other. `how` describes the choice in the
+/// provenance.
+///
+/// The pack gets its name only once it is complete and on disk. The same samples and options always give the same
+/// bytes, whatever the number of threads.
+///
+/// # Errors
+/// [`ConvertError`] says what failed, where, and whether the data is to blame. Nothing is left at `target`.
+pub fn edit<D: AsRef<[u8]> + Sync>(
+    taken: &[Taken<'_, D>],
+    (command, how): (Edit, &Value),
+    target: &Path,
+    options: &EditOptions,
+    observer: &dyn Observer,
+) -> Result<EditReport, ConvertError> {
+    let joined = Joined::of(taken)?;
+    let n_samples: u64 = taken.iter().map(Taken::len).sum();
+    if n_samples == 0 {
+        return Err(ConvertError::options("no samples are chosen", "there is nothing to write"));
+    }
+    taken.iter().try_for_each(|taken| check_apart(taken.path, target))?;
+    check_output(target, options.force)?;
+    let copier = Copier { taken, joined: &joined };
+    let chunk_samples = taken.first().map_or(1, |taken| taken.pack.header().chunk_samples);
+    let mut report = EditReport {
+        output: target.to_owned(),
+        dry_run: options.dry_run,
+        n_samples,
+        n_chunks: n_samples.div_ceil(u64::from(chunk_samples)),
+        chunk_samples,
+        n_classes: joined.classes.first().map_or(0, |classes| classes.names.len()),
+        bytes_copied: 0,
+        bytes_out: 0,
+        warnings: joined.warnings.clone(),
+        copy: Duration::ZERO,
+        sync: Duration::ZERO,
+    };
+    if options.dry_run {
+        report.bytes_copied = copier.body_bytes()?;
+        return Ok(report);
+    }
+    let output = Output::create(target, options.force)?;
+    let started = Instant::now();
+    let provenance = provenance(taken, command, how)?;
+    let (summary, totals, lost) = write(&copier, (chunk_samples, provenance), &output, options, observer)?;
+    report.warnings.extend(lost);
+    report.bytes_copied = totals.body_bytes;
+    report.bytes_out = summary.file_len;
+    report.copy = started.elapsed();
+    let started = Instant::now();
+    name(output, n_samples, observer)?;
+    report.sync = started.elapsed();
+    Ok(report)
+}
+
+/// Writes the pack. Returns a warning if the new pack lacks statistics that the packs have.
+fn write<D: AsRef<[u8]> + Sync>(
+    copier: &Copier<'_, D>,
+    (chunk_samples, provenance): (u32, Value),
+    output: &Output,
+    options: &EditOptions,
+    observer: &dyn Observer,
+) -> Result<(WriteSummary, Totals, Option<String>), ConvertError> {
+    let taken = copier.taken;
+    let mut pack = PackOptions::new(copier.joined.schema.clone(), chunk_samples);
+    pack.align_log2 = taken.iter().map(|taken| taken.pack.header().align_log2).max().unwrap_or(pack.align_log2);
+    let settings = json!({"chunk": chunk_samples, "align": pack.align_log2});
+    let parts = taken.iter().map(|taken| (taken.pack.header().pack_uuid, taken.len(), taken.each()));
+    (pack.dataset_uuid, pack.pack_uuid) = identity::of_parts(parts, &settings, VERSION);
+    let (writer, totals) = copier.copy(pack, output, options.jobs, observer)?;
+    let (stats, lost) = totals::stats(copier, &totals, chunk_samples)?;
+    let parts = FooterParts {
+        stats,
+        classes: totals::classes(copier)?,
+        provenance: provenance.to_string(),
+        paths: paths(taken)?,
+    };
+    let (_, summary) = writer.finish(parts).map_err(|error| crate::convert::write_error(output, error))?;
+    Ok((summary, totals, lost))
+}
+
+/// The paths of all taken samples. Empty if no pack has paths. Samples of packs without paths get empty ones.
+fn paths<D: AsRef<[u8]>>(taken: &[Taken<'_, D>]) -> Result<Paths, ConvertError> {
+    let mut paths = Paths::default();
+    if !taken.iter().any(|taken| taken.pack.has_paths()) {
+        return Ok(paths);
+    }
+    for taken in taken {
+        let known = KnownPaths::of(taken)?;
+        for sample in taken.each() {
+            paths.push(known.path(sample)).map_err(ConvertError::Format)?;
+        }
+    }
+    Ok(paths)
+}
+
+/// The paths of a pack's samples, in memory, because reading them one by one would decompress a group for each.
+struct KnownPaths {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl KnownPaths {
+    fn of<D: AsRef<[u8]>>(taken: &Taken<'_, D>) -> Result<Self, ConvertError> {
+        let mut known = Self { bytes: Vec::new(), ends: Vec::new() };
+        let read = taken.pack.for_each_path(|_, path| {
+            known.bytes.extend_from_slice(path);
+            known.ends.push(known.bytes.len());
+            Ok::<_, FormatError>(())
+        });
+        read.map_err(|error| taken.located(error)).map(|()| known)
+    }
+
+    /// The path of a sample. Empty if the pack has no paths.
+    fn path(&self, sample: u64) -> &[u8] {
+        let place = usize::try_from(sample).ok();
+        let end = place.and_then(|i| self.ends.get(i)).copied().unwrap_or(0);
+        let start = place.and_then(|i| self.ends.get(i.checked_sub(1)?)).copied().unwrap_or(0);
+        self.bytes.get(start..end).unwrap_or(&[])
+    }
+}
+
+/// The JSON of the PROVENANCE section: the command, and where the samples come from.
+fn provenance<D: AsRef<[u8]>>(taken: &[Taken<'_, D>], command: Edit, how: &Value) -> Result<Value, ConvertError> {
+    /// Maximum length of the provenance of all packs together. Beyond it, the provenance of a pack is left out, because
+    /// the size of the section is limited.
+    const MAX_BYTES: usize = 8 << 20;
+    let mut room = MAX_BYTES;
+    let mut origins = Vec::new();
+    for taken in taken {
+        let header = taken.pack.header();
+        let mut origin = json!({
+            "pack_uuid": header.pack_uuid.to_string(),
+            "dataset_uuid": header.dataset_uuid.to_string(),
+            "n_samples": taken.pack.n_samples(),
+            "n_taken": taken.len(),
+        });
+        let text = taken.pack.provenance().map_err(|error| taken.located(error))?;
+        if let Some(left) = room.checked_sub(text.len()) {
+            room = left;
+            origin["provenance"] = serde_json::from_str(&text).unwrap_or_default();
+        }
+        origins.push(origin);
+    }
+    let tool = format!("packds {VERSION}");
+    Ok(json!({"tool": tool, "edit": {"command": command.name(), "options": how}, "origins": origins}))
+}

@@ -1,0 +1,227 @@
+//! The statistics of the new pack. Nothing is decoded for them, so the pixels of encoded images are not counted.
+
+use std::collections::BTreeMap;
+
+use packds_format::{
+    Classes, DType, Field, FieldKind, FieldStats, FormatError, LabelStats, Pack, Role, Scalar, SeekStats, Stats,
+    label_icc,
+};
+use packds_pixels::Histogram;
+use packds_system::to_u64;
+
+use super::blocks::Copier;
+use crate::convert::field_stats;
+use crate::error::ConvertError;
+use crate::label_set;
+use crate::opt::CHECK_DECODE;
+use crate::pipeline::ItemSizes;
+
+/// The totals of some samples.
+#[derive(Debug)]
+pub(super) struct Totals {
+    /// Bytes of the items in the body.
+    pub(super) body_bytes: u64,
+    n_valid: u64,
+    /// Whether the current sample is valid. The zeros in place of a bad sample do not count.
+    is_valid: bool,
+    /// The field that says which samples are valid.
+    valid: Option<usize>,
+    sizes: BTreeMap<usize, ItemSizes>,
+    /// By the field of the indexes, with the field of the images.
+    seek: BTreeMap<usize, (usize, SeekStats)>,
+    /// By image field whose pixels are counted.
+    pixels: BTreeMap<usize, Histogram>,
+}
+
+impl Totals {
+    /// No samples.
+    pub(super) fn of<D: AsRef<[u8]>>(copier: &Copier<'_, D>) -> Self {
+        let schema = &copier.joined.schema;
+        let fields = || schema.fields().iter().enumerate();
+        let is_image = |field: &Field| field.role == Some(Role::Image);
+        let sized = fields().filter(|(_, field)| is_image(field) && field.kind != FieldKind::Tensor);
+        let seek = fields().filter_map(|(number, field)| {
+            let of = schema.index_of(field.seek_index_of.as_ref()?).ok()?;
+            Some((number, (of, SeekStats::default())))
+        });
+        // The pixels of whole packs were counted when these packs were written.
+        let counted = fields().filter(|(_, field)| is_image(field) && copier.is_partial() && has_pixels(field));
+        let histogram = |field: &Field| {
+            let channels = field.image_shape().and_then(|(_, _, channels)| usize::try_from(channels).ok());
+            Histogram::new(channels.unwrap_or(1))
+        };
+        Self {
+            body_bytes: 0,
+            n_valid: 0,
+            is_valid: true,
+            valid: schema.by_role(Role::Valid, None).map(|(number, _)| number),
+            sizes: sized.map(|(number, _)| (number, ItemSizes::default())).collect(),
+            seek: seek.collect(),
+            pixels: counted.map(|(number, field)| (number, histogram(field))).collect(),
+        }
+    }
+
+    /// Begins a sample.
+    pub(super) fn begin<D: AsRef<[u8]>>(&mut self, pack: &Pack<D>, sample: u64) -> Result<(), FormatError> {
+        self.is_valid = match self.valid {
+            None => true,
+            Some(valid) => pack.item(valid, sample)?.first() != Some(&0),
+        };
+        self.n_valid += u64::from(self.is_valid);
+        Ok(())
+    }
+
+    /// Counts an item in the body.
+    pub(super) fn add(&mut self, number: usize, item: &[u8]) {
+        let bytes = to_u64(item.len());
+        self.body_bytes += bytes;
+        for (index, (image, seek)) in &mut self.seek {
+            if *index == number {
+                seek.n_indexed += u64::from(bytes > 0);
+                seek.bytes += bytes;
+            } else if *image == number {
+                seek.image_bytes += bytes;
+            }
+        }
+        if !self.is_valid {
+            return;
+        }
+        if let Some(sizes) = self.sizes.get_mut(&number) {
+            sizes.add(bytes);
+        }
+        if let Some(histogram) = self.pixels.get_mut(&number) {
+            histogram.add(item);
+        }
+    }
+
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.body_bytes += other.body_bytes;
+        self.n_valid += other.n_valid;
+        for (own, other) in self.sizes.values_mut().zip(other.sizes.values()) {
+            own.merge(other);
+        }
+        for ((_, own), (_, other)) in self.seek.values_mut().zip(other.seek.values()) {
+            own.n_indexed += other.n_indexed;
+            own.bytes += other.bytes;
+            own.image_bytes += other.image_bytes;
+        }
+        for (own, other) in self.pixels.values_mut().zip(other.pixels.values()) {
+            own.merge(other);
+        }
+    }
+}
+
+/// Whether the items are interleaved `u8` pixels.
+fn has_pixels(field: &Field) -> bool {
+    field.kind == FieldKind::Tensor && field.dtype == DType::U8 && field.layout.as_deref() == Some("hwc")
+}
+
+impl<D: AsRef<[u8]>> Copier<'_, D> {
+    /// Whether some samples of a pack are left out.
+    fn is_partial(&self) -> bool {
+        self.taken.iter().any(|taken| taken.samples.is_some())
+    }
+}
+
+/// The statistics, and a warning if pixel statistics of the packs are lost.
+pub(super) fn stats<D: AsRef<[u8]>>(
+    copier: &Copier<'_, D>,
+    totals: &Totals,
+    chunk_samples: u32,
+) -> Result<(Stats, Option<String>), ConvertError> {
+    let mut stats = Stats::default();
+    let fields = copier.joined.schema.fields();
+    let mut lost = None;
+    for (number, field) in fields.iter().enumerate() {
+        let of_whole_packs = known_pixels(copier, &field.name)?;
+        let counted = totals.pixels.get(&number).filter(|_| of_whole_packs.is_some() && totals.n_valid > 0);
+        match (counted, of_whole_packs) {
+            (Some(histogram), _) => {
+                stats.fields.insert(field.name.clone(), field_stats(histogram));
+            }
+            (None, Some(histogram)) if !copier.is_partial() => {
+                stats.fields.insert(field.name.clone(), field_stats(&histogram));
+            }
+            (None, Some(_)) => lost = Some(field.name.clone()),
+            (None, None) => {}
+        }
+        if let Some(sizes) = totals.sizes.get(&number).filter(|_| totals.n_valid > 0) {
+            stats.sizes.insert(field.name.clone(), sizes.stats(totals.n_valid));
+        }
+        if let Some((_, seek)) = totals.seek.get(&number) {
+            stats.seek.insert(field.name.clone(), *seek);
+        }
+        if field.role == Some(Role::Label) {
+            let mut labels = Vec::new();
+            each_label(copier, number, field, |id| labels.push(id))?;
+            stats.labels.insert(field.name.clone(), LabelStats { icc: label_icc(labels.into_iter(), chunk_samples) });
+        }
+    }
+    let lost = lost.map(|field| {
+        format!(
+            "the new pack has no statistics of the pixels of `{field}`, because they are counted only when images are decoded; {} when converting the source counts them",
+            CHECK_DECODE.on()
+        )
+    });
+    Ok((stats, lost))
+}
+
+/// The pixels of all packs together. `None` if a pack has no statistics of this field.
+fn known_pixels<D: AsRef<[u8]>>(copier: &Copier<'_, D>, field: &str) -> Result<Option<Histogram>, ConvertError> {
+    let mut all: Option<Histogram> = None;
+    for taken in copier.taken {
+        let stats = taken.pack.stats().map_err(|error| taken.located(error))?;
+        let Some(known) = stats.fields.get(field).and_then(histogram) else { return Ok(None) };
+        match &mut all {
+            None => all = Some(known),
+            Some(all) if all.channels() == known.channels() => all.merge(&known),
+            Some(_) => return Ok(None),
+        }
+    }
+    Ok(all)
+}
+
+fn histogram(stats: &FieldStats) -> Option<Histogram> {
+    let counts = stats.histogram.iter().map(|counts| <[u64; 256]>::try_from(counts.as_slice()).ok());
+    Histogram::of_counts(counts.collect::<Option<Vec<_>>>()?)
+}
+
+/// The class names, with the number of samples of each class.
+pub(super) fn classes<D: AsRef<[u8]>>(copier: &Copier<'_, D>) -> Result<Vec<Classes>, ConvertError> {
+    let mut all = copier.joined.classes.clone();
+    for classes in &mut all {
+        let mut counts = vec![0_u64; classes.names.len()];
+        let fields = copier.joined.schema.fields().iter().enumerate();
+        for (number, field) in fields.filter(|(_, field)| field.name == classes.field) {
+            each_label(copier, number, field, |id| {
+                if let Some(count) = usize::try_from(id).ok().and_then(|id| counts.get_mut(id)) {
+                    *count += 1;
+                }
+            })?;
+        }
+        classes.counts = counts;
+    }
+    Ok(all)
+}
+
+/// Calls `each` with every label of the new pack, in order. A set gives all of its labels.
+fn each_label<D: AsRef<[u8]>>(
+    copier: &Copier<'_, D>,
+    number: usize,
+    field: &Field,
+    mut each: impl FnMut(i64),
+) -> Result<(), ConvertError> {
+    for (pack, taken) in copier.taken.iter().enumerate() {
+        let located = |error| taken.located(error);
+        for sample in taken.each() {
+            let item = taken.pack.item(number, sample).map_err(located)?;
+            let item = copier.joined.mapped(pack, number, &item).map_err(located)?;
+            if field.role == Some(Role::Labels) {
+                label_set::ids(&item).for_each(&mut each);
+            } else if let Some(id) = Scalar::of(field.dtype, &item).and_then(Scalar::integer) {
+                each(id);
+            }
+        }
+    }
+    Ok(())
+}

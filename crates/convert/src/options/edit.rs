@@ -1,0 +1,91 @@
+//! The options of commands that write packs from packs.
+
+use packds_system::Opt;
+
+use super::spec::{Declared, OptionSpec, parse, put, whole};
+use crate::edit::SplitOptions;
+use crate::opt;
+
+/// The options of every edit.
+#[derive(Debug, Clone, Default)]
+pub struct EditOptions {
+    /// Whether nothing is written.
+    pub dry_run: bool,
+    /// Number of threads. 0 means all cores.
+    pub jobs: usize,
+    /// Whether an existing pack is replaced.
+    pub force: bool,
+}
+
+type EditSpec = OptionSpec<EditOptions>;
+type SplitSpec = OptionSpec<SplitOptions>;
+
+impl Declared for EditOptions {
+    const OPTIONS: &'static [EditSpec] = &[
+        EditSpec::switch(
+            Opt::new("dry_run"),
+            |o| o.dry_run = true,
+            "Say what would be written, without writing anything",
+        ),
+        EditSpec::value(
+            Opt::new("jobs"),
+            "N",
+            |o, text| put(&mut o.jobs, whole(text, 0, u64::MAX)),
+            "Threads; 0 = one per core",
+        )
+        .short('j')
+        .default(|o| o.jobs.to_string()),
+        EditSpec::switch(opt::FORCE, |o| o.force = true, "Replace an existing pack"),
+    ];
+}
+
+impl Declared for SplitOptions {
+    const OPTIONS: &'static [SplitSpec] = &[
+        SplitSpec::value(
+            opt::RATIO,
+            "S,..",
+            |o, text| put(&mut o.ratio, parse(text).map(Some)),
+            "Shares of the new packs, such as 0.9,0.1 (train, val) or 0.8,0.1,0.1 (train, val, test)",
+        ),
+        SplitSpec::value(
+            opt::FOLDS,
+            "N",
+            |o, text| put(&mut o.folds, whole(text, 2, 1000).map(Some)),
+            "Number of new packs with equal shares, for cross-validation",
+        )
+        .excludes(opt::RATIO),
+        SplitSpec::value(
+            opt::BY,
+            "FIELD",
+            |o, text| put(&mut o.by, Ok(Some(text.to_owned()))),
+            "One new pack for each value of this field",
+        )
+        .excludes(opt::RATIO),
+        SplitSpec::value(
+            opt::NAMES,
+            "NAME,..",
+            |o, text| put(&mut o.names, Ok(text.split(',').map(str::to_owned).collect())),
+            "Names of the new packs [default: train, val and test, or part0, part1, ..]",
+        ),
+        SplitSpec::value(
+            opt::GROUP_BY,
+            "FIELD",
+            |o, text| put(&mut o.group_by, Ok(Some(text.to_owned()))),
+            "Keep samples with the same value of this field together, such as those of one patient",
+        ),
+        SplitSpec::value(
+            opt::STRATIFY,
+            "FIELD",
+            |o, text| put(&mut o.stratify, Ok(Some(text.to_owned()))),
+            "Give all new packs the same proportions of the values of this field, such as label",
+        )
+        .excludes(opt::GROUP_BY),
+        SplitSpec::value(
+            Opt::new("seed"),
+            "SEED",
+            |o, text| put(&mut o.seed, whole(text, 0, u64::MAX)),
+            "Seed of the random choice",
+        )
+        .default(|o| o.seed.to_string()),
+    ];
+}
