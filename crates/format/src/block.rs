@@ -9,11 +9,11 @@ use packds_system::{counted, to_u64, to_usize};
 /// One body field's items in a block.
 #[derive(Debug)]
 pub(crate) enum BlockPart {
-    /// Contiguous fixed-size items. Only the first `used` bytes count.
+    /// Contiguous fixed-size items. Only the first `used` bytes are valid.
     Tensor { bytes: Vec<u8>, used: usize },
     /// Items of variable size.
     Items { lens: Vec<u64>, payload: Vec<u8> },
-    /// The items of a field with a codec: compressed, or as they are if compression would not shrink them.
+    /// The items of a field with a codec: compressed, or uncompressed if compression would not shrink them.
     Frame { decoded_len: u64, bytes: Vec<u8> },
 }
 
@@ -328,7 +328,7 @@ impl BlockBuilder {
             }
         }
         self.block.payload_crcs = match self.block.parts.as_slice() {
-            // If there is only one part, its checksum was already combined from those of the samples, and no second
+            // The checksum of a single uncompressed part is already combined from the samples' checksums, so no second
             // pass is needed.
             [BlockPart::Tensor { .. } | BlockPart::Items { .. }] => vec![self.items_crc],
             parts => parts.iter().map(|part| crc32c(part.payload())).collect(),

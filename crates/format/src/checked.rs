@@ -1,7 +1,7 @@
 //! Lazy verification of an open pack: each column, chunk and sample is checked against its checksum on first use.
 //!
-//! Everything that [`Pack::item`], [`Pack::column`], [`Pack::chunk_bytes`] and functions built on them return has been
-//! verified by this module. Code that has its own policy or searches for damage calls the `_unchecked` accessors.
+//! This module verifies everything that [`Pack::item`], [`Pack::column`], [`Pack::chunk_bytes`] and the functions built
+//! on them return. Code that has its own policy or searches for damage calls the `_unchecked` accessors.
 //! `tests/architecture.rs` lists where this is allowed. Only successful checks are cached, so damaged data fails every
 //! time.
 
@@ -16,7 +16,7 @@ use crate::le;
 use crate::pack::{Pack, find, section};
 use crate::{FormatError, Role};
 
-/// Records what was already verified.
+/// Records what has already been verified.
 #[derive(Debug, Default)]
 pub(crate) struct Checked {
     /// One bit per column, in the order of the column directory.

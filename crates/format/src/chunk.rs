@@ -56,8 +56,8 @@ pub(crate) fn strided_parts(schema: &Schema, chunk_samples: u32) -> Result<(Vec<
     Ok((offsets, end))
 }
 
-/// Length of a strided chunk of `n` samples. A short last chunk is shorter than the stride only if the body has a
-/// single field.
+/// Length of a strided chunk of `n` samples. A last chunk with fewer samples is shorter than the stride only if the
+/// body has a single field.
 pub(crate) fn strided_len(schema: &Schema, header: &Header, n: u32) -> u64 {
     if schema.body().count() > 1 {
         header.chunk_stride
@@ -302,8 +302,8 @@ impl<'a> ChunkView<'a> {
         FormatError::check_value("part's blocks", at + 16, expected, part.n_blocks)
     }
 
-    /// The number of offsets in a part's table after the first: one for each item or block. `None` if the part has no
-    /// table.
+    /// The number of offsets in a part's table, not counting the first: one for each item or block. `None` if the part
+    /// has no table.
     fn n_ends(field: &Field, part: &PartEntry, n_samples: u32) -> Option<u64> {
         match (field.codec.is_none(), field.item_bytes()) {
             (true, Some(_)) => None,

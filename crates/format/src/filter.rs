@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A set of steps. They are applied in the order planar, green, up, and undone in reverse.
+/// A set of steps. They are applied in the order planar, green, up, and undone in reverse order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Filter(u8);
 

@@ -80,8 +80,9 @@ pub fn chunk_samples_for(sample_bytes: u64, batch: Option<u32>) -> u32 {
     }
 }
 
-/// Number of samples per chunk, at most `most`, if the last chunk is padded to the length of the others. If padding
-/// would exceed an eighth of all samples, chunks are as short as the same number of chunks allows.
+/// The number of samples per chunk, at most `most`, for a pack whose last chunk is padded to the length of the others.
+/// If the padding would exceed an eighth of all samples, the samples are divided evenly among the same number of
+/// chunks.
 #[must_use]
 pub fn chunk_samples_without_padding(most: u32, n_samples: u64) -> u32 {
     let n_chunks = n_samples.div_ceil(u64::from(most.max(1))).max(1);

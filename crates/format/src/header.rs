@@ -50,7 +50,7 @@ pub struct Header {
     pub pack_uuid: Uuid,
     /// The id of the dataset that the pack belongs to.
     pub dataset_uuid: Uuid,
-    /// Length of the schema at byte 4096.
+    /// Length of the schema, which starts at byte 4096.
     pub schema_len: u64,
     /// Where the first chunk starts.
     pub data_off: u64,

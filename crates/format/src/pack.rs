@@ -329,7 +329,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         Ok(Some(view.parts().to_vec()))
     }
 
-    /// The values of a column field (its number in the schema). The first use verifies the whole column.
+    /// The values of the column with this field number in the schema. The first use verifies the whole column.
     ///
     /// # Errors
     /// [`FormatError::WrongUse`] if the field is not a column, [`FormatError::ChecksumMismatch`].

@@ -117,8 +117,8 @@ mod tests {
 
     #[test]
     fn positions_are_spread_evenly() {
-        // Counts to which of 16 positions each of 20,000 keys maps 0. The chi-squared test has 15 degrees of freedom,
-        // and its 0.1 % quantile is 37.7.
+        // Counts how many of 20,000 keys map position 0 to each of the 16 numbers. The chi-squared test has 15 degrees
+        // of freedom, and its critical value at the 0.1 % level is 37.7.
         let mut counts = [0_f64; 16];
         for key in 0..20_000 {
             counts[usize::try_from(Permutation::new(16, key).at(0)).unwrap()] += 1.0;

@@ -50,7 +50,8 @@ impl Scalar {
         bytes.chunks(size).map_while(move |item| Self::of(dtype, item))
     }
 
-    /// The same number in another type, little-endian. `None` if it would not be exact.
+    /// The same number as little-endian bytes of type `dtype`. `None` if the value would change, or if only one of the
+    /// two types is a float.
     #[must_use]
     pub fn to_bytes(self, dtype: DType) -> Option<Vec<u8>> {
         let int = || self.integer();
@@ -125,7 +126,7 @@ impl Scalar {
     }
 
     /// The same value, with [`Single`](Self::Single) widened to [`Double`](Self::Double). It is then printed with the
-    /// digits of its exact value.
+    /// digits that identify the `f64`.
     #[must_use]
     pub fn widened(self) -> Self {
         match self {

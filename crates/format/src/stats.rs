@@ -46,7 +46,7 @@ pub struct LabelStats {
 }
 
 impl LabelStats {
-    /// Maximum correlation at which a file counts as shuffled.
+    /// Maximum correlation at which a file is considered shuffled.
     pub const SHUFFLED_ICC: f64 = 0.05;
 }
 

@@ -40,8 +40,8 @@ impl PackOptions {
         Self { schema, chunk_samples, align_log2: 12, pack_uuid: none, dataset_uuid: none }
     }
 
-    /// Samples per block: as many as fit in 1 MiB, but at least 1 and at most a chunk. A variable-size item counts as
-    /// 64 KiB.
+    /// Samples per block: as many as fit in 1 MiB, but at least 1 and at most a chunk. A variable-size item is assumed
+    /// to have 64 KiB.
     #[must_use]
     pub fn block_samples(&self) -> u32 {
         const BLOCK_BYTES: u64 = 1 << 20;
@@ -181,8 +181,8 @@ impl<W: Write> PackWriter<W> {
     ///
     /// # Errors
     /// [`FormatError::WrongUse`] if the block has more than [`next_block_samples`](Self::next_block_samples) samples,
-    /// has another schema, or follows a shorter block. [`FormatError::LimitExceeded`] if a chunk exceeds 2 GiB.
-    /// [`FormatError::Io`].
+    /// has another schema, or follows a block that is not full. [`FormatError::LimitExceeded`] if a chunk exceeds 2
+    /// GiB. [`FormatError::Io`].
     pub fn append(&mut self, block: Block) -> Result<(), FormatError> {
         let n = block.n_samples;
         if n == 0 {

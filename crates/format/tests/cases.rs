@@ -1,4 +1,4 @@
-//! The golden packs: the purpose, the writer's options and the items of each.
+//! The golden packs: the name, the writer's options and the items of each.
 //!
 //! The content is a function of (field, sample), so the tests can compute it without the files. Existing cases never
 //! change, because their files never do. A new feature gets a new case.

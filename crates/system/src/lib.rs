@@ -1,7 +1,7 @@
-//! Helpers around the operating system that several crates share: opening files, starting threads, and converting
-//! sizes. The crate also defines how messages show options, their values, and counts.
+//! Helpers that several crates share: they open files, start threads, and convert sizes. The crate also defines how
+//! messages show options, their values, and counts.
 //!
-//! The crate does not read file formats: that is the task of the crates that open the files.
+//! The crate does not parse file formats. The crates that open the files do.
 #![forbid(unsafe_code)]
 
 mod counted;

@@ -66,7 +66,7 @@ pub struct Opt {
 }
 
 impl Opt {
-    /// The option with this name in `snake_case`.
+    /// An option with this name, which must be in `snake_case`.
     pub const fn new(name: &'static str) -> Self {
         Self { name, keyword: name }
     }
@@ -136,7 +136,7 @@ impl<T: Display> Display for With<T> {
                 false => write!(f, "{option} {value}"),
             };
         }
-        // Numbers and tuples are written as they are, everything else as a string.
+        // Numbers and tuples are written without quotes, everything else as a string.
         if value.parse::<f64>().is_ok() || value.starts_with('(') {
             write!(f, "{option}={value}")
         } else if value.contains('\'') {

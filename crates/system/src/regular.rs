@@ -28,7 +28,7 @@ pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
 /// Whether the path is a regular file. False if nothing is there. Follows links and opens nothing.
 ///
 /// # Errors
-/// As for [`open_regular`] if something else is there, or if a link leads nowhere.
+/// As for [`open_regular`] if something else is there, or if the path is a link to nothing.
 pub fn is_regular(path: &Path) -> io::Result<bool> {
     match path.metadata() {
         Ok(found) => check(&found).map(|()| true),
@@ -67,7 +67,7 @@ fn open_checked(path: &Path, flags: OFlags) -> io::Result<File> {
         Err(error) => return Err(error.into()),
     };
     check(&file.metadata()?)?;
-    // While this flag is set, io_uring returns early instead of waiting.
+    // NONBLOCK is no longer needed, and it makes io_uring return early instead of waiting.
     fcntl_setfl(&file, OFlags::empty())?;
     Ok(file)
 }
