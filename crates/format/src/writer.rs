@@ -193,7 +193,7 @@ impl<W: Write> PackWriter<W> {
         }
         if self.open.last().is_some_and(|b| b.n_samples < self.block_samples) {
             let full = counted(self.block_samples, "sample");
-            return Err(FormatError::WrongUse(format!("expected no block after one with fewer than {full}")));
+            return Err(FormatError::WrongUse(format!("a block with fewer than {full} must be the last of its chunk")));
         }
         let most = self.next_block_samples();
         if n > most {

@@ -22,7 +22,8 @@ fn is_damaged(file: &[u8]) -> bool {
 
 #[test]
 fn every_flipped_bit_is_found() {
-    // One strided pack, one with parts, columns and paths, one explicit pack with frames.
+    // Strided packs with one and with several fields, a pack with columns and paths, explicit packs with and without
+    // frames, and an empty pack.
     let names = ["short_last_chunk", "scalars", "full_footer", "zstd_text", "encoded_images", "empty"];
     for case in cases().unwrap().iter().filter(|case| names.contains(&case.name)) {
         let mut file = case.to_bytes().unwrap();

@@ -13,7 +13,7 @@ const ITERATIONS: u32 = 60_000;
 /// Maximum time for one small file.
 const MOST_TIME: Duration = Duration::from_secs(2);
 
-/// Writes a file to keep in `fuzz/crashes`.
+/// Saves a file in the temporary folder. To replay it in later runs, move it to `fuzz/crashes`.
 fn keep(i: u32, file: &[u8]) -> PathBuf {
     let path = std::env::temp_dir().join(format!("packds-crash-{i}.pack"));
     std::fs::write(&path, file).unwrap();

@@ -1,5 +1,5 @@
 //! The bodies of the fuzz targets, shared by cargo-fuzz (`fuzz/`) and the tests on stable Rust. They must not panic,
-//! allocate much or take long, whatever the bytes.
+//! allocate much or take long, whatever the input is.
 
 use packds_format::{
     BlockBuilder, Codec, DType, Field, FieldKind, Filter, FooterParts, FormatError, Limits, Pack, PackOptions,
@@ -28,7 +28,7 @@ pub(crate) fn verify(bytes: &[u8]) {
     let found = check_outside_chunks(&pack).err().unwrap_or_default();
     assert!(found.len() <= 100, "too many errors");
     for chunk in ends(pack.n_chunks()) {
-        // The checks of opening ensure that every chunk is inside the file.
+        // Opening checks that every chunk is inside the file.
         let bytes = pack.chunk_bytes_unchecked(chunk).unwrap_or(&[]);
         if let Err(damage) = check_chunk(&pack, chunk, bytes) {
             assert!(damage.bad_samples.len() <= 1 << 20);

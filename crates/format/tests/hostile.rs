@@ -89,8 +89,8 @@ mod memory {
         let schema = Schema::new(vec![field]).unwrap();
         let mut writer = PackWriter::new(Vec::new(), PackOptions::new(schema, 1)).unwrap();
         let mut block = BlockBuilder::new(writer.schema());
-        // Noise does not compress, so the block is stored as is: a table of 16 bytes and the item. The frame that
-        // replaces it has the same length.
+        // Noise does not compress, so the block is stored uncompressed: a table of 16 bytes and the item. The frame
+        // that replaces it has the same length.
         let mut random = Random(4);
         let noise = std::iter::repeat_with(|| random.next().to_le_bytes()[0]);
         let item: Vec<u8> = noise.take(frame.len() - 16).collect();
@@ -149,7 +149,7 @@ mod memory {
         }
     }
 
-    /// 2^35 samples in a small file: a thousand explicit chunks of 2^20 empty samples.
+    /// 2^30 samples in a small file: a thousand explicit chunks of 2^20 empty samples.
     fn samples_without_bytes() {
         const N_CHUNKS: u64 = 1 << 10;
         let file = support::rebuild(&golden("bytes_string_json"), |parts| {
@@ -192,7 +192,7 @@ mod memory {
         check("samples without bytes", &short, bound(&short));
     }
 
-    /// Every page between chunks is wrong, but the report is still short.
+    /// All padding between chunks is damaged, but the report is still short.
     fn errors_without_end() {
         let mut file = golden("encoded_images");
         let footer = support::get(&file, support::trailer_at(&file) + 8, 8);

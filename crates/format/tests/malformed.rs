@@ -1,4 +1,4 @@
-//! Every kind of malformed pack is rejected with the right error, including its fields.
+//! Every kind of malformed pack is rejected with the right error, and the error's fields have the right values.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ fn every_malformed_file_gives_its_error() {
     assert_eq!(n_files, expected.len());
 }
 
-/// The program reproduces every file exactly, so the origin of each file is known.
+/// `malformed` reproduces every file exactly, so the origin of each file is known.
 #[test]
 fn malformed_files_are_those_of_the_cases() {
     let made = malformed();

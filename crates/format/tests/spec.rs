@@ -83,7 +83,7 @@ fn owned(layout: &[(&str, usize, usize)]) -> Vec<(String, usize, usize)> {
     layout.iter().map(|&(name, at, size)| (name.to_owned(), at, size)).collect()
 }
 
-/// The end of a table's last row, from its columns offset and size.
+/// The end of a table's last row, computed from the columns `offset` and `size`.
 fn end(rows: &[Vec<String>]) -> u64 {
     rows.iter().fold(0, |end, row| {
         assert_eq!(number(&row[0]), end, "gap or overlap before {row:?}");

@@ -121,7 +121,7 @@ impl Arena {
         (base, self.n_slots.saturating_mul(self.slot_bytes))
     }
 
-    /// Requests that memory touched from now on is placed on a NUMA node, if the node has space. Call it once per
+    /// Requests that memory touched from now on be placed on a NUMA node, if the node has space. Call it once per
     /// arena.
     ///
     /// # Errors
@@ -137,7 +137,7 @@ impl Arena {
         *word = 1 << (number % 64);
         let (base, len) = self.address();
         // SAFETY: the range consists of whole pages of the arena's own mapping, and the call does not change their
-        // bytes. The mask has as many bits as the call says.
+        // bytes. The kernel reads one bit less than `MOST_NODES + 1`, which is the size of the mask.
         let result = unsafe {
             libc::syscall(libc::SYS_mbind, base, len, libc::MPOL_PREFERRED, nodes.as_ptr(), MOST_NODES + 1, 0)
         };

@@ -1,4 +1,4 @@
-//! Errors of reading a pack. They contain its path.
+//! Errors that occur when a pack is read. Each contains the pack's path.
 
 use std::fmt;
 use std::io;

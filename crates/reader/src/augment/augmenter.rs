@@ -58,10 +58,10 @@ impl Augmenter {
 
     /// Makes all views of one sample. `outs[view]` has `item_bytes()` bytes.
     ///
-    /// A mask gets the geometry of its image, with nearest-neighbour sampling. Outside the mask, a crop pads it as it
-    /// pads the image, and geometric transforms fill it with 0. Colours, erasing and normalization do not change it.
-    /// `mask_outs[view]` has `height * width * channels` bytes of `u8`. A raw mask keeps its channels. An encoded mask
-    /// has one channel.
+    /// A mask gets the geometry of its image, with nearest-neighbour sampling. Where a crop extends beyond the mask, it
+    /// pads the mask as it pads the image. Geometric transforms fill such places with 0. Colours, erasing and
+    /// normalization do not change it. `mask_outs[view]` has `height * width * channels` bytes of `u8`. A raw mask
+    /// keeps its channels. An encoded mask has one channel.
     ///
     /// # Errors
     /// `Buffer`, `Picture`, `MaskSize`, `TooSmall`, and `Pixels` if the image cannot be decoded. After an error, the

@@ -169,8 +169,8 @@ impl Augment {
         (!is_bytes).then(|| Self { normalize: None, dtype: None, ..self.clone() })
     }
 
-    /// The same augmentation, but values are not finished, erased or mixed. The result is interleaved `u8` pixels. The
-    /// draws of the other ops stay the same, because erasing comes last.
+    /// The same augmentation without normalization, type conversion, erasing and mixing. The result is interleaved `u8`
+    /// pixels. The draws of the other ops stay the same, because erasing comes last.
     pub(crate) fn as_pixels(&self) -> Self {
         let mut pixels =
             Self { layout: Layout::Hwc, mixup: None, cutmix: None, ..self.as_bytes().unwrap_or_else(|| self.clone()) };

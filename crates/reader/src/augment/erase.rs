@@ -1,4 +1,4 @@
-//! Sets rectangles of finished values to fixed or random values.
+//! Sets rectangles of a view to fixed or random values, after its values are normalized and converted.
 
 use packds_pixels::{FloatType, Layout};
 use packds_system::to_usize;
@@ -12,7 +12,7 @@ use crate::device::Patch;
 /// The first draw for random values.
 const NORMALS: u64 = 32;
 
-/// Erases the random rectangles of a view, whose values are finished.
+/// Erases the random rectangles of a view. Its values must already be normalized and converted.
 pub(super) fn erase(plan: &AugmentPlan, root: u64, view: u32, out: &mut [u8]) {
     for (op, draws, patch) in drawn(plan, root, view) {
         match erased_to(op) {

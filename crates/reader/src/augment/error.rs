@@ -6,7 +6,7 @@ use packds_pixels::PixelError;
 ///
 /// `Word`, `Parameter`, `Order` and `Twice` are errors in the description. `Source`, `SizesVary` and `TooSmall` are
 /// conflicts with the pack. `Picture`, `MaskSize` and `Pixels` are errors in the sample. `Label` and `Buffer` are
-/// errors of the caller. Messages do not name the file and the sample, so the caller adds them.
+/// errors of the caller. Messages do not name the file or the sample, so the caller adds them.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AugmentError {
@@ -58,7 +58,7 @@ pub enum AugmentError {
         /// The actual value.
         found: String,
     },
-    /// All images of a batch must have one size, but neither the pack nor an op determines it.
+    /// All images of a batch must have the same size, but neither the pack nor an op determines it.
     #[error(
         "the images vary in size, and no operation gives them a fixed size: start with rrc224, crop224, center224 or resize224x224"
     )]
@@ -75,7 +75,7 @@ pub enum AugmentError {
         /// Actual width and height.
         found: String,
     },
-    /// An image does not belong to the plan's field.
+    /// An image does not match the plan.
     #[error("image: {what} must be {expected}, found {found}")]
     Picture {
         /// The property that differs.

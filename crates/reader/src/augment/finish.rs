@@ -39,8 +39,8 @@ impl AugmentPlan {
     }
 
     /// Describes how a device makes the results from stored images of one size. A device can resize areas, crop, flip,
-    /// change the colours of single pixels, and finish the values. If the augmentation needs more, the error is a
-    /// sentence that says why.
+    /// change the colours of single pixels, normalize and convert the values, and erase. If the augmentation needs
+    /// more, the error is a sentence that says why.
     pub(crate) fn finish_windows(&self, picture: Size) -> Result<Finish, &'static str> {
         let mut padding = Padding::Constant([0; 4]);
         let mut resized = None;
@@ -184,7 +184,7 @@ impl AugmentPlan {
         }
     }
 
-    /// The rectangles that are set in a view of a sample, one per erasing op.
+    /// The rectangles that are erased in a view of a sample, one per erasing op.
     pub(crate) fn patches(&self, key: SampleKey, view: u32) -> impl Iterator<Item = Patch> {
         let root = key.root();
         drawn(self, root, view).map(|(_, _, patch)| patch)
@@ -197,8 +197,8 @@ impl AugmentPlan {
         adjustments.chain(std::iter::repeat(ColorOp(None))).take(n)
     }
 
-    /// The bytes of the value for each channel, in the element type of the result. `value` has one number for all channels, or
-    /// one per channel.
+    /// The bytes of the value for each channel, in the element type of the result. `value` has one number for all
+    /// channels, or one for each channel.
     pub(super) fn encoded(&self, value: &[f32]) -> [[u8; 4]; 3] {
         // There are 1 or 3 channels.
         [0, 1, 2].map(|channel| {

@@ -181,7 +181,7 @@ impl Drawn {
         let Self { op, magnitude } = self;
         let Size { width, height } = size;
         let factor = single(1.0 + magnitude);
-        // Translations are truncated, as torchvision does with `int()`.
+        // Translations are truncated, as in torchvision, which uses `int()`.
         let moved = |x, y| Affine::new(width, height, 0.0, (x, y), 1.0, (0.0, 0.0));
         let slant = magnitude.atan().to_degrees();
         Ok(Some(match op {

@@ -17,7 +17,7 @@ pub(super) struct Renderer {
     /// Number of channels that files are decoded to.
     file_channels: u8,
     resizer: Resizer,
-    /// The whole image, resized or padded, if a frame needs it.
+    /// The image that frames are cropped or flipped from, if they cannot be rendered directly.
     resized: Vec<u8>,
     views: Vec<CropResize>,
 }
@@ -49,7 +49,8 @@ impl Renderer {
         // Windows of raw pixels are copied, not resized.
         let copies =
             matches!((picture, frames.first()), (Picture::Raw(_), Some(Frame { shown: Shown::Window { .. }, .. })));
-        // Single views are always decoded at full size. With DCT scaling, the whole image is decoded instead.
+        // Rendering single views directly always decodes at full size. With DCT scaling, the whole image is decoded
+        // instead.
         let scaled = plan.dct_scaling && matches!(picture, Picture::Encoded(_));
         if self.views.len() == frames.len() && !copies && !scaled {
             return self.show(picture, outs);
@@ -81,7 +82,7 @@ impl Renderer {
         Ok(())
     }
 
-    /// Renders frames that only differ in their flips.
+    /// Renders frames that differ only in their flips.
     fn show_alike(
         &mut self,
         bytes: &[u8],

@@ -1,4 +1,4 @@
-//! The work that remains for a device that finishes images.
+//! Describes the work on images that a device does in place of the host.
 
 use packds_system::to_usize;
 use std::sync::Arc;
@@ -32,16 +32,16 @@ pub struct Finish {
     /// The stored images from which the device cuts the results. The device holds or decodes these images, or the host
     /// wrote them as pixels in the size of the results. `None` if the slot has the pixels of all results in order.
     pub windows: Option<Windows>,
-    /// Erasing of finished values, and mixing of images.
+    /// Colour operations, erasing, and mixing of images.
     pub changes: Changes,
     /// Offset of the table in each slot. Each entry takes 4 bytes, little-endian. The values for erasing follow the
     /// table.
     pub(crate) offset: usize,
 }
 
-/// Further changes to images. First, colour operations are applied to the pixels, in order. Then, rectangles of
-/// finished values are set, in order. Finally, each image is mixed with the previous one in the batch, and the first
-/// with the last. Mixing uses the images as they were before any mixing.
+/// Further changes to images. First, colour operations are applied to the pixels, in order. Then, the pixels are
+/// converted to values, and rectangles of values are set, in order. Finally, each image is mixed with the previous one
+/// in the batch, and the first with the last. Mixing uses the images as they were before any mixing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Changes {
     /// The bit patterns of the values that each rectangle of an image is set to, in order, channel by channel. The slot

@@ -44,10 +44,10 @@ pub trait Device: fmt::Debug + Send + Sync {
 
 /// Which part of a loader's batches a device handles.
 ///
-/// In all variants except [`Host`](Self::Host) and [`Slots`](Self::Slots), the device finishes images: the type,
-/// normalization and order of their values. Their fields in the slots are then `u8` pixels `[samples, height, width,
-/// channels]`. [`BatchField::finish`](crate::loader::BatchField::finish) describes the remaining work, including
-/// augmentation of finished values.
+/// In all variants except [`Host`](Self::Host) and [`Slots`](Self::Slots), the device finishes images: it normalizes
+/// their values and converts their type and order. In the slots, image fields are then `u8` pixels
+/// `[samples, height, width, channels]`. [`BatchField::finish`](crate::loader::BatchField::finish) describes the
+/// remaining work, including the augmentation that comes after normalization.
 #[non_exhaustive]
 pub enum Placement {
     /// Nothing. Batches stay on the host, in their slots or borrowed from the pack. Borrowing saves a copy in the
@@ -231,7 +231,7 @@ impl Attached {
     }
 }
 
-/// Bytes of a pack that replace the bytes of a slot from an offset on.
+/// Bytes of a pack that replace the bytes of a slot, starting at an offset.
 #[doc(hidden)]
 #[derive(Debug, Clone)]
 pub struct StoredPart<'a> {

@@ -18,7 +18,7 @@ use crate::arena::{SlotMut, SlotRef};
 /// The fill value of recycled memory. It makes late reads visible.
 const POISON: u8 = 0xDD;
 
-/// A broken rule of the staging ring.
+/// A violation of the rules of the staging ring.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Violation {
     /// A slot was recycled while a transfer was still reading it.
@@ -145,7 +145,7 @@ impl Drop for SimDevice {
     fn drop(&mut self) {
         *lock(&self.jobs) = None;
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread does not need to be reported here, because transfers would have hung before.
+            // A panic of the thread does not need to be reported here, because transfers would already have hung.
             let _ = thread.join();
         }
     }

@@ -23,8 +23,8 @@ fn close(found: f64, expected: &Value) {
     assert!((found - expected).abs() < 1e-12, "found {found}, expected {expected}");
 }
 
-/// The area of a random resized crop with the op number `op`. Each op has its own draws, so the crops before it do not
-/// matter.
+/// The area of a random resized crop whose op number is `number`. Each op has its own draws, so the crops before it do
+/// not matter.
 fn area(key: SampleKey, view: u32, size: (u32, u32), op: &Op, number: u32) -> Area {
     let mut ops = vec![Op::CenterCrop(Size::from(1)); usize::try_from(number).unwrap()];
     ops.push(op.clone());
@@ -153,8 +153,8 @@ fn random_policies_draw_operations_magnitudes_and_signs_evenly() {
         assert_even(&shares(14, |draws| place(policy::drawn(&rand, draws, size).nth(number).unwrap().op)));
     }
     assert_even(&shares(14, |draws| place(policy::drawn(&trivial, draws, size).next().unwrap().op)));
-    // These draws give the bin and the sign of a magnitude in the wide space. The test uses brightness, because it has
-    // both.
+    // Compares the bins and signs of magnitudes in the wide space, for the nine operations that have both. Index 22
+    // counts the other operations.
     let bin = |drawn: policy::Drawn| {
         (0..11)
             .position(|bin| {
@@ -185,8 +185,8 @@ fn learned_policies_draw_pairs_evenly_and_keep_their_probabilities() {
     });
     assert!(shares.iter().all(|share| *share > 0.01), "{shares:?}");
     let pairs = 25.0;
-    // Solarize is applied first in two cases: it is the first operation of its pair and is applied (with a probability of
-    // 0.7 in one of the pairs), or it is the second and the first is not applied.
+    // Solarize is applied first in two cases: it is the first operation of its pair and is applied (with a probability
+    // of 0.7 in one of the pairs), or it is the second and the first is not applied.
     let second = [(0.6, 0.6), (0.9, 0.2), (0.9, 0.3), (0.7, 0.4)];
     let left: f64 = second.iter().map(|(p, q)| (1.0 - p) * q).sum();
     let wanted = (0.7 + left) / pairs;

@@ -67,7 +67,7 @@ fn resized_centres_are_those_that_are_converted() {
             let wanted = converted(&file, resize, crop, false);
             let found = apply(&mut augmenter(text, None), 0, encoded(&file));
             assert!(found == wanted, "{text}");
-            // The second view is flipped back.
+            // Both views are flipped. The first one is flipped back for the comparison.
             let twice = format!("{text},flip:1,views:2");
             let found = apply(&mut augmenter(&twice, None), 0, encoded(&file));
             let (first, second) = found.split_at(wanted.len());

@@ -120,7 +120,7 @@ fn rotations_are_maps_of_the_crop_and_masks_follow() {
 
 #[test]
 fn masks_show_the_pixels_that_images_show() {
-    // The mask has the image's own values. With nearest resizing, they must be equal everywhere.
+    // The mask is the image itself, so with nearest-neighbour resizing, both results must be equal.
     let image = picture(30, 20, 3, 7);
     for text in ["rrc8,flip,vflip,filter:nearest,views:2", "resize16,crop12+2,flip,filter:nearest,views:2"] {
         let mut augmenter = augmenter(text, None);
@@ -220,7 +220,7 @@ fn soft_labels_give_each_class_its_share() {
     let soft = mix.soft_labels(&[3, 0, 0], 4).unwrap();
     let wanted = [[0.25, 0.0, 0.0, 0.75], [0.5, 0.0, 0.0, 0.5], [1.0, 0.0, 0.0, 0.0]];
     assert_eq!(soft, wanted.concat());
-    // Both samples have the same class.
+    // A sample and its partner have the same class.
     assert_eq!(mix.soft_labels(&[1, 1, 1], 2).unwrap(), [0.0, 1.0].repeat(3));
     let empty = Mix { partner: vec![], lambda: vec![] };
     assert!(empty.soft_labels::<i64>(&[], 0).unwrap().is_empty());

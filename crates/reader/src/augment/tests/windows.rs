@@ -1,4 +1,5 @@
-//! Renders the windows of variable-size images for a device in plain arithmetic.
+//! Computes with plain arithmetic what a device cuts out of variable-size images, and compares it with the host's
+//! results.
 
 use packds_pixels::{AxisTaps, Filter};
 
