@@ -3,7 +3,8 @@
 //! Threads load pieces of 2 MiB in the order of the plan. `MADV_POPULATE_READ` reads each piece and adds it to the page
 //! table. With `MADV_HUGEPAGE`, a file system with large folios reads and maps each piece as a unit, so the threads
 //! that copy do not take page faults. With the usual `MADV_WILLNEED`, the page cache would consist of single pages, and
-//! every process would fault on each page. `MADV_RANDOM` turns off readahead, so each fault would read a single page.
+//! every process would fault on each page. With `MADV_RANDOM`, which turns off readahead, each fault would read a
+//! single page.
 //!
 //! If a pack is already in memory, only its page table needs to be filled, once. After that, no thread is started.
 
@@ -405,7 +406,7 @@ mod tests {
     fn what_has_gone_from_memory_is_loaded_before_its_step() {
         let (folder, fetch) = fetch(Checksums::Off);
         drop(fetch);
-        // The system may keep some pages: those that another test holds, and those of files in memory.
+        // Some pages may stay in memory: those that another test holds, and all pages on a file system in memory.
         let file = File::open(folder.path().join("a.pack")).unwrap();
         fadvise(&file, 0, None, Advice::DontNeed).unwrap();
         let pack = Arc::new(open(folder.path().join("a.pack")).unwrap());

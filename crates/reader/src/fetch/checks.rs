@@ -29,7 +29,8 @@ pub enum Checksums {
 
 packds_system::named!(Checksums { Always = "always", FirstTouch = "first_touch", Off = "off" });
 
-/// Records what a loader has verified of its pack. Call the methods only with the pack that the record was made for.
+/// Records which parts of its pack a loader has verified. Call the methods only with the pack that the record was made
+/// for.
 #[derive(Debug)]
 pub(super) struct Checks {
     policy: Checksums,

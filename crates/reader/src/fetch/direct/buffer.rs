@@ -146,7 +146,7 @@ impl Buffer {
         if *whole {
             return Ok(());
         }
-        // Compute the checksum again for later callers, in order to report the wrong value.
+        // Later callers compute the checksum again, because their error reports it.
         error.map_or_else(|| fetch.checks.check_chunk(&fetch.pack, chunk, self.chunk_bytes()), Err)
     }
 
@@ -162,8 +162,8 @@ impl Buffer {
     }
 
     /// Item `index` of the chunk, for the body field at `position`. The item is located with the chunk's tables, or
-    /// decompressed. If there is memory to keep a decompressed block, it is decompressed only once, otherwise each time
-    /// into `scratch`.
+    /// decompressed. If there is memory to keep a decompressed block, it is decompressed only once. Otherwise it is
+    /// decompressed each time, and the item is copied into `scratch`.
     pub(super) fn looked_up_item<'a>(
         &'a self,
         fetch: &DirectFetch,

@@ -1,5 +1,5 @@
-//! Buffers that are being read. Each load is split into requests. Requests are retried if useful, and combined when all
-//! are complete.
+//! Buffers that are being read. Each load is split into requests. Requests are retried if that can help. The last one
+//! to complete fills the buffer.
 
 use packds_system::{nanos, to_u64, to_usize};
 use std::collections::{BTreeMap, VecDeque};

@@ -1,8 +1,8 @@
-//! Reads chunks into our own buffers and bypasses the page cache. This is for packs that are larger than memory, and
-//! for compressed packs.
+//! Reads chunks into our own buffers. Used for packs that are larger than memory, whose reads bypass the page cache if
+//! possible, and for compressed packs.
 //!
 //! Each epoch has a thread that prefetches as far as buffers allow (`ahead`). It uses io_uring if this is permitted
-//! (`uring`), otherwise a few threads (`pread`). The threads that use a chunk first verify and decompress it.
+//! (`uring`), otherwise a few threads (`pread`). The threads that use a chunk verify and decompress it.
 //!
 //! Each open epoch uses the full memory limit. The next epoch reuses the memory of the previous one.
 
@@ -262,9 +262,9 @@ impl DirectFetch {
     }
 }
 
-/// Maximum number of chunks that any step from `first_step` on takes samples from. The steps of an epoch are usually
-/// similar. All of them are checked only if the first one takes more than half of the `slots`, so that the epoch does
-/// not fail midway.
+/// Maximum number of chunks from which a single step takes samples, for `first_step` and all later steps. The steps of
+/// an epoch are usually similar. All of them are checked only if the first one takes more than half of the `slots`, so
+/// that the epoch does not fail midway.
 fn most_chunks(plan: &dyn Route, first_step: u64, slots: usize) -> usize {
     let uses = |step| plan.chunk_uses(step).len();
     if first_step >= plan.steps() {
@@ -316,7 +316,7 @@ impl Shared {
 
     fn add_step(&self, step: u64, parts: StepParts) {
         let mut state = lock(&self.state);
-        // This step will not be requested, so its buffers would never be released.
+        // After a stop, this step will not be requested, so its buffers would never be released.
         if !self.is_stopped() {
             state.planned.insert(step, parts);
         }

@@ -345,7 +345,7 @@ fn flipped_bit_is_found_in_the_chunk_or_in_the_sample() {
                 let expected: Vec<u64> = match crcs {
                     // With checksums per sample, the other samples of the chunk are known to be valid.
                     true => vec![87],
-                    // The same holds if samples are read one by one.
+                    // Without them, all samples of the chunk are invalid, even if samples are read one by one.
                     false => (80..96).collect(),
                 };
                 assert_eq!(bad, expected, "{crcs} {order:?} {memory}");

@@ -95,9 +95,9 @@ impl Engine for Uring {
         let len = u32::try_from(rest.len()).unwrap_or(u32::MAX);
         let read =
             opcode::Read::new(types::Fd(fd), rest.as_mut_ptr(), len).offset(offset).build().user_data(to_u64(number));
-        // SAFETY: the buffer is the rest of a piece of the arena and has at most `len` bytes. The piece stays in
-        // `under_way` until its completion has arrived, so it stays exclusive, mapped and in place (see the top of
-        // this module). The file stays open as long as `self.source`.
+        // SAFETY: the buffer is the rest of a piece of the arena and has at least `len` bytes. The piece stays in
+        // `under_way` until its completion has arrived, so it stays exclusive, mapped and in place (see the top of this
+        // module). The file stays open as long as `self.source`.
         let pushed = unsafe { self.ring.submission().push(&read) };
         debug_assert!(pushed.is_ok(), "the queue has space for every request");
     }

@@ -52,7 +52,7 @@ impl Faulty {
     fn read(&self, request: &mut Request) -> io::Result<usize> {
         let faults = &self.faults;
         let n = faults.reads.fetch_add(1, Ordering::SeqCst);
-        assert!(faults.panics_after.is_none_or(|after| n < after), "told to");
+        assert!(faults.panics_after.is_none_or(|after| n < after), "the test requested this panic");
         if faults.interrupted && n.is_multiple_of(2) {
             let kinds = [io::ErrorKind::Interrupted, io::ErrorKind::WouldBlock];
             return Err(kinds[usize::try_from(n / 2 % 2).unwrap()].into());
@@ -68,7 +68,7 @@ impl Faulty {
         let read = self.source.read(request)?;
         if faults.short > 0 && read > faults.short {
             let filled = request.filled;
-            // Clear the bytes that a short read did not return.
+            // Overwrite the bytes that a short read did not return.
             request.piece[filled + faults.short..].fill(0xee);
             return Ok(faults.short);
         }
