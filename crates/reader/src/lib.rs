@@ -2,7 +2,7 @@
 //!
 //! # A tour
 //!
-//! [`open`] maps a pack. It checks everything except the chunks and columns. This takes milliseconds for a pack of any
+//! [`open`] maps a pack. It validates the header, the schema and the tables. This takes milliseconds for a pack of any
 //! size. [`open_bytes`] opens a pack in memory, such as this one with ten images:
 //!
 //! ```
@@ -50,8 +50,8 @@
 //! # Where to look
 //!
 //! - [`loader`] makes batches in an order that [`plan`] computes. It can also augment images ([`augment`]).
-//! - [`Pack::sample`] and [`Pack::chunk`] read single samples and chunks in place. [`Pack::select`] finds samples by a condition.
-//!   [`verify()`] reports all damage.
+//! - [`Pack::sample`] and [`Pack::chunk`] read single samples and chunks in place. [`Pack::select`] finds samples by a
+//!   condition. [`verify()`] reports all damage.
 //! - [`device`] is for programs with their own destination of batches.
 //!
 //! The guide is docs/reference/loading.md.

@@ -1,4 +1,4 @@
-//! Errors of building a loader and of loading batches.
+//! Errors in building a loader and in loading batches.
 
 use std::path::PathBuf;
 

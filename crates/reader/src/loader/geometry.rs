@@ -1,5 +1,5 @@
-//! The part of its stored image that each image of a batch shows. The random choices are computed again, because they
-//! follow from seed, epoch and sample.
+//! For each image of a batch, the part of the stored image that it shows. The random choices are recomputed from seed,
+//! epoch and sample.
 
 use std::sync::Arc;
 

@@ -168,7 +168,7 @@ impl<'a> Probe<'a> {
         Ok(Some(why.to_owned()))
     }
 
-    /// Why the images cannot be used as they are in the file. `None` if they can.
+    /// Why the images cannot be read directly from the file. `None` if they can.
     fn against_reading(self, image: &str) -> Option<String> {
         let mut fields = self.pack().schema().body().map(|(_, field)| field);
         let is_compressed = fields.any(|field| field.name == image && !field.codec.is_none());
