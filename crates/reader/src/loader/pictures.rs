@@ -1,7 +1,7 @@
 //! The augmentation of images: which fields they are in, and where they are made.
 //!
-//! `host` makes images or pixels. `held` writes which crops a device cuts out of the images that it holds. `files` writes
-//! JPEG files that a device decodes.
+//! `host` makes images or pixels. `held` writes which crops a device cuts out of the images that it holds. `files`
+//! writes JPEG files that a device decodes.
 
 mod files;
 mod held;
@@ -71,8 +71,8 @@ struct PictureField {
 }
 
 impl Pictures {
-    /// Applies `augment` to the images of `pack`: to the first field with the role image and to the first mask, if they
-    /// are `wanted`. If the device finishes images, its part is left out.
+    /// Prepares `augment` for the images of `pack`: for the first field with the role image and for the first mask, if
+    /// they are `wanted`. If the device finishes images, its part is left out.
     pub(crate) fn new(
         pack: &Pack,
         augment: &Augment,

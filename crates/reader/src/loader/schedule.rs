@@ -86,8 +86,8 @@ impl EpochSchedule {
             Self::Kept(kept) => return Ok((kept.samples.rows.to_vec(), 0)),
         };
         let mut slots: Vec<Slot> = plan.batch(step).collect();
-        // If the global batch differs from the planned one, shares follow the planned positions, so padding may come
-        // before other samples.
+        // If the global batch differs from the planned one, each rank's samples follow the planned positions, so
+        // padding may come before other samples.
         slots.sort_by_key(|slot| slot.padding);
         let padding = slots.iter().filter(|slot| slot.padding).count();
         let row = |slot: Slot| Row { pack: 0, sample: slot.sample, epoch: plan.epoch() };

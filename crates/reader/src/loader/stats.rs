@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::fetch::FetchStats;
 
-/// Totals over all epochs of a loader so far. Thread times are added up: two threads that are busy for one second count
-/// as two seconds.
+/// Totals over all epochs of a loader so far. Thread times are added up: two threads that are busy for one second add
+/// two seconds.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct LoaderStats {

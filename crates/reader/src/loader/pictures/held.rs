@@ -90,7 +90,7 @@ impl Pictures {
                     row_bytes: windows.row_bytes,
                     source: *place,
                 };
-                let lost = "an area extends beyond its picture";
+                let lost = "an area extends beyond its image";
                 let frame = self.frame(key(seeds, *row), view, picture, windows, lost)?;
                 *to = frame.to_bytes();
             }

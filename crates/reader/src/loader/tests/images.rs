@@ -61,7 +61,7 @@ fn sized(name: &str, role: Role) -> Vec<Field> {
     ]
 }
 
-/// Writes an item and its columns into the field with number `first`.
+/// Writes an item into field number `first`, and its properties into the four columns that follow.
 fn put(block: &mut BlockBuilder, first: usize, item: &[u8], coding: Coding, (width, height, channels): (u32, u32, u8)) {
     block.item_mut(first).unwrap().extend(item);
     block.set_column(first + 1, &[coding.number()]).unwrap();

@@ -240,7 +240,7 @@ fn states_of_other_runs_are_refused() {
     assert_eq!(epoch.mixture_state(), None);
     let error = loader.epoch_at(&epoch.state()).unwrap_err();
     assert!(error.to_string().contains("epoch_at_mixture"), "{error}");
-    // For a mixture, this is the state of the first pack, which has 18 steps per epoch of 11 samples.
+    // For a mixture, this is the state of the first pack, which has 18 steps of 11 samples per epoch.
     drop(epoch);
     let mut epoch = loader.epoch(1).unwrap();
     epoch.by_ref().take(5).for_each(drop);
