@@ -28,8 +28,8 @@ pub struct Pack {
 
 impl Pack {
     /// # Errors
-    /// [`ReadError::Format`] if the bytes are not a valid pack, [`ReadError::Changed`] if the storage changed meanwhile,
-    /// [`ReadError::Open`] and [`ReadError::Read`] if a system call failed.
+    /// [`ReadError::Format`] if the bytes are not a valid pack, [`ReadError::Changed`] if the storage changed
+    /// meanwhile, [`ReadError::Open`] and [`ReadError::Read`] if a system call failed.
     pub(crate) fn new(storage: impl Storage + 'static, path: &Path, limits: Limits) -> Result<Self, ReadError> {
         let storage: Arc<dyn Storage> = Arc::new(storage);
         let bytes = PackBytes::of(&storage);

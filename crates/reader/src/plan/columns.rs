@@ -1,6 +1,7 @@
 //! Choices of samples by the columns of a pack. See docs/reference/sampling.md, "Weights".
 //!
-//! This is the only part of a plan that reads a file. It verifies a column's checksum and then makes one pass over the column.
+//! This is the only part of a plan that reads a file. It verifies a column's checksum and then makes one pass over the
+//! column.
 
 use packds_format::{ColumnView, DType, FormatError};
 
@@ -21,7 +22,7 @@ impl<'a> Integers<'a> {
     pub fn open(pack: &'a Pack, name: &str) -> Result<Self, ReadError> {
         let column = open(pack, name)?;
         let whole = Self { column };
-        // Only large 64-bit values can be out of range, so only columns of 64-bit types are checked value by value.
+        // Only `u64` values can exceed the range of `i64`, so only `u64` columns are checked value by value.
         let checked = match column.dtype {
             DType::U64 => pack.n_samples(),
             _ => pack.n_samples().min(1),

@@ -28,8 +28,8 @@ pub struct Slot {
 pub struct ChunkUse {
     /// The chunk.
     pub chunk: u64,
-    /// The last step that takes samples from it, as far as known at this step. A later step may list the chunk again with
-    /// a later value.
+    /// The last step that takes samples from it, as far as known at this step. A later step may list the chunk again
+    /// with a later value.
     pub until: u64,
 }
 
@@ -41,7 +41,7 @@ pub struct EpochPlan {
     line: Line,
     lanes: Lanes,
     mix: Mix,
-    /// Number of positions before step 0, if a resumed run changed its batch. It is less than one batch.
+    /// Number of positions before step 0, if a resumed run changed its batch size. It is less than one batch.
     origin: u64,
     steps: u64,
 }

@@ -19,8 +19,8 @@ const SAMPLES_PER_ENTRY: u64 = 64;
 pub(crate) enum ChunkOrder {
     /// File order.
     File,
-    /// Shuffled. The short chunk is placed as late as possible, but entirely within the full batches. Chunks before it
-    /// stay aligned with batches.
+    /// Shuffled. The short chunk (the last chunk in the file, if it is not full) is placed as late as possible, but
+    /// entirely within the full batches. Chunks before it stay aligned with batches.
     Aligned {
         /// Number of samples in full batches.
         delivered: u64,

@@ -1,5 +1,5 @@
-//! Tests resuming with a different number of ranks and a different batch size. The rest of the epoch arrives, with each
-//! sample once.
+//! Tests resuming with a different number of ranks and a different batch size. The rest of the epoch is delivered, each
+//! sample exactly once.
 
 use std::sync::Arc;
 
