@@ -12,13 +12,14 @@ use packds_format::FormatError;
 use crate::{Pack, ReadError};
 
 impl Pack {
-    /// The samples that meet a condition such as `label = 'cat' and width >= 512`, in file order. docs/reference/where.md
-    /// describes the language. Reads the columns that the condition names, and the chunks only if it names a field
-    /// that is stored in them, such as text.
+    /// The samples that meet a condition such as `label = 'cat' and width >= 512`, in file order.
+    /// docs/reference/where.md describes the language. Reads the columns that the condition names, and the chunks only
+    /// if it names a field that is stored in them, such as text.
     ///
     /// # Errors
-    /// [`ReadError::Condition`] if the condition cannot be parsed, names a column or a class that the pack does not have, or
-    /// compares a column with a value of the wrong type; [`ReadError::Format`] and [`ReadError::Changed`] as for every read.
+    /// [`ReadError::Condition`] if the condition cannot be parsed, names a column or a class that the pack does not
+    /// have, or compares a column with a value of the wrong type; [`ReadError::Format`] and [`ReadError::Changed`] as
+    /// for every read.
     pub fn select(&self, condition: &str) -> Result<Vec<u64>, ReadError> {
         self.protect()?;
         let check = parse::condition(condition).and_then(|condition| Check::of(&condition, self));

@@ -1,4 +1,4 @@
-//! Macros for methods of builders that do the same thing under different names.
+//! Macros that define builder methods of the same form.
 
 /// Defines methods that set the field of the same name. Each method has documentation, a name, an argument and the
 /// field's new value.

@@ -184,7 +184,8 @@ pub(crate) fn protect() -> io::Result<()> {
     // Use the alternate stack if the thread has one, because a stack overflow in other code may raise SIGBUS.
     ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
     let before = exchange(Some(&ours))?;
-    // Another thread may have installed this handler, or other code its own, since `current` was read.
+    // Since `current` was read, another thread may have installed this handler, or other code may have installed its
+    // own.
     if !is_ours(&before) {
         remember(&before);
     }
@@ -210,7 +211,7 @@ fn remember(action: &libc::sigaction) {
         return;
     }
     let kept = Box::into_raw(Box::new(*action));
-    // The first action is also the latest.
+    // Only the first action that is saved goes into `FIRST`.
     let null = ptr::null_mut();
     let _ = FIRST.compare_exchange(null, kept, Ordering::AcqRel, Ordering::Acquire);
     LATEST.store(kept, Ordering::Release);
@@ -264,8 +265,8 @@ fn replace(address: usize) -> bool {
             // If this fails, an earlier lost page is already recorded.
             let _ = slot.first_lost.compare_exchange(0, address, Ordering::SeqCst, Ordering::SeqCst);
             slot.lost.fetch_add(1, Ordering::SeqCst);
-            // Replace only this page, because the rest of the range may be intact. If this fails because the process has
-            // too many mappings, replace the rest of the range, which merges many mappings into one.
+            // Replace only this page, because the rest of the range may be intact. If this fails because the process
+            // has too many mappings, replace the rest of the range, which merges many mappings into one.
             return map_zeros(first, page) || map_zeros(first, end.saturating_sub(first));
         }
         block = current.next();
@@ -306,7 +307,7 @@ struct Passing(&'static AtomicI32);
 impl Passing {
     /// `None` if this thread is already marked, or if too many threads are.
     fn begin() -> Option<Self> {
-        // A system call, so it may be made in a signal handler. libc's function needs glibc 2.30.
+        // This is a plain system call, so a signal handler may make it. libc's function needs glibc 2.30.
         let thread = rustix::thread::gettid().as_raw_nonzero().get();
         let is_ours = |slot: &AtomicI32| slot.load(Ordering::Acquire) == thread;
         if PASSING.iter().any(is_ours) {

@@ -354,7 +354,7 @@ fn places(parts: &[Part]) -> Vec<(usize, u32)> {
         let of = u64::from(part.quota);
         places.extend((0..part.quota).map(|nth| (2 * u64::from(nth) + 1, of, source, nth)));
     }
-    // Sort by (nth + 1/2) / quota. The doubled products of two u32 fit.
+    // Sort by (nth + 1/2) / quota. Fractions are compared by cross-multiplying, which fits in a u128.
     places.sort_by(|a, b| {
         let (left, right) = (u128::from(a.0) * u128::from(b.1), u128::from(b.0) * u128::from(a.1));
         left.cmp(&right).then(a.2.cmp(&b.2))

@@ -1,4 +1,4 @@
-//! How well an order mixes, computed from a few numbers. See docs/reference/sampling.md, "Quality".
+//! How well an order shuffles, computed from a few numbers. See docs/reference/sampling.md, "Quality".
 
 use packds_format::Geometry;
 
@@ -43,7 +43,7 @@ packds_system::named!(Verdict { UniformLike = "uniform-like", Ok = "ok", Weak = 
 pub(crate) struct Mixing {
     order: OrderKind,
     samples: f64,
-    /// Mean number of samples per chunk that are in the epoch.
+    /// Mean number of a chunk's samples that are in the epoch.
     per_chunk: f64,
     /// The delivered batch size.
     batch: f64,

@@ -1,4 +1,4 @@
-//! How well a run's order mixes, and what it costs: [`ShuffleReport`].
+//! How well a run's order shuffles, and what it costs: [`ShuffleReport`].
 
 use std::fmt;
 
@@ -142,7 +142,7 @@ pub struct LabelReport {
     pub window_uniform: u64,
 }
 
-/// How well an order mixes, and what it costs.
+/// How well an order shuffles, and what it costs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShuffleReport {
     /// The order.

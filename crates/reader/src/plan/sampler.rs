@@ -52,7 +52,7 @@ impl Dataset {
         self.fingerprint
     }
 
-    /// Approximate size of the whole dataset in memory: every chunk counts as a full one.
+    /// Approximate size of the whole dataset in memory. It assumes that every chunk is full.
     pub fn total_bytes(&self) -> u64 {
         self.geometry.n_chunks().saturating_mul(self.chunk_bytes)
     }
@@ -402,7 +402,7 @@ pub struct Schedule {
     pub(crate) choice: Option<Arc<Choice>>,
     pub(crate) recipe: Recipe,
     pub(crate) ranks: Ranks,
-    /// The global batch that is delivered. It differs from the recipe if a resumed run changed it.
+    /// The global batch that is delivered. It differs from the recipe's batch if a resumed run changed it.
     pub(crate) batch: u32,
     pub(crate) last: Last,
     pub(crate) notices: Vec<Notice>,

@@ -44,7 +44,7 @@ pub(crate) enum Value {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Token {
-    /// A name without quotes. Keywords also count as names.
+    /// A name without quotes. Keywords are parsed as names, too.
     Name(String),
     /// A name in double quotes, which is never a keyword.
     Quoted(String),
