@@ -79,7 +79,7 @@ pub use packds_doctor as doctor;
 #[doc(inline)]
 pub use packds_cuda as cuda;
 
-/// The types of the file: schemas, fields, element types.
+/// The types of the file format: schemas, fields, element types.
 #[doc(inline)]
 pub use packds_format as format;
 

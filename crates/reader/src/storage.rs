@@ -62,7 +62,7 @@ pub(crate) trait Storage: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// Loads bytes into memory before they are read. Blocks until they are there. The range may end past the last
+    /// Loads bytes into memory before they are read. Blocks until they are loaded. The range may end past the last
     /// byte.
     fn load(&self, _offset: u64, _len: u64) -> io::Result<()> {
         Ok(())

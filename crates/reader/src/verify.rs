@@ -1,8 +1,8 @@
 //! Verifies a whole pack on all cores, at memory speed.
 //!
 //! Chunks are read with `pread`, not through the mapping. So if the file is truncated or the disk fails, the result is
-//! an error and the process does not end. Each thread reads small pieces into the same buffer, so the bytes are still
-//! cached when they are hashed. A whole chunk is read only if its checksum is wrong.
+//! an error and the process does not end. Each thread reads small pieces, one after another, into its own buffer, so
+//! the bytes are still cached when they are hashed. A whole chunk is read only if its checksum is wrong.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -142,7 +142,8 @@ pub fn verify(
         report.bad_samples.extend(samples.map(|&sample| describe.sample(sample, found.chunk.chunk)));
         report.bad_chunks.push(found.chunk);
     }
-    // A truncated file looks damaged, so report the truncation instead. Writes by other processes count as damage.
+    // A truncated file looks damaged, so report the truncation instead. Writes by other processes are reported as
+    // damage.
     pack.no_page_lost()?;
     Ok(report)
 }

@@ -78,7 +78,7 @@ fn look(pack: &Pack) -> Vec<Told> {
     all
 }
 
-/// Samples of a batch by field, as text.
+/// The items of the first batches, by field, as text.
 fn batches(loader: &Loader) -> Result<Vec<String>, LoadError> {
     let mut all = Vec::new();
     for batch in loader.epoch(0)?.take(6) {

@@ -232,7 +232,7 @@ fn ranks_read_their_own_chunks() {
         let (reads, shared) = reading(order, 64 * 640 + 100, 64, 256, world);
         // Only chunks that cross one of the 63 borders between lanes have two readers.
         assert!(shared < 64, "{shared} of 641 chunks have several readers");
-        assert!(reads < 1.11, "{reads} reads a chunk in a world of {world}");
+        assert!(reads < 1.11, "{reads} reads per chunk in a world of {world}");
     }
 }
 

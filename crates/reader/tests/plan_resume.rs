@@ -19,7 +19,7 @@ fn dataset(n: u64, per_chunk: u32) -> Dataset {
     Dataset::new(Geometry::new(n, per_chunk).unwrap(), 1 << 20, &[3; 16])
 }
 
-/// The global batches of `steps` steps from a state on, in the order in which ranks get the samples.
+/// The next `steps` global batches after a state, in the order in which ranks get the samples.
 fn stream(schedules: &[Schedule], state: &State, steps: u64) -> Vec<Vec<u64>> {
     let mut plans: Vec<(EpochPlan, u64)> = schedules.iter().map(|s| s.at(state).unwrap()).collect();
     let mut batches = Vec::new();

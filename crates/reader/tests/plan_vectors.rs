@@ -133,8 +133,8 @@ fn a_billion_samples_are_answered_in_under_a_microsecond() {
             let rows: u64 = (0..200).map(|s| plan.batch(s).map(|x| x.sample & 1).sum::<u64>()).sum();
             let batches = began.elapsed().as_secs_f64() * 1e9 / f64::from(200 * batch);
             println!(
-                "{what:10} batch {batch}: a position {:.0} ns (median of hundreds), 99 % under {:.0}; in batches {batches:.0} ns; \
-                 made in {built:?}, {} bytes of tables ({sum} {rows})",
+                "{what:10} batch {batch}: {:.0} ns per position (median of runs of 100), 99th percentile {:.0} ns; \
+                 {batches:.0} ns in batches; plan made in {built:?}, {} bytes of tables ({sum} {rows})",
                 times[1000],
                 times[1980],
                 plan.memory_bytes()

@@ -1,6 +1,6 @@
 //! Raw packs need neither image codecs nor Zstandard. For other packs, the error says what is missing.
 //!
-//! `cargo test -p packds-reader --no-default-features --test raw` runs this without both.
+//! `cargo test -p packds-reader --no-default-features --test raw` runs this without either.
 
 #![cfg(test)]
 

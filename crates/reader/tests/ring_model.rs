@@ -1,8 +1,9 @@
 //! Tests the staging ring under many schedules of its threads. It uses the real arena, with models of the loader, a
 //! device and the consumer. A slot is free, filled, ready, copied, and free again.
 //!
-//! The mirror, the events and the reaper are small versions of those in `crates/cuda/src/staging`. Shuttle runs all
-//! threads on a single one, decides at each lock which one continues, and detects deadlocks.
+//! The mirror and the events are small versions of those in `crates/cuda/src/staging`. The copy thread also does the
+//! work of the reaper there: it releases slots. Shuttle runs all threads on a single one, decides at each lock which
+//! one continues, and detects deadlocks.
 
 #![cfg(test)]
 

@@ -331,8 +331,8 @@ impl Loader {
         Ok(all)
     }
 
-    /// Problems that cost accuracy: samples that no epoch uses, an order that mixes too little for this pack, and
-    /// fields that should move with the images but do not ([`Batch::geometry`]). Poor mixing is not reported for the
+    /// Problems that cost accuracy: samples that no epoch uses, an order that does not shuffle this pack enough, and
+    /// fields that should move with the images but do not ([`Batch::geometry`]). Poor shuffling is not reported for the
     /// order `sequential`, because users choose this order on purpose.
     ///
     /// # Errors

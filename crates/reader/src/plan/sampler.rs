@@ -362,7 +362,7 @@ fn check_recipe(recipe: &Recipe) -> Result<(), PlanError> {
         return Err(PlanError::Zero { what: "the batch, the window or the number of lanes" });
     }
     if !recipe.batch.is_multiple_of(lanes) {
-        return wrong("they must divide the global batch");
+        return wrong("their number must divide the global batch");
     }
     if lanes > MAX_LANES {
         return wrong("at most 65536 are possible");

@@ -312,7 +312,7 @@ fn a_handler_that_raises_the_signal_again_or_calls_back_does_not_go_round() {
 fn is_loading_ahead() -> bool {
     let threads = std::fs::read_dir("/proc/self/task").unwrap();
     let mut names = threads.filter_map(|thread| {
-        // A thread may end in between.
+        // The thread may have ended since the folder was listed.
         std::fs::read_to_string(thread.ok()?.path().join("comm")).ok()
     });
     names.any(|name| name.starts_with("packds-ahead"))
@@ -363,7 +363,7 @@ fn without_a_handler_the_length_of_the_file_is_compared_before_each_batch() {
     }
 }
 
-/// The host, with other code that installs its handler each time a batch is begun.
+/// Like the host, but other code installs its own handler each time a batch begins.
 #[derive(Debug)]
 struct Disturbed;
 
@@ -412,7 +412,8 @@ fn loader_of_one_slot() -> (File, Loader) {
     (file, builder.build().unwrap())
 }
 
-/// The builder of that loader. The column is stored after the body, and only pages that were read are in memory.
+/// The builder for [`loader_of_one_slot`]. The column is stored after the body, and only pages that were read are in
+/// memory.
 fn builder_of_one_slot() -> (File, LoaderBuilder) {
     let folder = tempfile::TempDir::new().unwrap();
     let path = folder.path().join("a.pack");

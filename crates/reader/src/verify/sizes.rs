@@ -1,4 +1,4 @@
-//! Checks that raw pixels have the size that their columns give. Valid checksums do not guarantee this.
+//! Checks that raw pixels have the size that is stored in their columns. Valid checksums do not guarantee this.
 
 use packds_format::{Field, FieldKind, FormatError};
 
