@@ -49,7 +49,7 @@ impl std::fmt::Display for SectionTag {
     }
 }
 
-/// One section's location.
+/// An entry of the section table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SectionEntry {
     /// What the section contains.

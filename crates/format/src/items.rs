@@ -95,7 +95,7 @@ impl BlockItems {
         lines: &mut Vec<u8>,
     ) -> Result<(), FormatError> {
         self.ends.clear();
-        // The old contents are overwritten.
+        // The old contents need not be cleared, because they are overwritten.
         self.bytes.resize(most, 0);
         let mut start = 0_usize;
         for item in items {

@@ -80,8 +80,8 @@ fn check_padding<D: AsRef<[u8]>>(pack: &Pack<D>, what: &'static str, start: u64,
     le::check_zero(what, bytes, start)
 }
 
-/// Verifies a chunk's stored bytes, however they were read, against the chunk's checksum. Also checks that all bytes
-/// outside the chunk's parts are zero. Decompresses only if the checksum fails.
+/// Verifies a chunk's stored bytes, however they were read, against the chunk's checksum. Also checks the chunk's
+/// tables, and that all bytes outside the chunk's parts are zero. Decompresses only if the checksum fails.
 ///
 /// # Errors
 /// The damage found. If the chunk's checksum does not match, samples are checked one by one to identify the damaged

@@ -138,7 +138,7 @@ fn naming_the_bad_samples_of_a_large_chunk_is_not_quadratic() {
     assert!(start.elapsed() < std::time::Duration::from_secs(5));
 }
 
-/// Verifying decodes nothing, but it still detects a table that does not cover its part.
+/// Verifying decodes nothing, but it still detects a table whose offsets do not ascend.
 #[test]
 fn tables_that_go_backwards_are_found_without_decoding() {
     // The table follows the directory. In one pack it is an item table, in the other a block table of two blocks.

@@ -51,8 +51,8 @@ mod memory {
         assert!(used <= limit, "{name}: {used} bytes for a file of {}", file.len());
     }
 
-    /// Maximum memory to read a file. It includes twice the limit of a block, because the output buffer of a frame
-    /// grows by doubling, and some memory for the tables.
+    /// Maximum memory to read a file. It includes twice the limit of a block, for the decompressed block and a copy of
+    /// its items, and some memory for the tables.
     fn bound(file: &[u8]) -> usize {
         16 * file.len() + 2 * usize::try_from(fuzz_bodies::LIMITS.chunk_bytes).unwrap() + MIB
     }

@@ -45,7 +45,7 @@ const INTERESTING: [u64; 24] = [
     u64::MAX,
 ];
 
-/// An interesting position: in the header, the schema, the footer or the trailer, or at a chunk's start.
+/// A position to mutate: usually in the header, in a section or its entry, in the trailer, or at the start of the body.
 fn hot_place(file: &[u8], random: &mut Random) -> usize {
     let sections = sections(file);
     let in_section = |random: &mut Random| {

@@ -51,7 +51,7 @@ fn schema() -> impl Strategy<Value = Schema> {
     let body = prop::collection::vec(body_field(), 1..4);
     (body, prop::collection::vec(column, 0..4), any::<bool>()).prop_map(|(mut fields, columns, crc)| {
         fields.extend(columns);
-        // Put columns between body fields, so that a field's number in the schema differs from its number among the
+        // Put columns before the body fields, so that a field's number in the schema differs from its number among the
         // body fields.
         fields.reverse();
         for (i, field) in fields.iter_mut().enumerate() {
@@ -161,8 +161,8 @@ proptest! {
 
 #[test]
 fn blocks_and_columns_of_several_mib_round_trip() {
-    // Items larger than zstd's window of 8 MiB, in blocks of one sample, followed by a column with three checksum
-    // blocks.
+    // The items of the first pack are larger than zstd's window of 8 MiB, and its blocks have one sample. The second
+    // pack has a column with three checksum blocks.
     let mut large = Field::tensor("x", DType::U8, &[9 << 20]);
     large.codec = Codec::Zstd { level: 1, filter: Filter::NONE };
     let schema = Schema::new(vec![large]).unwrap();

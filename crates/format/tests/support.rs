@@ -71,7 +71,7 @@ pub(crate) fn sections(file: &[u8]) -> Vec<Section> {
     if footer >= file.len() { Vec::new() } else { (0..n).map(section).collect() }
 }
 
-/// The section with a tag.
+/// The section with this tag.
 pub(crate) fn section(file: &[u8], tag: &[u8; 4]) -> Option<Section> {
     sections(file).into_iter().find(|s| &s.tag == tag)
 }

@@ -9,7 +9,7 @@
 #[cfg(target_arch = "x86_64")]
 const SMALL: usize = 1024;
 
-/// Copies `from` to `to`, which must have the same length. Other threads see the bytes after a [`fence`], followed by a
+/// Copies `from` to `to`, which must have the same length. Other threads see the bytes only after a [`fence`] and a
 /// synchronized hand-over.
 ///
 /// # Panics

@@ -26,7 +26,7 @@ pub(crate) struct SizedField {
 pub struct ItemPixels {
     /// The pixels, in C order.
     pub data: Vec<u8>,
-    /// `[height, width, channels]`, or `[height, width]` for masks and other images of class numbers.
+    /// `[height, width, channels]`, or `[height, width]` for masks and other images of class ids.
     pub shape: Vec<usize>,
 }
 

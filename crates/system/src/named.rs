@@ -17,12 +17,12 @@ pub struct BadValue {
 }
 
 impl BadValue {
-    /// The error if `expected` is required, and the user gave `found`.
+    /// The error for the user's text `found`, where `expected` was required.
     pub fn new(expected: impl Into<String>, found: &str) -> Self {
         Self { expected: expected.into(), found: found.to_owned() }
     }
 
-    /// The error if one of these names is required, and the user gave `found`.
+    /// The error for the user's text `found`, where one of these names was required.
     pub fn unknown(names: &[&str], found: &str) -> Self {
         let expected = match names {
             [others @ .., last] if !others.is_empty() => format!("{} or {last}", others.join(", ")),
@@ -40,8 +40,9 @@ impl Display for BadValue {
 
 impl std::error::Error for BadValue {}
 
-/// Implements `ALL`, `name()`, `Display`, `FromStr` and [`Named`] for an enum. For a variant with fields, the caller
-/// says which values the bare name stands for. Parsing accepts `-` for `_`, because command-line flags use `-`.
+/// Implements `ALL`, `name()`, `Display`, `FromStr` and [`Named`] for an enum. For a variant with fields, the macro
+/// call gives the field values that the bare name stands for. Parsing accepts `-` for `_`, because command-line flags
+/// use `-`.
 ///
 /// ```
 /// #[derive(Debug, Clone, Copy, PartialEq)]

@@ -164,7 +164,7 @@ impl Display for On {
 /// Other text that differs between Python and the command: the notation of a value, or the name of a command.
 #[derive(Debug, Clone, Copy)]
 pub struct Words {
-    /// The text for the command line, and for Rust, which parses options from the same text.
+    /// The text for the command line, and for Rust, where options are parsed from the same text.
     pub command: &'static str,
     /// The text for Python.
     pub python: &'static str,

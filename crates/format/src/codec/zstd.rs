@@ -37,7 +37,7 @@ fn most_of(frame: &[u8]) -> u64 {
 }
 
 thread_local! {
-    /// Each thread reuses its decompressor, because its tables are larger than many blocks.
+    /// Each thread reuses its decompressor, because a decompressor's tables are larger than many blocks.
     static DECOMPRESSOR: RefCell<Decompressor<'static>> = RefCell::default();
 }
 

@@ -24,7 +24,7 @@ struct Workshop {
     images: Renderer,
     masks: Renderer,
     tools: Tools,
-    /// The views of a sample before their values are finished, or a mask before its geometric transforms.
+    /// The views of a sample before their values are converted, or a mask before its geometric transforms.
     scratch: Vec<u8>,
     /// The output buffer of geometric transforms.
     turned: Vec<u8>,
@@ -59,9 +59,9 @@ impl Augmenter {
     /// Makes all views of one sample. `outs[view]` has `item_bytes()` bytes.
     ///
     /// A mask gets the geometry of its image, with nearest-neighbour sampling. Where a crop extends beyond the mask, it
-    /// pads the mask as it pads the image. Geometric transforms fill such places with 0. Colours, erasing and
-    /// normalization do not change it. `mask_outs[view]` has `height * width * channels` bytes of `u8`. A raw mask
-    /// keeps its channels. An encoded mask has one channel.
+    /// pads the mask as it pads the image. Geometric transforms fill the places outside the mask with 0. Colours,
+    /// erasing and normalization do not change the mask. `mask_outs[view]` has `height * width * channels` bytes of
+    /// `u8`. A raw mask keeps its channels. An encoded mask has one channel.
     ///
     /// # Errors
     /// `Buffer`, `Picture`, `MaskSize`, `TooSmall`, and `Pixels` if the image cannot be decoded. After an error, the

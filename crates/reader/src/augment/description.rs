@@ -178,7 +178,7 @@ impl Augment {
         pixels
     }
 
-    /// Only the areas and windows of this augmentation, for a device that also changes colours.
+    /// Like [`as_pixels`](Self::as_pixels), but also without colour operations, for a device that applies them.
     pub(crate) fn as_windows(&self) -> Self {
         let mut windows = self.as_pixels();
         windows.ops.retain(|op| op.stage() != Stage::Color);

@@ -50,7 +50,7 @@ impl Augment {
         let mut augment = Self::new();
         let mut settings: Vec<&str> = Vec::new();
         let words = text.split(',').map(str::trim);
-        // An empty text means no ops. An empty word between commas is an error.
+        // Empty text means no ops. An empty word between commas is an error.
         for word in words.filter(|word| !(word.is_empty() && text.trim().is_empty())) {
             let known = augment.ops.len();
             augment = augment.word(word)?;

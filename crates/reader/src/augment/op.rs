@@ -1,4 +1,4 @@
-//! One step of an augmentation, and the allowed values of its parameters.
+//! One operation of an augmentation, and the allowed values of its parameters.
 
 use packds_pixels::{Padding, Resize};
 
@@ -41,7 +41,7 @@ pub(super) const MAGNITUDE_BINS: u32 = 31;
 /// Default number of operations and magnitude of `RandAugment`.
 pub(super) const RAND_AUGMENT: (u32, u32) = (2, 9);
 
-/// A step, named like the methods of `Augment`.
+/// An operation that a method of `Augment` adds.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Op {
     RandomResizedCrop { size: Size, scale: Span, ratio: Span },

@@ -28,7 +28,7 @@ pub struct ImageSource {
 }
 
 impl ImageSource {
-    /// Raw `u8` pixels or image files with these channels.
+    /// Raw `u8` pixels or image files with this number of channels.
     pub fn raw(size: Option<Size>, channels: u8) -> Self {
         Self { size, channels, dtype: DType::U8, layout: Layout::Hwc }
     }

@@ -9,8 +9,8 @@ use crate::arena::{SlotMut, SlotRef};
 pub struct FileLimits {
     /// Maximum size of a file.
     pub file_bytes: usize,
-    /// Maximum size of its pixels. The device reserves this many bytes for each image of a batch, contiguously after
-    /// its copy of the slot.
+    /// Maximum size of a file's decoded pixels. The device reserves this many bytes for each image of a batch,
+    /// contiguously after its copy of the slot.
     pub pixel_bytes: u32,
     /// Maximum width and height.
     pub side: u32,

@@ -9,7 +9,7 @@ use packds_pixels::{Layout, Padding};
 
 use super::Resampling;
 
-/// Alignment of the finishing data in a slot.
+/// Alignment of the device's data in a slot.
 const ALIGN: usize = 16;
 
 /// How a device makes images from `u8` pixels. Each value of a channel is looked up in a table of 256 results. The
@@ -29,8 +29,9 @@ pub struct Finish {
     /// The bit patterns of the result for each byte, channel by channel. If a type has fewer than 32 bits, the upper
     /// bits are zero.
     pub table: Vec<u32>,
-    /// The stored images from which the device cuts the results. The device holds or decodes these images, or the host
-    /// wrote them as pixels in the size of the results. `None` if the slot has the pixels of all results in order.
+    /// The stored images from which the device cuts the results. The device holds these images, or decodes them from
+    /// files. If the host decoded a file instead, its result in the slot is the stored image. `None` if the slot has
+    /// the pixels of all results in order.
     pub windows: Option<Windows>,
     /// Colour operations, erasing, and mixing of images.
     pub changes: Changes,

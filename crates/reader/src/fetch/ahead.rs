@@ -156,7 +156,7 @@ impl Ahead {
         let cold = is_cold(fetch);
         let pieces = &fetch.pieces;
         if cold {
-            // Some loaded pages were reclaimed, but the system does not report which ones.
+            // Pages that were loaded before may have been reclaimed, and the system does not report which ones.
             pieces.forget();
             // This fails if the kernel has no huge pages. In that case, pages are small.
             let _ = fetch.pack.storage().will_load();
@@ -263,7 +263,7 @@ impl Shared {
         }
     }
 
-    /// The next piece to load. Waits until there is space for it. `None` at the end.
+    /// The next piece to load. Waits while loading is far enough ahead. `None` at the end.
     fn next(&self) -> Option<(u64, u64)> {
         let mut state = lock(&self.state);
         loop {

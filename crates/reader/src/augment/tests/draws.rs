@@ -127,7 +127,7 @@ fn policies_draw_the_documented_vectors() {
     }
 }
 
-/// How often each of `n` results occurs in 40,000 samples.
+/// The share of each of `n` results in 40,000 samples.
 fn shares(n: usize, which: impl Fn(Draws) -> usize) -> Vec<f64> {
     let mut counts = vec![0.0; n];
     for sample in 0..40_000 {
