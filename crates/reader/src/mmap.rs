@@ -51,7 +51,7 @@ impl MappedFile {
         Self::new(file, len)
     }
 
-    /// Maps the first `len` bytes of `file`. `len` is its length.
+    /// Maps `file`, whose length is `len`.
     pub(crate) fn new(file: File, len: u64) -> io::Result<Self> {
         if len == 0 {
             return Ok(Self { map: None, file });
@@ -78,8 +78,8 @@ impl Storage for MappedFile {
         self.file.read_at(out, offset)
     }
 
-    /// The change time is not used, because it also changes when another pack is renamed to this path, the normal way
-    /// to replace a pack.
+    /// The change time is not used, because it also changes when another pack is renamed to this path. That is the
+    /// normal way to replace a pack.
     fn version(&self) -> io::Result<Version> {
         let metadata = self.file.metadata()?;
         Ok(Version { len: metadata.len(), modified: metadata.modified().ok() })
@@ -121,7 +121,8 @@ impl Storage for MappedFile {
         let len = to_usize(len).min(self.bytes().len().saturating_sub(offset));
         let Some(guarded) = self.map.as_ref().filter(|_| len > 0) else { return Ok(()) };
         match guarded.map.advise_range(Advice::PopulateRead, offset, len) {
-            // Before Linux 5.14, this can only start reading. One call requests at most the disk's read-ahead.
+            // Linux before 5.14 does not have this advice. `WillNeed` only starts reading, at most the disk's
+            // read-ahead per call.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                 let pieces = (offset..offset + len).step_by(READ_AHEAD_BYTES);
                 pieces.into_iter().try_for_each(|start| {

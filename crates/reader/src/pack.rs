@@ -117,7 +117,7 @@ impl Pack {
         self.check_pages()
     }
 
-    /// Like [`still_good`](Self::still_good), but the file may have been written to.
+    /// Like [`still_good`](Self::still_good), but does not check whether the file was written to.
     pub(crate) fn no_page_lost(&self) -> Result<(), ReadError> {
         self.check_len()?;
         self.check_pages()

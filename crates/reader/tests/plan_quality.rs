@@ -51,7 +51,7 @@ fn counted_deff(schedule: &Schedule, label: impl Fn(u64) -> i64, epochs: u32) ->
 
 #[test]
 fn the_design_effect_of_a_class_sorted_file_is_the_one_that_is_told() {
-    // The shape of CIFAR-10, sorted by class: ten classes of 5000 samples, in chunks of 128 and of 64.
+    // A dataset of the size of CIFAR-10, sorted by class: ten classes of 5000 samples, in chunks of 128 and of 64.
     let n = 50_000;
     let label = |sample: u64| i64::try_from(sample / 5000).unwrap();
     for (per_chunk, batch, order) in [

@@ -69,7 +69,8 @@ impl MappedFetch {
         is_placed && is_alone && !self.positions.is_empty()
     }
 
-    /// The size of these samples in whole pages, and the size of the pieces that contain them, both in bytes.
+    /// An upper bound for the size of the pages that contain these samples, and the size of the pieces that contain
+    /// them, both in bytes.
     pub(super) fn cost_of(&self, samples: &[u64]) -> (u64, u64) {
         let mut bytes = 0;
         let mut pieces = BTreeSet::new();

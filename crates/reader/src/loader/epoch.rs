@@ -98,7 +98,7 @@ impl Epoch {
         self.next_step
     }
 
-    /// The state to save in order to resume after the batches taken so far. Prefetched batches do not count. For a
+    /// The state to save in order to resume after the batches taken so far. Prefetched batches are not included. For a
     /// mixture, this is only the state of its first pack, so save [`mixture_state`](Self::mixture_state) instead.
     pub fn state(&self) -> State {
         self.workers.schedule.state(self.next_step())
@@ -110,7 +110,7 @@ impl Epoch {
     }
 
     /// Waits until [`next`](Iterator::next) would not block, for at most `at_most`. Returns whether it succeeded. Use
-    /// it to handle signals and other events while waiting. The time counts as waiting for the next batch.
+    /// it to handle signals and other events while waiting. The time is included in the time waited for the next batch.
     pub fn wait(&mut self, at_most: Duration) -> bool {
         if self.over || std::process::id() != self.made_in {
             // The result is an error or the end. `next` reports it immediately.

@@ -18,8 +18,8 @@
 //! # Ok::<(), packds_reader::loader::LoadError>(())
 //! ```
 //!
-//! Several packs with the same fields are mixed in fixed proportions. Every batch has the same number of samples from
-//! each pack.
+//! Several packs with the same fields are mixed in fixed proportions. The number of samples from each pack is the same
+//! in every batch.
 //! ```no_run
 //! use packds_reader::loader::Loader;
 //!

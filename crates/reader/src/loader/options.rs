@@ -148,8 +148,8 @@ impl LoaderBuilder {
         ranks(ranks: Ranks) = ranks;
         /// What to do with samples that do not fill the last batch. Default [`Last::Drop`].
         last(last: Last) = last;
-        /// Resumes the run of a saved state. The state decides everything that [`order`](Self::order) leaves open. Call
-        /// [`Loader::epoch_at`] to get the remaining batches of the state's epoch.
+        /// Resumes the run of a saved state. The state determines all options that [`order`](Self::order) does not.
+        /// Call [`Loader::epoch_at`] to get the remaining batches of the state's epoch.
         resume(state: &State) = Some(*state);
         /// The augmentation of images. By default, tensors are unchanged, and encoded images are delivered as files.
         augment(augment: Augment) = Some(augment);
@@ -161,15 +161,15 @@ impl LoaderBuilder {
         /// A fixed number of threads that copy and decode, at most 1024. By default, the number adapts to the training
         /// run, between 1 and one per core. See [`Loader::tuning`].
         threads(threads: NonZero<usize>) = Some(threads);
-        /// Maximum memory in bytes for the ring and for buffers of chunks. Mapped data does not count, because it
+        /// Maximum memory in bytes for the ring and for buffers of chunks. Mapped data is not included, because it
         /// belongs to the page cache. Packs that are larger than this bypass the page cache. The default is 4 GiB. With
-        /// the default, the memory of the machine decides how the pack is read.
+        /// the default, the machine's memory determines how the pack is read.
         memory_bytes(bytes: u64) = Some(bytes);
         /// Number of slots in the staging ring. It limits how many batches exist at a time, including those that the
         /// consumer holds. By default, as many as fit in a quarter of the memory, between 2 and 16.
         slots(slots: NonZero<usize>) = Some(slots);
         /// A fixed number of prefetched batches, at most the number of slots. By default, the number adapts until the
-        /// consumer does not wait. See [`Loader::tuning`].
+        /// consumer no longer waits. See [`Loader::tuning`].
         prefetch(batches: NonZero<usize>) = Some(batches);
         /// How the pack is read. Default [`Access::Auto`].
         access(access: Access) = access;
@@ -423,7 +423,7 @@ impl LoaderBuilder {
         Ok((schedule, None))
     }
 
-    /// The mixture. Packs share `memory` in proportion to their sizes.
+    /// The mixture. Each pack gets an equal share of `memory`. What small packs do not need goes to the others.
     fn plan_mixture(&self, memory: u64) -> Result<Mixture, LoadError> {
         let refused = |text: &str| Err(LoadError::Option(text.to_owned()));
         if self.resume.is_some() {

@@ -349,8 +349,8 @@ impl Pictures {
 }
 
 impl Place {
-    /// Chooses the place that the device and the augmentation allow. The error says why the device cannot hold or
-    /// decode the images.
+    /// Chooses where the images are made, from what the device and the augmentation allow. The error says why the
+    /// device cannot hold or decode the images.
     fn new(
         made: &AugmentPlan,
         size: Option<Size>,

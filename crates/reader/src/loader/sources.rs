@@ -173,7 +173,7 @@ pub(crate) fn fetches(
         choices.push((choice, options));
     }
     let mut shares = share_out(options.memory_bytes, &needs);
-    // Memory left by the buffers may be used to read the first step of mapped packs.
+    // Mapped packs share the memory that no buffers use. It is for reading their first step.
     let left = options.memory_bytes.saturating_sub(shares.iter().sum());
     let mapped = needs.iter().filter(|need| need.is_none()).count();
     let each = left / to_u64(mapped).max(1);
@@ -188,8 +188,8 @@ pub(crate) fn fetches(
     Ok(fetches)
 }
 
-/// The most memory that direct reads of a pack can make use of. This is memory for the whole pack in random order, for
-/// two windows in the order `window`, and for some chunks ahead in other orders.
+/// The most memory that direct reads of a pack can use: enough for the whole pack in random order, for two windows in
+/// the order `window`, and for some chunks ahead in other orders.
 fn need(pack: &Pack, schedule: &Schedule, positions: &[usize]) -> Result<u64, LoadError> {
     let recipe = schedule.recipe();
     let wanted = match recipe.order.shuffled() {

@@ -27,7 +27,7 @@ pub struct Tuned {
     pub why: String,
 }
 
-/// The times between two batches taken by the consumer.
+/// How time was spent between two consecutive batches.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Spent {
     /// Elapsed time.

@@ -135,8 +135,8 @@ impl Workers {
                 return None;
             }
             if number >= progress.threads {
-                // This thread is not needed now. It must not count as waiting for the consumer, and must not wake up
-                // for each piece.
+                // This thread is not needed now. Time in this wait is not time waited for the consumer, and the thread
+                // is not woken for each piece.
                 self.was_idle(idle.take());
                 progress = wait(&self.board.called, progress);
                 continue;
@@ -255,8 +255,8 @@ impl Workers {
             let Some(Refused { mut slot, is_new }) = self.hand_over(slot, prepared, &filling.items)? else {
                 return Ok(());
             };
-            // On the first attempt, another batch may already have recorded the same file. After that, the host has
-            // decoded all recorded files.
+            // On the first attempt, a rejected file is not new if another batch has recorded it. On later attempts, the
+            // host has decoded all recorded files, so the device must have rejected a new one.
             if is_again && !is_new {
                 let reason = "it rejected a batch whose files the host had decoded".to_owned();
                 let device = self.shared.device.receiver().name();
@@ -316,7 +316,8 @@ impl Workers {
         files.is_some_and(|files| rows.fold(false, |is_new, row| files.refuse(*row) | is_new))
     }
 
-    /// Passes a slot to the device. If the device supports it, also passes data of the batch that is elsewhere.
+    /// Passes a slot to the device. Some devices also receive the position of the batch's files in the slot, or of its
+    /// bytes in the pack.
     fn submit(&self, slot: SlotMut, prepared: &Prepared) -> Result<FilesTaken, LoadError> {
         let len = self.contents.outputs.slot_bytes;
         if let (Attached::Files(device), Some(field)) = (&self.shared.device, self.contents.outputs.files()) {
@@ -379,7 +380,7 @@ impl Workers {
             Err(_) if self.shared.bad_samples != BadSamples::Error => return Ok(None),
             run => run?,
         };
-        // A device takes data from the pack's bytes, but not from buffers.
+        // Devices can read the pack's bytes, but not buffers.
         let run = run.filter(|run| matches!(self.shared.device, Attached::Host) || run.in_pack().is_some());
         Ok(run.map(|run| (number, run)))
     }

@@ -107,7 +107,7 @@ impl EpochPlan {
         self.schedule.recipe.order
     }
 
-    /// Number of positions. Each sample counts as often as it occurs.
+    /// Number of positions. A sample that occurs twice has two positions.
     pub fn len(&self) -> u64 {
         self.line.len()
     }
@@ -250,7 +250,7 @@ impl EpochPlan {
         let planned = u64::from(self.schedule.recipe.batch);
         let (rounds, more) = (u64::from(self.schedule.batch) / planned, u64::from(self.schedule.batch) % planned);
         let first = start % planned;
-        // Places in first..first + more (modulo the planned batch) occur once more often than the others.
+        // Places in first..first + more (modulo the planned batch) occur one more time than the others.
         let parts = if first + more <= planned {
             [(first, rounds), (first + more, rounds + 1), (planned, rounds)]
         } else {

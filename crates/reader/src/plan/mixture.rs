@@ -1,4 +1,4 @@
-//! Several packs in fixed proportions. Every batch has the same number of samples from each pack. See
+//! Several packs in fixed proportions. The number of samples from each pack is the same in every batch. See
 //! docs/reference/sampling.md, "Mixtures".
 
 use packds_system::{lock, to_u64, to_usize};

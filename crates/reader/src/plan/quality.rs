@@ -124,7 +124,8 @@ impl Mixing {
         1.0 + icc * ratio(excess, 1.0 - self.chunk_pairs())
     }
 
-    /// How often two samples of one batch meet again in the next epoch, relative to uniform batches.
+    /// The probability that two samples of one batch share a batch again in the next epoch, relative to uniform
+    /// batches.
     pub(crate) fn repetition(&self) -> f64 {
         let uniform = ratio(self.batch - 1.0, self.samples - 1.0);
         if uniform <= 0.0 {
@@ -138,8 +139,8 @@ impl Mixing {
         };
         let of_chunk = ratio(self.chunk_mates(), self.batch - 1.0);
         let pairs = self.chunk_pairs();
-        // The mean over all pairs is the uniform rate. So if pairs from one chunk meet more often, other pairs meet
-        // less often.
+        // The mean over all pairs is the uniform rate. So if pairs from one chunk share a batch more often, other pairs
+        // do so less often.
         let others = ratio(uniform - pairs * again, 1.0 - pairs).max(0.0);
         (of_chunk * again + (1.0 - of_chunk) * others) / uniform
     }

@@ -157,7 +157,8 @@ pub struct ShuffleReport {
     pub labels: Vec<LabelReport>,
     /// The worst verdict of all labels. `None` if there are no labels and the order is not random.
     pub verdict: Option<Verdict>,
-    /// How often samples that share a batch do so again in the next epoch, relative to uniform batches.
+    /// The probability that two samples of one batch share a batch again in the next epoch, relative to uniform
+    /// batches.
     pub repetition: f64,
     /// Memory for two windows, over all ranks. For the random order, the size of the whole dataset.
     pub window_bytes: u64,
@@ -180,7 +181,8 @@ pub struct WindowQuality {
     pub window: u32,
     /// The design effect for the given label.
     pub deff: f64,
-    /// How often samples that share a batch do so again in the next epoch, relative to uniform batches.
+    /// The probability that two samples of one batch share a batch again in the next epoch, relative to uniform
+    /// batches.
     pub repetition: f64,
 }
 

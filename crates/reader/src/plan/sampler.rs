@@ -86,7 +86,7 @@ impl Recipe {
     /// Maximum number of chunks that each lane shuffles together, out of `n_chunks`.
     pub(crate) fn window_per_lane(&self, n_chunks: u64) -> u64 {
         if u64::from(self.window) >= n_chunks {
-            // The result is the whole lane, although its ends may be in the middle of chunks.
+            // Without a limit, a window is the whole lane, even if the lane starts or ends in the middle of a chunk.
             return u64::MAX;
         }
         u64::from(self.window / self.lanes).max(1)
@@ -240,7 +240,7 @@ impl Sampler {
         self
     }
 
-    /// Resolves the options that are still open, and checks everything. It takes the same time for any dataset.
+    /// Chooses values for the options that are not set, and checks everything. It takes the same time for any dataset.
     ///
     /// # Errors
     /// [`PlanError`] if dataset, batch, ranks and options do not match.
@@ -257,8 +257,8 @@ impl Sampler {
         self.with_recipe(dataset, ranks, batching, recipe, notices)
     }
 
-    /// The schedule for resuming a run. Decisions that were made at its start still apply, even if this sampler leaves
-    /// them open. The number of ranks and the batch may differ.
+    /// The schedule for resuming a run. Decisions that were made at its start still apply, even if this sampler does
+    /// not set these options. The number of ranks and the batch may differ.
     ///
     /// # Errors
     /// [`PlanError::OtherRun`] if the state is for different data, or a different choice of samples, seed or order.

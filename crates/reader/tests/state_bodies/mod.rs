@@ -21,8 +21,7 @@ pub(crate) fn state(bytes: &[u8]) {
     match State::from_json(&text) {
         Ok(state) => {
             assert_eq!(State::from_json(&state.to_json()), Ok(state));
-            // With numbers that no run reaches, a state is longer than the 200 bytes of real states, but has at most
-            // 209 bytes.
+            // States of real runs have under 200 bytes. With numbers that no run reaches, they have up to 209 bytes.
             assert!(state.to_json().len() < 210);
             go_on(&state);
         }
@@ -67,7 +66,7 @@ pub(crate) fn go_on(state: &State) {
     }
 }
 
-/// The same for a mixture of two packs.
+/// Resumes a mixture of two packs, first with the state, then from the state's step.
 fn mix_on(state: &MixtureState) {
     let source = |n, order| Some(Source { dataset: dataset(n, 7)?, sampler: Sampler::new(order), proportion: 1.0 });
     let sources = [source(1000, Order::Window { chunks: None }), source(50, Order::Random)];

@@ -11,7 +11,7 @@
 //! - free: the wait ends;
 //! - cached only because a later step needs the chunk again, according to [`ChunkUse::until`]: one such buffer is
 //!   evicted, and its chunk is read again later;
-//! - in use by step `t` itself: these are fewer than all buffers, because a step that needs more is an error;
+//! - in use by step `t` itself: these are never all buffers, because a step that needs too many buffers is an error;
 //! - borrowed by the user without a copy: these are at most half of all buffers, see [`memory`](super::memory). The
 //!   user may keep them forever, so only a plan that needs more than the other half waits for the user.
 //!

@@ -54,7 +54,7 @@ pub(super) trait Engine {
     fn wait(&mut self, done: &mut Vec<Done>) -> io::Result<()>;
 }
 
-/// The source of requests: a pack, and a second descriptor of its file for reads that bypass the page cache.
+/// What requests read from: a pack, and a second descriptor of its file for reads that bypass the page cache.
 #[derive(Debug)]
 pub(super) struct Source {
     pack: Arc<Pack>,

@@ -16,7 +16,7 @@ use crate::fetch::Counts;
 
 /// Maximum size of a request. It is large enough for the disk, but small enough to have several requests per chunk.
 const REQUEST_BYTES: usize = 2 << 20;
-/// How often a request may complete without progress before it fails.
+/// How many times a request may complete without progress before it fails.
 const MAX_ATTEMPTS: u32 = 64;
 
 /// A range of the file whose start and end are multiples of 4096.
