@@ -148,8 +148,8 @@ impl LoaderBuilder {
         ranks(ranks: Ranks) = ranks;
         /// What to do with samples that do not fill the last batch. Default [`Last::Drop`].
         last(last: Last) = last;
-        /// Resumes the run of a saved state. The state determines all options that [`order`](Self::order) does not.
-        /// Call [`Loader::epoch_at`] to get the remaining batches of the state's epoch.
+        /// Resumes the run of a saved state. If order, window or lanes are not set, they come from the state. Call
+        /// [`Loader::epoch_at`] to get the remaining batches of the state's epoch.
         resume(state: &State) = Some(*state);
         /// The augmentation of images. By default, tensors are unchanged, and encoded images are delivered as files.
         augment(augment: Augment) = Some(augment);

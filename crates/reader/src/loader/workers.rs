@@ -135,8 +135,8 @@ impl Workers {
                 return None;
             }
             if number >= progress.threads {
-                // This thread is not needed now. Time in this wait is not time waited for the consumer, and the thread
-                // is not woken for each piece.
+                // This thread is not needed now. Do not add its wait to the time waited for the consumer, and do not
+                // wake it for each piece.
                 self.was_idle(idle.take());
                 progress = wait(&self.board.called, progress);
                 continue;
