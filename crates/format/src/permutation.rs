@@ -69,8 +69,8 @@ impl Permutation {
         if position >= self.n {
             return position;
         }
-        // The network permutes `0..m`, where `m` is a power of four and at most 4n. On average, at most four steps lead
-        // back below n.
+        // The network permutes `0..m`, where `m` is a power of four and at most 4n. So on average, it takes at most
+        // four steps to get below n again.
         let mut x = position;
         loop {
             x = self.network(x);

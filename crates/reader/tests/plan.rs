@@ -205,7 +205,8 @@ fn every_batch_has_the_same_share_of_each_lane_and_lanes_share_no_chunk_at_a_tim
     }
 }
 
-/// How often all ranks together read each chunk in an epoch, and the number of chunks with several readers.
+/// The mean number of times that all ranks together read a chunk in an epoch, and the number of chunks with several
+/// readers.
 fn reading(order: Order, n: u64, per_chunk: u32, batch: u32, world: u32) -> (f64, usize) {
     let mut readers: BTreeMap<u64, BTreeSet<u32>> = BTreeMap::new();
     let mut reads = 0_u32;

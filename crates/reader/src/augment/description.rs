@@ -90,13 +90,13 @@ impl Augment {
         /// torchvision's `RandAugment`: `n` random operations from the list of policy operations. All have the same
         /// `magnitude`, out of `bins` evenly spaced magnitudes. Common values are 2, 9 and 31.
         rand_augment(n: u32, magnitude: u32, bins: u32) = Op::RandAugment { n, magnitude, bins };
-        /// torchvision's `TrivialAugmentWide`: one random operation from the list of policy operations, with one of
-        /// `bins` random magnitudes. The common value is 31.
+        /// torchvision's `TrivialAugmentWide`: one random operation from the list of policy operations, with a random
+        /// one of `bins` magnitudes. The common value is 31.
         trivial_augment(bins: u32) = Op::TrivialAugment { bins };
         /// torchvision's `AutoAugment`: one of 25 pairs of operations that were learned from a dataset.
         auto_augment(policy: Policy) = Op::AutoAugment(policy);
-        /// Multiplies brightness, contrast and saturation by a random factor from `1 - x` to `1 + x` (at least 0), and
-        /// rotates the hue by `-hue` to `hue` of the colour circle. The order is random.
+        /// Multiplies brightness, contrast and saturation each by a random factor from `1 - x` to `1 + x` (at least 0),
+        /// where `x` is the argument. Rotates the hue by `-hue` to `hue` of the colour circle. The order is random.
         color_jitter(brightness: f64, contrast: f64, saturation: f64, hue: f64) =
             Op::Jitter { brightness, contrast, saturation, hue, p: 1.0 };
         /// Like `color_jitter`, but applied with probability `p`.

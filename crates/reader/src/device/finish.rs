@@ -136,8 +136,8 @@ impl Frame {
     pub const VERTICAL: u32 = 2;
     /// Rows are resampled before columns.
     pub const ROWS_FIRST: u32 = 4;
-    /// The area is resized from the columns and rows given by its taps to [`width`](Self::width) and
-    /// [`height`](Self::height).
+    /// The area is resized to [`width`](Self::width) and [`height`](Self::height) with the taps at
+    /// [`across`](Self::across) and [`down`](Self::down).
     pub const RESIZED: u32 = 8;
     /// Size of a frame in a slot.
     pub const BYTES: usize = 40;

@@ -61,7 +61,7 @@ impl MappedFetch {
         })
     }
 
-    /// Whether the position of each sample follows from its number, and whether it can be verified without the rest of
+    /// Whether the position of each sample follows from its number, and each sample can be verified without the rest of
     /// its chunk.
     pub(super) fn reads_samples(&self) -> bool {
         let is_placed = self.places.iter().all(Option::is_some);

@@ -307,7 +307,7 @@ impl Loader {
     }
 
     /// How random the batches are: the design effect of each label, how often samples share a batch again, memory, and
-    /// a verdict. For a mixture, this is about the share of its first pack.
+    /// a verdict. For a mixture, the report covers only the samples of its first pack.
     ///
     /// # Errors
     /// [`LoadError::Read`] if the pack's statistics are damaged, [`LoadError::Plan`] if the epoch would have no

@@ -40,8 +40,8 @@ const DEFAULT_MEMORY: u64 = 4 << 30;
 const MOST_SLOTS: u64 = 16;
 /// Minimum number of slots: one is filled while the consumer holds the other.
 const LEAST_SLOTS: u64 = 2;
-/// Maximum number of threads. It is more than the number of cores of any machine. Each thread needs a stack, a decoder
-/// and scratch memory.
+/// Maximum number of threads. It is more than the number of cores of common machines. Each thread needs a stack, a
+/// decoder and scratch memory.
 const MOST_THREADS: usize = 1024;
 
 /// The options of a [`Loader`]. Only the pack is required.

@@ -37,8 +37,8 @@ pub(crate) struct Pictures {
     /// The host's part of the augmentation.
     plan: Arc<AugmentPlan>,
     place: Place,
-    /// Why a device that holds or decodes images cannot do so with these, as a sentence. `None` if there is no such
-    /// problem.
+    /// Why a device that holds or decodes images cannot hold or decode these, as a sentence. `None` if nothing prevents
+    /// it.
     pub(crate) against: Option<&'static str>,
     image: PictureField,
     mask: Option<PictureField>,

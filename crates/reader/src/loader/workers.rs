@@ -284,7 +284,7 @@ impl Workers {
         items: &[Option<StepItems>],
     ) -> Result<Option<Refused>, LoadError> {
         let (rows, seeds) = (&prepared.rows, &self.contents.seeds);
-        // A device has images from at most one pack.
+        // Only the first pack is needed, because a device holds images of at most one pack.
         let first = self.contents.packs.first().zip(items.first().and_then(Option::as_ref));
         let device = match &self.shared.device {
             Attached::Chunks(device) => Some(device.as_ref()),

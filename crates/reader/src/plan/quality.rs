@@ -111,7 +111,7 @@ impl Mixing {
         let (run, group) = (self.run, self.group);
         let most = run.min(group) - 1.0;
         // If groups can start anywhere, two places of a run at distance d are in the same group with probability 1 - d
-        // / group. The total is twice the sum of (run - d) (group - d) over all d, divided by run and group.
+        // / group. The mean is twice the sum of (run - d) (group - d) over all d, divided by run and group.
         let first = most * (most + 1.0) / 2.0;
         let second = first * (2.0 * most + 1.0) / 3.0;
         let anywhere = 2.0 * (most * run * group - (run + group) * first + second) / (run * group);

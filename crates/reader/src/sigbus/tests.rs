@@ -324,7 +324,8 @@ fn a_handler_that_comes_in_the_middle_of_an_epoch_takes_no_protection_away() {
         let (file, loader) = loader_of_one_slot();
         let mut epoch = loader.epoch(0).unwrap();
         let batch = epoch.next().unwrap().unwrap();
-        // The prefetching threads read the mapping too, and another handler may be installed just after they check.
+        // The prefetching threads read the mapping too. Wait until they end. Otherwise the handler below could be
+        // installed just after they checked.
         while is_loading_ahead() {
             thread::yield_now();
         }

@@ -11,7 +11,7 @@ use super::engine::{Done, Engine, Request, Source};
 /// Number of requests that wait for the disk at a time. It is enough to keep a local disk busy.
 const THREADS: usize = 8;
 
-/// A pool of threads that handle one request each. When it is dropped, they finish their reads and end.
+/// A pool of threads. Each handles one request at a time. When it is dropped, they finish their reads and end.
 #[derive(Debug)]
 pub(super) struct Pread {
     requests: Sender<Request>,
