@@ -51,7 +51,7 @@ pub(crate) fn decompress(frame: &[u8], expected: u64, out: &mut Vec<u8>) -> Resu
     // The declared size is not trusted. The real size is checked below.
     let said = zstd_safe::get_frame_content_size(frame).ok().flatten();
     if let Some(window) = window_of(frame, said).filter(|window| *window > 1 << WINDOW_LOG) {
-        return Err(format!("the frame's window of {window} bytes is larger than 8 MiB"));
+        return Err(format!("its window of {window} bytes is larger than 8 MiB"));
     }
     if let Some(said) = said.filter(|said| *said != expected) {
         return Err(found(said));
