@@ -197,7 +197,8 @@ impl TuneBench {
     }
 }
 
-/// Measures every configuration on the pack, after reading it into the page cache. `progress` receives progress messages.
+/// Measures every configuration on the pack, after reading it into the page cache. `progress` receives progress
+/// messages.
 ///
 /// # Errors
 /// [`BenchError`] if something fails or a result is wrong.

@@ -110,7 +110,7 @@ pub(crate) fn named<T: Named + Send + Sync>() -> impl TypedValueParser<Value = T
     PossibleValuesParser::new(names).try_map(|name| name.parse::<T>())
 }
 
-/// Options for which `-` means stdin or stdout: their subcommands and ids.
+/// Options for which `-` means stdin or stdout, as pairs of a subcommand and an argument id.
 const STREAMS: [(&str, &str); 3] = [("show", "output"), ("show", "names"), ("head", "names")];
 
 /// Rejects `-` as a path where stdin and stdout cannot be used, instead of reading or writing a file of this name.

@@ -35,7 +35,7 @@ impl Choice {
         json!({"samples": self.samples.as_ref().map(|_| "listed"), "class": self.class, "where": self.condition})
     }
 
-    /// The chosen samples. If they are given by number, they are in the order given, otherwise in file order. `None` means all.
+    /// The chosen samples. Samples given by number are in the order given, others in file order. `None` means all.
     pub(crate) fn of(&self, pack: &Pack) -> Result<Option<Vec<u64>>, Failure> {
         let n_samples = pack.n_samples();
         // Commands that take several packs do not say elsewhere which pack is meant.

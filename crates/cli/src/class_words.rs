@@ -22,9 +22,9 @@ use crate::label::Labels;
 pub(crate) struct WordsFile {
     /// File of display names for the classes, such as LOC_synset_mapping.txt; - is stdin
     ///
-    /// Each line of a text file has a class name, a space or a tab, and the display name. A .csv file has two columns. A .json
-    /// file has an object: {"n01440764": "tench"} or {"0": ["n01440764", "tench"]}. Classes without a display name keep their
-    /// class name.
+    /// Each line of a text file has a class name, a space or a tab, and the display name. A .csv file has two columns.
+    /// A .json file has an object: {"n01440764": "tench"} or {"0": ["n01440764", "tench"]}. Classes without a display
+    /// name keep their class name.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     names: Option<PathBuf>,
 }
@@ -53,7 +53,7 @@ pub(crate) type Names<'a> = (Labels<'a>, Vec<Classes>);
 
 type Words = HashMap<String, String>;
 
-/// Checks that there are display names for the pack's classes.
+/// Checks that at least one of the pack's classes has a display name.
 fn check(words: &Words, classes: &[Classes], pack: &Path) -> Result<(), Failure> {
     let names = || classes.iter().flat_map(|classes| &classes.names);
     if names().any(|name| words.contains_key(name)) {
@@ -108,7 +108,7 @@ fn read_stdin() -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The place of an entry in the file, the class name, and its display name.
+/// Where the entry is in the file, the class name, and its display name.
 type Entry = (String, String, String);
 
 fn entry(place: String, name: &str, words: &str) -> Result<Entry, String> {

@@ -45,11 +45,11 @@ const FORMS: [Column; 5] = [("mode", 8), ("size", 10), ("chunk", 6), ("chunks", 
 
 /// Convert an image folder, a manifest or a dataset in another format to a pack
 ///
-/// SRC is a folder of class folders (read like torchvision's ImageFolder), a flat folder of images, a manifest (.csv, .tsv
-/// or .jsonl), or a file, folder or pattern such as 'train-{000..099}.tar' in another format (see packds formats).
-/// SRC may also be an archive of any of these, such as a zip or tar.gz file.
-/// By default, images that all have one size are stored unchanged. Images of several sizes are resized to short
-/// side 256 and centre-cropped to 224. Samples are shuffled, so reading chunk by chunk gives a random order.
+/// SRC is a folder of class folders (read like torchvision's ImageFolder), a flat folder of images, a manifest (.csv,
+/// .tsv or .jsonl), or a file, folder or pattern such as 'train-{000..099}.tar' in another format (see packds formats).
+/// SRC may also be an archive of any of these, such as a zip or tar.gz file. By default, images that all have the same
+/// size are stored unchanged. Images of several sizes are resized to short side 256 and centre-cropped to 224. Samples
+/// are shuffled, so reading chunk by chunk gives a random order.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ConvertArgs {
@@ -62,7 +62,7 @@ pub(crate) struct ConvertArgs {
     /// Print the expected result without writing anything
     #[arg(long)]
     dry_run: bool,
-    /// With --dry-run: explain why the source is read as it is, and which option changes that
+    /// With --dry-run: explain why the source is read in this way, and which option changes that
     #[arg(long, requires = "dry_run")]
     explain: bool,
     /// With --dry-run: draw some samples, as they would be packed, to this PNG or JPEG file
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &ConvertArgs, console: &mut Console) -> Result<Exit, Fai
     }
     if !args.dry_run {
         check_apart(&args.source, &args.output)?;
-        // Without --split, the source may have several splits, which are written to other files than OUT.
+        // Without --split, the source may have several splits, which are written to files other than OUT.
         check_output(&args.output, options.force || options.list.split.is_none())?;
     }
     let listed = shown.during("listing", || list_all(&args.source, &options.list))?;

@@ -27,9 +27,10 @@ Examples:
 
 /// Convert a pack to another format: HDF5, Zarr, Parquet, WebDataset and more
 ///
-/// The format follows from DST's extension (.npy, .npz, .pt, .safetensors, .h5, .zarr, .parquet, .arrow, .tar, .tfrecord,
-/// .lmdb) or from --to. Samples keep their order. Labels, class names, other fields, statistics and provenance are kept if
-/// the format supports them; the report lists what was lost. All data is checked against its checksums.
+/// The format follows from DST's extension (.npy, .npz, .pt, .safetensors, .h5, .zarr, .parquet, .arrow, .tar,
+/// .tfrecord, .lmdb) or from --to. Samples keep their order. Labels, class names, other fields, statistics and
+/// provenance are kept if the format supports them; the report lists what was lost. All data is checked against its
+/// checksums.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ExportArgs {

@@ -52,7 +52,8 @@ impl Failure {
         self
     }
 
-    /// Sets the file that the error is about if the message begins with its path, and removes the path from the message.
+    /// Sets the file that the error is about if the message begins with its path, and removes the path from the
+    /// message.
     fn named(mut self, path: &Path) -> Self {
         let start = format!("{}: ", path.display());
         match self.message.strip_prefix(&start) {
@@ -138,7 +139,7 @@ impl From<DrawError> for Failure {
     }
 }
 
-/// An error of the console itself. Errors of other files carry their path; see [`Failure::write`].
+/// An error while writing the result. Errors about other files have a path; see [`Failure::write`].
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Self {
@@ -209,7 +210,7 @@ fn path_of(error: &ConvertError) -> Option<&Path> {
 impl From<PlanError> for Failure {
     fn from(error: PlanError) -> Self {
         match error {
-            // The library also suggests to pad the last batch, but the command has no option for this.
+            // The library also suggests padding the last batch, but the command has no option for this.
             PlanError::NoBatch { samples, batch } => {
                 let (batch, samples) = (counted(batch, "sample"), counted(samples, "sample"));
                 Self::not_run(format!("no whole batch: expected at least {batch}, found {samples}"))

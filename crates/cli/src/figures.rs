@@ -36,7 +36,7 @@ impl Figures {
         self.rows.push(Row { cells, mark: mark.to_owned() });
     }
 
-    /// The lines of the table. If it is wider than the terminal, it is split into parts below each other, and each part
+    /// The lines of the table. If it is wider than the terminal, it is split into parts, one below the other. Each part
     /// repeats the columns that identify the rows.
     pub(crate) fn lines(&self, columns: usize) -> Vec<String> {
         let all: Vec<usize> = (0..self.columns.len()).collect();

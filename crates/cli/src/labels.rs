@@ -23,8 +23,8 @@ Examples:
 
 /// List label, class and path of every sample, in file order
 ///
-/// One line per sample: number, label, class name and source path, separated by tabs. Missing values are empty.
-/// With --json, the output is one document with `samples`, `labels`, `classes` and `paths`. If there are several packs, each
+/// One line per sample: number, label, class name and source path, separated by tabs. Missing values are empty. With
+/// --json, the output is one document with `samples`, `labels`, `classes` and `paths`. If there are several packs, each
 /// has a heading; in JSON, they form a list.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &LabelsArgs, console: &mut Console) -> Result<Exit, Fail
 }
 
 fn list(args: &LabelsArgs, pack: &Pack, console: &mut Console) -> Result<Exit, Failure> {
-    // Writing millions of lines takes a while. A signal must not end the output within a line.
+    // Writing millions of lines takes a while. A signal must not end the output in the middle of a line.
     let _catching = interrupt::catch();
     let labels = Labels::open(pack)?;
     let chosen = Chosen { pack, samples: args.choice.in_file_order(pack)? };

@@ -1,11 +1,11 @@
-//! The `packds` command as a library: the binary only calls [`run`]. Its JSON documents and option parsing are public, so that
-//! other programs can reuse them.
+//! The `packds` command as a library: the binary only calls [`run`]. Its JSON documents and option parsing are public,
+//! so that other programs can reuse them.
 //!
-//! To add a subcommand `x`: write `x.rs` with its arguments (`pub(crate) struct XArgs`, a `clap::Args`) and
-//! `pub(crate) fn run(args: &XArgs, console: &mut Console) -> Result<Exit, Failure>`, declare `mod x;`, add a variant to
-//! `args::Command` and an arm to `dispatch` below. Results go to `console.prose()`, or to `console.out` if they must not be
-//! wrapped, everything else to `console.err`. If `console.json` is set, the result is one `console.document(..)`. To
-//! convert a library's error to `Failure`, implement `From` in `failure.rs`.
+//! To add a subcommand `x`: write `x.rs` with its arguments (`pub(crate) struct XArgs`, a `clap::Args`) and `pub(crate)
+//! fn run(args: &XArgs, console: &mut Console) -> Result<Exit, Failure>`, declare `mod x;`, add a variant to
+//! `args::Command` and an arm to `dispatch` below. Results go to `console.prose()`, or to `console.out` if they must
+//! not be wrapped, everything else to `console.err`. If `console.json` is set, the result is one
+//! `console.document(..)`. To convert a library's error to `Failure`, implement `From` in `failure.rs`.
 
 mod args;
 mod bench;
@@ -133,7 +133,7 @@ fn usage(error: &clap::Error, args: &[OsString]) -> Exit {
     if let Some(message) = message.filter(|_| args.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--json")) {
         let message = message.split("\n\n").next().unwrap_or_default().trim_end();
         let document = json!({ "error": { "path": null, "message": message, "hint": null } });
-        // If stdout fails, stderr below still gets the message.
+        // If writing to stdout fails, the message still goes to stderr below.
         let _ = writeln!(io::stdout(), "{document}");
     }
     let program = if message.is_some() { "packds: " } else { "" };

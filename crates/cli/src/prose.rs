@@ -9,7 +9,7 @@ const INDENT: usize = 2;
 /// Minimum width of wrapped text.
 const LEAST: usize = 24;
 
-/// Writes lines that fit the width of the terminal. Elsewhere, lines stay as they are.
+/// Writes lines, wrapped to the width of the terminal. If the output is not a terminal, lines are not wrapped.
 pub(crate) struct Prose<'a> {
     out: &'a mut dyn Write,
     columns: usize,
@@ -84,7 +84,7 @@ mod tests {
     fn shown(text: &str, columns: usize) -> String {
         let mut out = Vec::new();
         let mut prose = Prose::new(&mut out, columns);
-        // The pieces of one line may come separately.
+        // The pieces of one line may be written separately.
         text.as_bytes().chunks(3).for_each(|piece| prose.write_all(piece).unwrap());
         String::from_utf8(out).unwrap()
     }

@@ -1,4 +1,4 @@
-//! Selecting samples.
+//! Lists of samples: given by the user, evenly spread, or bad.
 
 use packds_system::share;
 use std::path::Path;

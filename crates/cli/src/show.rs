@@ -52,9 +52,9 @@ const PREVIEW_SIDE: u32 = 128;
 
 /// Draw a contact sheet of random or selected samples with their labels
 ///
-/// Writes a PNG or JPEG file, or shows the sheet in a terminal that supports images (kitty, ghostty, iTerm2, WezTerm). An image
-/// that cannot be decoded appears as a crossed box with the reason. A substituted sample has a marked corner. The sheets of
-/// several packs are placed below one another; in JSON, they form a list.
+/// Writes a PNG or JPEG file, or shows the sheet in a terminal that supports images (kitty, ghostty, iTerm2, WezTerm).
+/// An image that cannot be decoded appears as a crossed box with the reason. A substituted sample has a marked corner.
+/// The sheets of several packs are placed below one another; in JSON, they form a list.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ShowArgs {
@@ -257,7 +257,7 @@ fn chosen_samples(args: &ShowArgs, pack: &Pack) -> Result<Vec<u64>, Failure> {
     }
 }
 
-/// One sample as a PNG file, drawn as the command shows it, at most `side` pixels wide and high.
+/// One sample as a PNG file, drawn like the samples of `packds show`, at most `side` pixels wide and high.
 ///
 /// # Errors
 /// If the sample cannot be shown, or no field of the pack contains images.

@@ -18,7 +18,7 @@ use crate::human::{counted, human_bytes, parse_bytes};
 use crate::output::{check_new, write_plot};
 use crate::shuffle_plot::Evidence;
 
-/// The batch size by default, if the pack has a whole batch.
+/// The default batch size, if the pack has enough samples for one batch.
 const USUAL_BATCH: u32 = 256;
 
 /// The order to assess.

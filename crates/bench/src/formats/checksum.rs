@@ -1,7 +1,7 @@
 //! A checksum of all delivered samples that is easy to compute in any language.
 //!
-//! The pixels of a sample, padded with zeros to a multiple of 8 bytes, are little-endian words `w_j`. Modulo 2^64,
-//! `s = sum of w_j * (2 * j + 1)`, `h = (s ^ (label + 1) * 0x9E3779B97F4A7C15) * 0xFF51AFD7ED558CCD`, and the sample's hash
+//! The pixels of a sample, padded with zeros to a multiple of 8 bytes, are little-endian words `w_j`. Modulo 2^64, `s =
+//! sum of w_j * (2 * j + 1)`, `h = (s ^ (label + 1) * 0x9E3779B97F4A7C15) * 0xFF51AFD7ED558CCD`, and the sample's hash
 //! is `h ^ (h >> 32)`. The checksum is the sum of all hashes, so it does not depend on the order.
 
 pub(crate) fn of_sample(pixels: &[u8], label: i64) -> u64 {

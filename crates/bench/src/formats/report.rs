@@ -183,8 +183,8 @@ pub struct RunRow {
 }
 
 impl RunRow {
-    /// Milliseconds per batch: the total time of the run, including opening and steps, divided by its batches. The median of
-    /// [`Self::batch_ms`] may be only the time to take a finished batch.
+    /// Milliseconds per batch: the total time of the run, including opening and steps, divided by its batches. The
+    /// median of [`Self::batch_ms`] may be only the time to take a finished batch.
     #[must_use]
     pub fn mean_batch_ms(&self) -> Option<f64> {
         let rate = self.images_per_s.filter(|rate| *rate > 0.0)?;

@@ -354,8 +354,8 @@ pub fn has_encoded_images(pack: &Pack) -> bool {
     images.any(|(_, field)| field.kind == FieldKind::Image)
 }
 
-/// The default batch size for a pack: 256, or 64 if its images are variable-size, or fewer if the pack is smaller. If it
-/// was reduced, also the size to which it was reduced.
+/// The default batch size for a pack: 256, or 64 if its images are variable-size, or fewer if the pack is smaller. If
+/// it was reduced, also the size to which it was reduced.
 #[must_use]
 pub fn default_batch(pack: &Pack) -> (u32, Option<u32>) {
     let usual = if has_encoded_images(pack) { 64 } else { 256 };

@@ -22,7 +22,7 @@ const FOLDER: &str = "charts";
 /// The page with all charts and tables.
 pub(crate) const PAGE: &str = "report.html";
 
-/// A chart, named like its files.
+/// A chart. Its files are called `name`, with the extensions .svg and .png.
 struct Chart {
     name: String,
     wide: Figure,
@@ -51,7 +51,8 @@ impl Charts {
     }
 }
 
-/// Writes `charts/*.svg`, `charts/*.png` and `report.html`, and returns their paths. Removes charts that only an earlier run had.
+/// Writes `charts/*.svg`, `charts/*.png` and `report.html`, and returns their paths. Removes charts left by an earlier
+/// run.
 pub(crate) fn write_all(report: &Report, dir: &Path) -> Result<Vec<PathBuf>, Failure> {
     let charts = charts(report);
     let folder = dir.join(FOLDER);
@@ -71,7 +72,7 @@ pub(crate) fn write_all(report: &Report, dir: &Path) -> Result<Vec<PathBuf>, Fai
     Ok(written)
 }
 
-/// Removes charts that an earlier run left and that would look like new ones. Other files stay.
+/// Removes charts left by an earlier run, because they would look like results of this one. Other files are kept.
 fn remove_stale(folder: &Path, written: &[PathBuf]) -> Result<(), Failure> {
     for name in names() {
         for kind in ["svg", "png"] {
@@ -152,7 +153,8 @@ impl<'a> View<'a> {
         Self { report, threads: threads.unwrap_or(1) }
     }
 
-    /// The runs with the fewest threads. They show the time per batch, because with several threads, batches arrive in groups.
+    /// The runs with the fewest threads. They show the time per batch, because with several threads, batches arrive in
+    /// groups.
     fn of_batches(report: &'a Report) -> Self {
         let threads = report.options.threads.iter().copied().min();
         Self { report, threads: threads.unwrap_or(1) }
@@ -219,7 +221,7 @@ impl<'a> View<'a> {
     fn batch_times(&self) -> Vec<Chart> {
         let title = format!("Mean time per batch of {} in ms", counted(self.report.options.batch, "image"));
         let chart = DotChart { title, unit: "ms".to_owned(), kind: ", mean", ..DotChart::default() };
-        // The median can be the time to take a batch that was already ready.
+        // Shows the mean: with several threads, the median may only be the time to take a batch that was already ready.
         let mark = |run: &RunRow| {
             let value = run.mean_batch_ms()?;
             let slow = run.batch_ms.map(|ms| ms.p95).filter(|slow| *slow > value);
@@ -318,14 +320,14 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The order to show: the random order in which most formats were measured, because training needs a random order.
-    /// On ties, whole chunks are preferred. If no random order was measured, the sequential order.
+    /// The order to show: the random order in which the most formats were measured, because training needs a random
+    /// order. On ties, whole chunks are preferred. If no random order was measured, the sequential order.
     fn widest_order(&self, cache: &str, step: bool) -> Option<&'a str> {
         let measured = |order: &str| {
             let runs = self.report.formats.iter().filter_map(|format| self.run(&format.format, order, cache, step));
             runs.filter(|run| run.images_per_s.is_some() || run.wait_share.is_some()).count()
         };
-        // On further ties `max_by_key` takes the last.
+        // On further ties, `max_by_key` takes the last order.
         let key = |order: &&str| (measured(order) > 0 && *order != "sequential", measured(order), *order == "chunk");
         let order = self.orders().max_by_key(key)?;
         (measured(order) > 0).then_some(order)

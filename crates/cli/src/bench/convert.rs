@@ -42,7 +42,8 @@ pub(crate) struct ConvertBenchArgs {
     /// Number of pairs of runs; the median is reported
     #[arg(long, value_name = "N", default_value_t = 5)]
     rounds: usize,
-    /// Where to create a temporary folder; only that folder is removed at the end [default: the system's temporary folder]
+    /// Where to create a temporary folder; only that folder is removed at the end [default: the system's temporary
+    /// folder]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     work: Option<PathBuf>,
 }

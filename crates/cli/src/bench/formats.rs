@@ -24,9 +24,9 @@ const CSV: &str = "report.csv";
 
 /// Compare loading the same images from many formats: folders, NumPy, HDF5, Zarr, Parquet, packs and others
 ///
-/// All formats are made from the same images and read in the same orders and batches, on the same number of threads, warm
-/// and cold. Results are verified: if the checksum of a format differs from that of the images, the exit code is 1.
-/// docs/how-to/bench-formats.md describes the method.
+/// All formats are made from the same images and read in the same orders and batches, on the same number of threads,
+/// warm and cold. Results are verified: if the checksum of a format differs from that of the images, the exit code is
+/// 1. docs/how-to/bench-formats.md describes the method.
 #[derive(Debug, Args)]
 pub(crate) struct FormatsBenchArgs {
     /// Image folder, manifest, or pack of raw images (u8, one size, hwc or chw)
@@ -241,7 +241,7 @@ fn groups(runs: &[RunRow]) -> Vec<Vec<&RunRow>> {
     groups
 }
 
-/// Minimum widths: of the first column, and of each other column.
+/// Minimum width of the first column, and of all other columns.
 const WIDTHS: (usize, usize) = (24, 11);
 
 /// A column of the table: its heading, a function that returns its value for a run, and a function that formats the
@@ -251,7 +251,8 @@ type Measured = (&'static str, fn(&RunRow, &FormatRow) -> Option<f64>, fn(f64) -
 const COLUMNS: [Measured; 9] = [
     // Negated, because the largest value is the best.
     ("images/s", |run, _| run.images_per_s.map(|rate| -rate), |rate| format!("{:.0}", -rate)),
-    // The table has no median, because with several threads the median can be the time to take a batch that was already ready.
+    // The table has no median, because with several threads the median may only be the time to take a batch that was
+    // already ready.
     ("mean ms", |run, _| run.mean_batch_ms(), |ms| format!("{ms:.2}")),
     ("p95 ms", |run, _| run.batch_ms.map(|ms| ms.p95), |ms| format!("{ms:.2}")),
     ("first ms", |run, _| run.first_batch_ms, |ms| format!("{ms:.1}")),

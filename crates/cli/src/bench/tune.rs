@@ -36,8 +36,8 @@ const COLUMNS: [Column; 11] = [
 /// Measure how long training waits, by threads, prefetch and batch size, and recommend settings
 ///
 /// For each configuration, a consumer takes batches and sleeps for the time of a step, with the pack in the page cache.
-/// The recommendation is the cheapest configuration (fewest threads, then least memory) whose wait is within 1 % of a
-/// step of the shortest wait. Waits at the start and the end of an epoch are included.
+/// The recommendation is the cheapest configuration (fewest threads, then least memory) whose wait exceeds the shortest
+/// wait by at most 1 % of a step. Waits at the start and the end of an epoch are included.
 #[derive(Debug, Args)]
 pub(crate) struct TuneBenchArgs {
     /// Pack to measure

@@ -10,7 +10,8 @@ use packds_report::{
 
 use crate::human::counted;
 
-/// The axis extends at least to this share of the time, in %, because a shorter axis would make small losses look large.
+/// The axis extends at least to this share of the time, in %, because a shorter axis would make small losses look
+/// large.
 const LEAST_END: f64 = 10.0;
 const WIDTH: u32 = 960;
 const LEFT: f64 = 64.0;
@@ -64,7 +65,8 @@ pub(crate) fn figure(bench: &TuneBench, name: &str) -> Figure {
 fn subtitle(bench: &TuneBench) -> String {
     let set = match &bench.recommended {
         Some(best) => format!(
-            "Set: {}, prefetch {}, batch {} (large ring; a small ring marks the best of each batch size), and {} ms extra per epoch.",
+            "Set: {}, prefetch {}, batch {} (large ring; a small ring marks the best of each batch size). Fixed cost: {} \
+             ms per epoch.",
             counted(best.threads, "thread"),
             best.prefetch,
             best.batch,

@@ -54,7 +54,7 @@ pub(crate) struct DoctorArgs {
     /// Training command whose step is timed
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
-    /// Samples per batch [default: 256; 64 for variable-size images; a training command's batch size always wins]
+    /// Samples per batch; ignored with a training command [default: 256; 64 for variable-size images]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     batch: Option<u32>,
     /// Loader threads [default: as in the training command, else one per core]

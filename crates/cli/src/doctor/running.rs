@@ -45,7 +45,7 @@ impl<'a> Running<'a> {
         let failed = |error| Failure::not_run(format!("cannot run the command: {error}")).at(program.as_ref());
         let mut command = Command::new(program);
         command.args(args).env(JOURNAL, journal.path()).stdin(Stdio::null()).process_group(0);
-        // stdout is for the report.
+        // Only the report may go to stdout.
         let output = match shown {
             None => {
                 command.stdout(io::stderr());
@@ -54,7 +54,7 @@ impl<'a> Running<'a> {
             Some(shown) => {
                 let (reader, writer) = io::pipe().map_err(failed)?;
                 command.stdout(writer.try_clone().map_err(failed)?).stderr(writer);
-                // Otherwise, Python would keep its output until the end.
+                // Without this, Python would buffer its output until it exits.
                 command.env("PYTHONUNBUFFERED", "1");
                 Some(Output { lines: lines(reader).map_err(failed)?, shown })
             }

@@ -1,5 +1,5 @@
-//! Times the steps of a training command. The command's loaders write their times to a journal; this module reads the journal,
-//! and `running` starts and stops the command.
+//! Times the steps of a training command. The command's loaders write their times to a journal; this module reads the
+//! journal, and `running` starts and stops the command.
 
 use packds_system::to_u64;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ const ENOUGH: (Duration, u64) = (Duration::from_secs(5), 3);
 const WARMING: Duration = Duration::from_millis(250);
 /// What the user sees while the command runs.
 const WHAT: &str = "running the command to time its steps";
-/// Fraction of the predicted rate by which the measured rate may deviate before this is reported.
+/// A note is added if the measured and the predicted rate differ by more than this fraction of the lower one.
 const DIFFERS: f64 = 0.2;
 /// Minimum duration of a timed part.
 const PART: Duration = Duration::from_millis(50);
@@ -96,7 +96,7 @@ impl Training {
         Ok(training)
     }
 
-    /// A note about a command that ended by itself.
+    /// A note if a command that ended by itself failed or took too few batches.
     fn end(&self, status: ExitStatus) -> Option<String> {
         let few = self.batches < FEW;
         if status.success() && !few {

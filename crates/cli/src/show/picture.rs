@@ -169,7 +169,8 @@ fn tensor(field: &Field, item: &[u8]) -> Result<Image, String> {
     viewable(bytes, shape, is_chw)
 }
 
-/// Reduces the channels to 1 or 3. Of three or four channels, the first three are kept. Of any other number, only the first is kept.
+/// Reduces the channels to 1 or 3. Keeps the first three of three or four channels, and only the first of any other
+/// number.
 fn viewable(data: Cow<'_, [u8]>, shape: (u64, u64, u64), is_chw: bool) -> Result<Image, String> {
     let (height, width, channels) = shape;
     let shown = if matches!(channels, 3 | 4) { 3 } else { 1 };
@@ -195,8 +196,8 @@ fn raw(data: Cow<'_, [u8]>, (height, width, channels): (u64, u64, u64)) -> Resul
     }
 }
 
-/// Converts values to bytes for display. A normalization is undone if the field has one. Otherwise, values within 0..1 are scaled
-/// by 255, and other ranges are stretched to 0..255. The channel changes every `run` values.
+/// Converts values to bytes for display. A normalization is undone if the field has one. Otherwise, values within 0..1
+/// are scaled by 255, and other ranges are stretched to 0..255. The channel changes every `run` values.
 fn visible(field: &Field, item: &[u8], run: u64, channels: u64) -> Vec<u8> {
     let values: Vec<f64> = Scalar::each(field.dtype, item).map(Scalar::nearest_f64).collect();
     if let Some(normalize) = field.normalize.as_ref().filter(|n| n.applied) {
@@ -222,8 +223,8 @@ fn to_byte(value: f64) -> u8 {
     (value + 0.5).clamp(0.0, 255.0) as u8
 }
 
-/// The colour of a mask class. 0 is dark, and 255 (usually "ignore") is white. The hues of other classes are multiples of the
-/// golden angle, so that consecutive classes look different.
+/// The colour of a mask class. 0 is dark, and 255 (usually "ignore") is white. The hues of other classes are multiples
+/// of the golden angle, so that consecutive classes look different.
 fn class_color(class: u8) -> Rgb {
     match class {
         0 => return [32; 3],

@@ -77,8 +77,8 @@ impl<'a> Catalogue<'a> {
         Ok(Self { pack, samples, labels, classes, columns, valid: valid.transpose()? })
     }
 
-    /// The pack: its name, classes, fields with pictures, columns with histograms, and the document of `packds info`. Counts
-    /// and histograms are those of the samples to show.
+    /// The pack: its name, classes, fields with pictures, columns with histograms, and the document of `packds info`.
+    /// Counts and histograms are those of the samples to show.
     pub(super) fn pack(&self) -> Result<Value, Refused> {
         let columns = self.columns.iter().map(|column| {
             let (min, max, bins) = histogram(&self.samples, column);

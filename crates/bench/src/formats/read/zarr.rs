@@ -53,7 +53,8 @@ fn open(made: &Made, by: ReadBy) -> Open {
             by,
             images: Arc::clone(&images),
             cache: Arc::clone(&cache),
-            // Each reader works on its own thread without further concurrency, so the number of threads is as requested.
+            // Each reader works on its own thread without further concurrency, so the number of threads is as
+            // requested.
             options: CodecOptions::default().with_concurrent_target(1),
         })
     })

@@ -186,7 +186,7 @@ fn whole(n: Option<u64>) -> Cell {
     Cell(shown, n.map(to_f64))
 }
 
-/// The runs with figures. Columns without any figure are left out.
+/// The table of the measured runs. Columns that are empty in all of them are left out.
 fn all_runs(report: &Report) -> String {
     let format = |run: &RunRow| report.formats.iter().find(|format| format.format == run.format);
     let measured = report.runs.iter().filter(|run| run.skipped.is_none());

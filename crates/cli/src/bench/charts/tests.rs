@@ -255,7 +255,7 @@ fn charts_of_an_earlier_run_do_not_stay_beside_the_new_ones() {
     let written = write_all(&warm, dir.path()).unwrap();
     assert!(!stale.exists() && !folder.join("size-speed-cold.png").exists());
     assert_eq!(std::fs::read(&own).unwrap(), b"the user's");
-    // The charts and the user's file remain, but neither the page nor a temporary file.
+    // The folder contains the charts and the user's file. `written` has the page instead of the user's file.
     let files = std::fs::read_dir(&folder).unwrap();
     assert_eq!(files.count(), written.len());
 }
