@@ -46,7 +46,7 @@ pub struct ConvertBench {
     pub seed: u64,
     /// Raw conversion with a short side of 256 and a crop of 224.
     pub raw: Figure,
-    /// Conversion that keeps the files.
+    /// Conversion that stores the image files unchanged.
     pub encoded: Figure,
     /// Verifying the raw pack.
     pub verify: Figure,

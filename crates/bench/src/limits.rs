@@ -1,4 +1,4 @@
-//! Minimal loops that give the limits of converting.
+//! Minimal loops that measure the limits of conversion.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -67,7 +67,7 @@ pub(crate) fn concatenate(listing: &Listing, output: &Path) -> Result<Duration, 
 /// Reads a whole file in pieces on `jobs` threads, and computes the CRC32C of each piece. Also returns the XOR of all
 /// CRCs.
 pub(crate) fn read_and_checksum(path: &Path, jobs: usize) -> Result<(Duration, u32), BenchError> {
-    // Pieces must stay in the processor's cache between the two steps. Larger pieces are slower.
+    // A piece must stay in the processor's cache until its checksum is computed. Larger pieces are slower.
     const PIECE: u64 = 256 << 10;
     let file = open_regular(path).map_err(BenchError::io(path))?;
     let len = file.metadata().map_err(BenchError::io(path))?.len();

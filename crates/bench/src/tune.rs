@@ -21,7 +21,7 @@ use crate::machine::{Machine, processor_time};
 use crate::measure::{percentile, to_f64};
 
 /// Two waits count as equal if their difference is less than this share of a step, because runs of the same
-/// configuration vary by as much.
+/// configuration differ by that much.
 const ALIKE: f64 = 0.01;
 /// If waiting for batches within epochs is less than this share of the total wait, most of the wait is at the start and
 /// end of epochs.
@@ -329,7 +329,7 @@ impl Bench<'_> {
         Ok(builder.build()?)
     }
 
-    /// Trains for the given time, but at least for a few batches, and records waits.
+    /// Simulates training for the given time, but at least for a few batches, and records the waits.
     fn run(
         &self,
         loader: &Loader,
@@ -361,7 +361,7 @@ impl Bench<'_> {
             }
             drop(epoch);
             ends.push(asked.elapsed());
-            // Epochs with a single batch have no other wait.
+            // Epochs with a single batch have only the wait for the first batch.
             let enough = waits.len() >= LEAST_BATCHES || firsts.len() >= LEAST_BATCHES;
             if started.elapsed() >= most && enough {
                 break;
@@ -430,9 +430,9 @@ fn wait_in_steps(run: &TuneRun) -> f64 {
 }
 
 /// Recommends a configuration overall, and one for each batch size. For each batch size, it is the cheapest one (fewest
-/// threads, then least memory) whose wait is close to the shortest. Overall, it is the one of these with the largest
-/// batch whose wait is close to the shortest of all, because a step with a larger batch trains more. Configurations
-/// without a measured wait are ignored.
+/// threads, then least memory) whose wait is close to the shortest. Overall, it is the one with the largest batch size
+/// among those whose wait is close to the shortest of all, because a step with a larger batch trains on more images.
+/// Configurations without a measured wait are ignored.
 fn recommend(runs: &[TuneRun], step_ms: f64) -> (Option<Recommended>, Vec<Recommended>) {
     let measured = runs.iter().filter(|run| run.wait_ms.is_some());
     let runs: Vec<&TuneRun> = measured.collect();

@@ -1,4 +1,4 @@
-//! The files of a benchmark. If there are too few, they are repeated as links under new names.
+//! The files of a benchmark. If there are too few, each is used several times, through links with new names.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};

@@ -95,7 +95,7 @@ impl Batch {
         Ok(Bound::new(py, memory)?.into_any())
     }
 
-    /// A variable-size item: memory if it has pixels, otherwise bytes.
+    /// A variable-size item: a [`Memory`] if it has pixels, otherwise bytes.
     fn item<'py>(&self, py: Python<'py>, number: usize, field: &BatchField, row: usize) -> PyResult<Bound<'py, PyAny>> {
         let Some(shape) = self.batch().item_shape(&field.name, row) else {
             return Ok(PyBytes::new(py, self.held.item(number, row)).into_any());
@@ -116,8 +116,8 @@ impl Batch {
         self.batch().len()
     }
 
-    /// The value of each field, in the order of the loader's fields. A fixed-size field is memory. A variable-size
-    /// field is a list of memory for images, and a list of bytes otherwise.
+    /// The value of each field, in the order of the loader's fields. A fixed-size field is a [`Memory`]. A
+    /// variable-size field is a list: of [`Memory`] if its items are images, else of bytes.
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let fields = self.batch().fields().iter().enumerate();
         fields.map(|(number, field)| self.value(py, number, field)).collect()

@@ -46,8 +46,8 @@ impl Epoch {
         Self { epoch: Mutex::new(Some(epoch)), is_over: AtomicBool::new(false), count, slots }
     }
 
-    /// Queries the epoch, unless it ended or was closed. Releases the GIL, because another thread may be waiting for a
-    /// batch.
+    /// Queries the epoch, unless it ended or was closed. Releases the GIL, because another thread may hold the lock
+    /// while it waits for a batch.
     fn look<T: Send>(&self, py: Python<'_>, at: impl FnOnce(&loader::Epoch) -> T + Send) -> Option<T> {
         py.detach(|| lock(&self.epoch).as_ref().map(at))
     }

@@ -176,7 +176,7 @@ impl Pack {
         Ok(checked.map_err(|error: ReadError| Failure::from(error))?)
     }
 
-    /// An item: memory for a tensor or a decoded image, otherwise text or bytes.
+    /// An item: a [`Memory`] for a tensor or a decoded image, otherwise text or bytes.
     fn item<'py>(&self, py: Python<'py>, name: &str, sample: u64) -> PyResult<Bound<'py, PyAny>> {
         let decoded = py.detach(|| {
             let (number, field) = self.field(name)?;

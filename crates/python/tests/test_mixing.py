@@ -102,7 +102,7 @@ def test_fields_that_stay_while_images_are_mixed_are_named_in_a_warning(tmp_path
     mask = np.zeros((8, 8), np.uint8)
     pack = packed(tmp_path / "a.pack", schema, label=lambda number: number % CLASSES, age=float, mask=lambda _: mask)
     [text] = said(lambda: packds.Loader(pack, 8, augment="cutmix:1"))
-    assert text.startswith("`mask`, `age` stay as stored while images are mixed")
+    assert text.startswith("`mask`, `age` are not mixed with the images")
     assert "batch.mix" in text and "fields=" in text
     [text] = said(lambda: packds.Loader(pack, 8, augment="cutmix:1", fields=["image", "label", "age"]))
     assert text.startswith("`age` stays as stored")

@@ -33,7 +33,7 @@ pub(crate) struct Measured {
     pub(crate) wait_share: f64,
 }
 
-/// Opens and runs a feed. If cancelled, it stops early and the result is meaningless.
+/// Opens and runs a feed. If cancelled, stops early and returns a meaningless result.
 pub(crate) fn measure(
     open: &dyn Fn() -> Result<Box<dyn Feed>, BenchError>,
     pace: Pace,

@@ -67,7 +67,7 @@ fn run(reference: &Reference, threads: usize, cold: bool, seed: u64, epochs: u64
 }
 
 fn copied(reference: &Reference, threads: usize, seed: u64) -> Result<f64, BenchError> {
-    // About 8 GB. This takes long enough for a stable rate on a shared processor.
+    // About 8 GiB. This takes long enough for a stable rate on a shared processor.
     let bytes = reference.n_samples() * to_u64(reference.sample_bytes());
     run(reference, threads, false, seed, ((8 << 30) / bytes.max(1)).clamp(1, 10_000))
 }

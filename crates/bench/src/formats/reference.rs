@@ -153,7 +153,8 @@ impl Fields {
                 pack.file_path().display(),
                 image.map_or("no images".to_owned(), |(_, field)| described(field))
             ),
-            hint: "make the pack with 'packds convert --mode raw --dtype u8', which gives images one size".to_owned(),
+            hint: "make the pack with 'packds convert --mode raw --dtype u8', which gives all images one size"
+                .to_owned(),
         })?;
         let field = pack.schema().fields().get(image);
         let planar = field.is_some_and(|field| field.layout.as_deref() == Some("chw"));

@@ -119,7 +119,7 @@ impl Written {
         };
         export(&reference.pack, &folder, &options, progress)?;
         self.notes.push("PNG files of the pixels".to_owned());
-        // Use the pack's class ids: folder names may give different ones.
+        // The manifest has the pack's class ids. Ids derived from folder names may differ.
         Ok(folder.join("manifest.jsonl"))
     }
 

@@ -38,7 +38,7 @@ pub struct LoadBenchOptions {
     pub augment: Option<String>,
     /// Whether to read from disk, bypassing the page cache.
     pub cold: bool,
-    /// Maximum time per result.
+    /// Maximum time per measurement.
     pub seconds: f64,
     /// Memory for the loader in bytes. Default: the loader's.
     pub memory_bytes: Option<u64>,
@@ -111,7 +111,7 @@ pub struct LoadBench {
     pub access_reason: String,
     /// The pack: samples, bytes, chunks.
     pub pack: PackShown,
-    /// Prefetch depth at the end.
+    /// Prefetch depth at the end of the measurement.
     pub prefetch: usize,
     /// Slots of the staging ring.
     pub slots: usize,
@@ -132,7 +132,7 @@ pub struct OptionsShown {
     pub augment: String,
     /// Whether the pack is read cold.
     pub cold: bool,
-    /// Maximum time per result in seconds.
+    /// Maximum time per measurement in seconds.
     pub seconds: f64,
     /// When to verify checksums.
     pub checksums: String,

@@ -115,7 +115,7 @@ pub(crate) fn read_once(loader: &Loader, options: &LoadBenchOptions) -> Result<O
 }
 
 /// CPU seconds of the whole process per image, over a whole epoch. Slices are not used here, because their CPU time
-/// would include batches that are made but never consumed. Stops early after the maximum time per result.
+/// would include batches that are made but never consumed. Stops early after the maximum time per measurement.
 pub(crate) fn cpu_s_per_image(loader: &Loader, options: &LoadBenchOptions) -> Result<f64, BenchError> {
     let most = Duration::from_secs_f64(options.seconds);
     let (started, before) = (Instant::now(), processor_time());

@@ -31,7 +31,7 @@ const COLUMNS: [Column; 9] = [
 /// Compares raw conversion (short side 256, crop 224) with a loop that only reads and fully decodes the same files.
 /// Compares encoded conversion with `cat`, and verify with reading the pack and computing CRC32C. Also times opening a
 /// pack of 1.28 million samples. Runs of packds and of the limit alternate; ratios are medians of the pairs. If there
-/// are too few files for a run of sufficient length, they are repeated as links.
+/// are too few files for a long enough run, each is used several times, through links.
 #[derive(Debug, Args)]
 pub(crate) struct ConvertBenchArgs {
     /// Image folder

@@ -43,7 +43,7 @@ pub(crate) struct LoadBenchArgs {
     /// Read from disk, bypassing the page cache; requires --memory below the pack size
     #[arg(long)]
     cold: bool,
-    /// Maximum time per result
+    /// Maximum time per measurement
     #[arg(long, value_name = "S", default_value_t = 10.0)]
     seconds: f64,
     /// Memory for the loader, in bytes or with a unit, such as 4GiB [default: 4 GiB]

@@ -10,7 +10,7 @@ True
 >>> for images, labels in packds.Loader(ds, batch_size=4, seed=1):
 ...     assert images.shape == (4, 224, 224, 3) and labels.shape == (4,)
 
-In the examples of this package, `photos` is a folder of class folders, and `train.pack` is a pack of 64 x 64 pixels made from it.
+In the examples of this package, `photos` is a folder of class folders, and `train.pack` is a pack of 64 x 64 images made from it.
 
 `packds.torch` has datasets for PyTorch's own DataLoader. `packds.jax` converts batches to JAX arrays. The reference is
 docs/reference/python.md.

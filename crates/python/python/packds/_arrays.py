@@ -82,7 +82,7 @@ def multi_hot(bits: np.ndarray[Any, Any], n_classes: int) -> np.ndarray[Any, Any
 
 
 def widened_bfloat16(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Converts bfloat16 to float32. Without ml_dtypes, `array` holds the bits."""
+    """Converts bfloat16 to float32. Without ml_dtypes, `array` contains the bits."""
     return (array.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
@@ -93,7 +93,7 @@ def as_torch(memory: _packds.Memory) -> Any:
 
 
 def tensor_of(array: np.ndarray[Any, Any], dtype: str) -> Any:
-    """Converts an array to a tensor, without a copy if PyTorch has its type. A bfloat16 array may hold the bits."""
+    """Converts an array to a tensor, without a copy if PyTorch has its type. A bfloat16 array may contain only the bits."""
     import torch
 
     if dtype == "bf16":

@@ -26,7 +26,7 @@ def _not_taken_apart(names: Sequence[str]) -> NoReturn:
     """Raises an error that explains how to get the values. Otherwise `images, labels = batch` would assign the names."""
     taken = ", ".join(f"batch[{name!r}]" for name in names)
     raise TypeError(
-        f"a batch with named fields cannot be unpacked: use {taken}, pass as_tuple=True for tuples of these, "
+        f"a batch with named fields cannot be unpacked: use {taken}, pass as_tuple=True to get tuples, "
         "or iterate over batch.keys() or batch.items()"
     )
 

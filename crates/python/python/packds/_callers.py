@@ -21,8 +21,8 @@ def refuse_collation() -> None:
 
 
 def refuse_preparation() -> None:
-    """Rejects a DataLoader that accelerate has prepared. It would divide batches among processes, although each batch is
-    already this rank's share. It would also set the epoch of each pass, and override `set_epoch` and loaded states.
+    """Rejects a DataLoader that accelerate has prepared. accelerate would divide batches among processes, although each batch is
+    already this rank's share. It would also set the epoch of each pass, overriding `set_epoch` and loaded states.
 
     Forked workers have the stack frames of the process that started them. For other workers, the dataset is pickled while
     these frames are on the stack.

@@ -185,7 +185,7 @@ def export(
         progress: Shows progress.
 
     Returns:
-        The report: `format`, `n_samples`, `fields`, and `lost`: what the format could not hold.
+        The report: `format`, `n_samples`, `fields`, and `lost`: what the format could not store.
 
     Raises:
         ConvertError: The pack is damaged, or `dst` cannot be written. Nothing is left at `dst`.

@@ -16,7 +16,7 @@ from ._errors import OptionError
 #: A device for tests: the native module simulates a slow GPU, and tensors are on the CPU.
 SIMULATED = "simulated"
 
-# PyTorch's types with the same bits. Older versions lack u16, u32 and u64, so signed types stand for them.
+# PyTorch's types with the same bits. Older versions lack u16, u32 and u64, so signed types replace them.
 _BITS = {
     "bool": "bool", "u8": "uint8", "i8": "int8", "u16": "int16", "i16": "int16", "u32": "int32", "i32": "int32",
     "u64": "int64", "i64": "int64", "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64",
@@ -125,7 +125,7 @@ class Gpu:
 
 
 def widened(dtype: str) -> Any:
-    """Converts bits of a type that PyTorch lacks to values. None if no conversion is needed."""
+    """The function that converts the bits of a type that PyTorch lacks to values. None if no conversion is needed."""
     if dtype not in _WIDER:
         return None
     import torch

@@ -294,7 +294,7 @@ class Dataset(Sealed):
         return self._pack.sample_path(self._sample(index))
 
     def select(self, condition: str) -> np.ndarray[Any, Any]:
-        """The samples that meet a condition over their columns, in file order, int64. Pass them to `Loader(samples=..)`.
+        """The samples that meet a condition on their columns, in file order, int64. Pass them to `Loader(samples=..)`.
 
         >>> ds = packds.open("train.pack")
         >>> ds.select("label in ('galaxy', 'cat') and source_width >= 400")
@@ -458,7 +458,7 @@ class Dataset(Sealed):
         shapes = {item.shape for item in items if isinstance(item, np.ndarray)}
         return np.stack(items) if field.kind == "image" and len(shapes) == 1 else items
 
-    # A pickled dataset holds the path and identifies the pack. Unpickling fails if another pack is at this path.
+    # A pickled dataset contains the path, and the pack's uuid and size. Unpickling fails if another pack is at this path.
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopened, (self._absolute, self._pack.uuid, self._pack.file_len, self._checksums)

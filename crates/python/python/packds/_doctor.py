@@ -29,7 +29,7 @@ _Step = Callable[[Any], Any]
 _STEP, _TRAINED, _REST = 0.15, 0.25, 0.6
 #: Minimum number of batches in a run, and the multiple of its time that a run may take to reach this number.
 _LEAST_BATCHES, _PATIENCE = 10, 2
-#: Maximum number of samples that are timed one by one and kept for packing.
+#: Maximum numbers of samples: those that are timed one by one, and those of them that are kept for packing.
 _MOST_SAMPLES, _KEPT_SAMPLES = 256, 64
 _NONE: _Times = (0.0, 0.0, 0.0, False)
 
@@ -295,7 +295,7 @@ def _of_packds(loader: Loader, train_step: _Step, seconds: float, device: Any, c
     twin.close()
     if batch is None:
         raise OptionError("the loader does not yield any batches")
-    # If the loader itself copies to the GPU, it measures the time of copies.
+    # If the loader itself copies batches to the GPU, `examine` below measures the copies.
     step = _steps(batch, train_step, "cpu" if loader._plan.device != "cpu" else where, seconds * _STEP)
     del batch, batches
     step["trained"] = _known(_run(lambda: twin, train_step, seconds * _TRAINED, twin.stats()["threads"]).time())
@@ -369,7 +369,7 @@ def _of_torch(loader: Any, train_step: _Step, seconds: float, device: Any) -> Do
 
 
 def _starts(loader: Any, loaded: _packds.Clock) -> list[str]:
-    """A note about the start of epochs, if workers are started there."""
+    """A note about the start of epochs, if starting workers takes much of their time."""
     whole, steady = _known(loaded.time())[0], _known(loaded.steady_time())[0]
     if loader.persistent_workers or not loader.num_workers or whole < steady * 1.1:
         return []

@@ -11,7 +11,7 @@ from typing import ParamSpec, TypeVar
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-#: Minimum similarity of an unknown name and the name that is suggested instead.
+#: Minimum similarity between an unknown name and the name that is suggested instead.
 _ALIKE = 0.8
 
 _NO_WORKERS = "leave it out: there are no worker processes"

@@ -213,8 +213,8 @@ class Loader(Sealed):
         device: `cpu`, or with torch another device. Batches for a GPU, such as `cuda:0`, are copied during training, and images
             are finished on the GPU (docs/reference/cuda.md). For other kinds of devices, PyTorch copies each batch.
         tier: With a GPU, where images are: `resident` (the whole dataset on the GPU), `gpu-window` (the chunks of the current
-            batches on the GPU), `host-window` and `host` (on the host, in the order `window` or in any order), or `auto`, which
-            chooses by the free memory.
+            batches on the GPU), `host-window` (on the host, in the order `window`), `host` (on the host, in any order), or `auto`,
+            which chooses by the free memory.
         register: What the GPU's driver registers. `staging` registers staging memory. With `tier="gpu-window"` or `"host"`,
             `file` also registers the mapped file, so that chunks, or batches stored in order, are copied from the page cache.
             With `tier="gpu-window"` and `checksums="off"`, `gds` registers the file with cuFile, so that chunks are read from
@@ -295,7 +295,7 @@ class Loader(Sealed):
         self._augment = augment
         # `resolution` always starts from these words, so earlier sizes have no effect.
         self._unsized = augment
-        # Options that are added to the words of `augment`, also after `augment` changes.
+        # Options that are added to the words of `augment`, even after `augment` changes.
         self._finish = {"dtype": dtype, "layout": layout, "normalize": normalize}
         batch = whole("batch_size", batch_size, 32)
         self._options: dict[str, Any] = {
@@ -360,14 +360,14 @@ class Loader(Sealed):
             warn(doubt)
 
     def _unmixed(self) -> list[str]:
-        """A note if images are mixed, but other fields stay as they are stored."""
+        """A note if images are mixed, but some other fields are not."""
         names = self._plan.unmixed
         if not names:
             return []
-        stay = "stays" if len(names) == 1 else "stay"
+        are = "is" if len(names) == 1 else "are"
         quoted = ", ".join(f"`{name}`" for name in names)
         return [
-            f"{quoted} {stay} as stored while images are mixed: batch.mix, from loader.batches(), has partners and weights; "
+            f"{quoted} {are} not mixed with the images: batch.mix, from loader.batches(), has partners and weights; "
             "fields= selects the fields to load"
         ]
 
@@ -434,7 +434,7 @@ class Loader(Sealed):
         return epoch
 
     def _own(self) -> None:
-        """In a forked child, replaces the native loader by one with the same options, because threads do not survive a fork."""
+        """In a forked child, replaces the native loader with one that has the same options, because threads do not survive a fork."""
         if os.getpid() != self._made_in:
             if self._plan.gpu is not None:
                 raise OptionError("CUDA does not work in a forked process", "create the loader in the process that trains")
@@ -566,7 +566,7 @@ class Loader(Sealed):
     # Saving and resuming.
 
     def state_dict(self) -> dict[str, Any]:
-        """The position after the last batch that was taken, as plain numbers and strings, which any checkpoint can hold.
+        """The position after the last batch that was taken, as plain numbers and strings, which any checkpoint can store.
 
         Batches that were loaded ahead do not count. Any rank may save the state, and any number of ranks and threads may resume
         it.

@@ -100,7 +100,7 @@ class Passes:
             # The file was never opened, or the program closed all files, as daemons do.
             pass
 
-    # Spawned processes share the list. A copy within a process counts separately.
+    # Spawned processes share the list. A copy within the same process gets its own list.
 
     def __getstate__(self) -> tuple[int, int, str, int]:
         return self._begun, os.getpid(), f"/proc/{os.getpid()}/fd/{self._fd}", self.next(os.getpid())

@@ -213,8 +213,8 @@ def _picture(value: Any, kind: str) -> Any:
 
 
 def _label_name(kinds: Mapping[str, Kind], sample: Mapping[str, Any]) -> str | None:
-    """The label field if the schema does not name one: of the fields with strings or whole numbers, the one whose name comes
-    first in `LABEL_NAMES`."""
+    """The label field, if no field in the schema has the kind `label`: among the fields with strings or whole numbers, the one
+    whose name comes first in `LABEL_NAMES`."""
     if "label" in kinds.values():
         return None
     called = {name.lower(): name for name in reversed(list(kinds)) if kinds[name] is None and name in sample}
@@ -504,7 +504,7 @@ def _check_samples(dataset: Any) -> None:
 
 
 def _classes_of(dataset: Any) -> list[str] | None:
-    """The class names of a dataset, or of the dataset of which it is a part. None if there are no names."""
+    """The class names of a dataset, or of the dataset that it is a part of. None if there are no names."""
     own: Any = getattr(dataset, "classes", None)
     # A part, such as PyTorch's Subset. Other wrappers of datasets may have their own labels.
     while own is None and hasattr(dataset, "dataset") and hasattr(dataset, "indices"):

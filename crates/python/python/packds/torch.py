@@ -1,7 +1,7 @@
 """Packs for PyTorch's own DataLoader.
 
 `packds.Loader(..., output="torch")` does not need this module and is faster, because it loads with threads. `MapDataset` replaces
-any other map-style dataset, with samplers, workers and transforms. `IterableDataset` brings the loader's orders to workers.
+any other map-style dataset, with samplers, workers and transforms. `IterableDataset` makes the batches of a loader in workers.
 """
 
 from __future__ import annotations
@@ -346,7 +346,7 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
             message = "the workers cannot agree on the epoch of this pass: call set_epoch before each pass"
             warnings.warn(message, RuntimeWarning, stacklevel=3)
         epoch = self._passes.begin(_holder(), None if worker is None else worker.seed - worker.id)
-        # Workers of a later pass may still have the state in the memory from which they were forked.
+        # Workers of a later pass may have inherited the state when they were forked.
         return epoch, resume if resume is not None and resume["epoch"] == epoch else None
 
     # Saving and resuming.

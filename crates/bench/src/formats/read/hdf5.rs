@@ -73,8 +73,8 @@ impl DatasetRows {
         if rows.selection_size() != out.len() {
             return Err("the rows do not exist".into());
         }
-        // The memory space has the same rank. With another rank, the library copies chunks element by element instead
-        // of row by row.
+        // The memory space has the same rank as the dataset. With another rank, the library copies chunks element by
+        // element instead of row by row.
         let mut shape = self.dataset.shape();
         if let Some(rows) = shape.first_mut() {
             *rows = n;

@@ -14,7 +14,7 @@ use crate::BenchError;
 use crate::formats::candidate::{Batch, Open, Reader, readers};
 use crate::formats::order::Rows;
 
-/// All chunks are located before anything is timed.
+/// Locates all chunks before anything is timed.
 pub(crate) fn hdf5_gzip(made: &Made) -> Result<Open, BenchError> {
     let dataset = ::hdf5::File::open(&made.path).and_then(|file| file.dataset("image"));
     let dataset = dataset.map_err(|e| made.failed(e))?;

@@ -24,7 +24,7 @@ pub(crate) fn image_files(made: &Made) -> Result<Open, BenchError> {
     one_by_one(made, (0..listing.len()).map(file).collect(), Some(made.channels))
 }
 
-/// Arrays, one per file. The file names give their order.
+/// Arrays, one per file, in the order of the file names.
 pub(crate) fn array_files(made: &Made) -> Result<Open, BenchError> {
     let mut images = Vec::new();
     for path in files_of(&made.path)? {

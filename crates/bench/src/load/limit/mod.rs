@@ -1,4 +1,4 @@
-//! Minimal loops that give the limits of loading.
+//! Minimal loops that measure the limits of loading.
 
 mod direct_read;
 mod memcpy;

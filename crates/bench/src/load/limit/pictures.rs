@@ -26,7 +26,7 @@ pub(crate) struct CropResizes<'a> {
     name: String,
     /// Height, width and channels, if all images have one size.
     size: Option<(u32, u32, u8)>,
-    /// Whether the first image is a file, which determines the limit's name.
+    /// Whether the first image is an encoded file. This determines the limit's name.
     decodes: bool,
     seed: u64,
     threads: usize,
