@@ -33,7 +33,7 @@ def module_or_skip(name: str, hint: str):
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "gpu: needs a GPU; without one it is skipped, or fails where PACKDS_REQUIRE_GPU=1")
+    config.addinivalue_line("markers", "gpu: needs a GPU; without one it is skipped, or fails if PACKDS_REQUIRE_GPU=1")
 
 
 @pytest.fixture

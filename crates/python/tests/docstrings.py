@@ -14,7 +14,7 @@ import packds
 
 
 def members(name: str, thing: Any) -> Iterator[tuple[str, Any]]:
-    """A name, and if it is a class, its public methods and properties."""
+    """A named thing, and if it is a class, its public methods and properties."""
     yield name, thing
     for own, value in vars(thing).items() if inspect.isclass(thing) else ():
         if not own.startswith("_") and (callable(value) or isinstance(value, (property, functools.cached_property))):
@@ -38,7 +38,7 @@ def check_docstrings(module: ModuleType) -> None:
 
 
 def examples(module: ModuleType) -> Iterator[doctest.DocTest]:
-    """The examples of a module, including those of private functions. Each docstring is a test of its own."""
+    """The examples of a module, including those of private functions. Each docstring is a separate test."""
     documented = [(module.__name__, module)]
     for name, thing in vars(module).items():
         if getattr(thing, "__module__", None) == module.__name__:

@@ -12,7 +12,7 @@ from conftest import image_of
 
 
 def packed(path, schema, n=8, **fields):
-    """A pack of images with other fields. The values of a field are `f(number)`, in order."""
+    """A pack of images with other fields. Each of `fields` is a function from a sample's number to its value."""
     with packds.write(path, {"image": "image", **schema}, keep_order=True) as writer:
         for number in range(n):
             writer.add(image=image_of(number), **{name: value(number) for name, value in fields.items()})

@@ -1,4 +1,4 @@
-"""The checks that every loader passes, and loaders that do not."""
+"""The conformance checks, run on loaders that pass them and on loaders that do not."""
 
 import importlib.util
 import itertools

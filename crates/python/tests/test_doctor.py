@@ -70,7 +70,7 @@ def test_what_is_no_loader_is_refused(numbered):
         packds.doctor(packds.Loader(numbered), steps.append, plot="no-such-folder/a.png")
     with pytest.raises(packds.OptionError, match="found 'a.gif'"):
         packds.doctor(packds.Loader(numbered), steps.append, plot="a.gif")
-    assert steps == [], "it is said before anything is measured"
+    assert steps == [], "the error must come before anything is measured"
 
 
 def test_a_device_that_is_not_there_is_refused(torch, numbered):
@@ -84,7 +84,7 @@ def test_a_device_that_is_not_there_is_refused(torch, numbered):
 
 
 class Slow:
-    """A dataset with samples that wait, decode and transform for these numbers of seconds."""
+    """A dataset whose samples take this many seconds to read, decode and transform."""
 
     def __init__(self, read: float = 0, decode: float = 0, transform: float = 0) -> None:
         self.read, self.decode, self._transform = read, decode, transform
@@ -133,7 +133,7 @@ def test_short_epochs_of_workers_are_no_faster_than_their_samples(torch, workers
     loader = torch.utils.data.DataLoader(Slow(read=0.03), batch_size=4, num_workers=workers, multiprocessing_context=start)
     report = packds.doctor(loader, lambda batch: None, seconds=3)
     assert report.binds == "read", report
-    # Each sample takes 30 ms, so no rate may exceed this, even if some samples were ready when a batch was requested.
+    # Each sample takes 30 ms, so no rate may exceed `most`, even if some samples were ready when a batch was requested.
     most = workers / 0.03
     assert all(rate <= most * 1.05 for rate in (report.images_per_s, report.ladder["source"], report.ladder["page_cache"])), report
     if start == "spawn":
@@ -173,7 +173,7 @@ def test_a_loader_onto_a_gpu_copies_beside_the_step(torch, numbered, tier):
     there = {"host": set(), "gpu-window": {"transform", "decode"}, "resident": {"decode", "read"}}[tier]
     assert there <= {stage for stage, ms in report.stages.items() if ms == 0}
     assert report.stages["transform" if tier == "resident" else "read"] > 0
-    # Bytes are copied to the GPU, whatever type they become there.
+    # Images are copied to the GPU as bytes, whatever type they become there.
     assert "dtype" not in {advice["change"] for advice in report.advice}
 
 
@@ -211,7 +211,7 @@ def test_options_of_other_loaders_cannot_be_checked(torch):
     steps = []
     with pytest.raises(packds.OptionError, match="check"):
         packds.doctor(torch.utils.data.DataLoader(Slow()), steps.append, check=True)
-    assert steps == [], "it is said before anything is measured"
+    assert steps == [], "the error must come before anything is measured"
 
 
 def test_a_check_without_advice_to_follow_says_so(numbered):
@@ -281,7 +281,7 @@ def test_the_command_learns_the_step_of_a_training(numbered):
     told = json.loads(done.stdout)
     assert told["binds"] == "step" and told["batch"] == 50
     assert 10 <= told["training"]["step_ms"] < 100
-    # No warning was repeated.
+    # The command learned these options from the training's loader.
     learned = told["training"]["options"]
     assert (learned["order"], learned["window"], learned["augment"]) == ("window", 3, "center6")
     assert told["threads"] == learned["threads"] == 1 and told["is_rough"] in (True, False)

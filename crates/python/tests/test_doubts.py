@@ -26,7 +26,7 @@ def sorted_pack(tmp_path_factory):
 
 
 def said(make) -> list:
-    """The texts of the warnings when creating it. Each must point here."""
+    """The texts of the warnings that `make` causes. Each must point to this file."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         make()

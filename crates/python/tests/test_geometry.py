@@ -12,7 +12,7 @@ SIDE = 64
 
 @pytest.fixture(scope="module")
 def pointed(tmp_path_factory):
-    """16 smooth images, each pixel of which says where it is: red is the column, green the row."""
+    """16 smooth images whose pixels encode their positions: red is the column, green the row."""
     path = tmp_path_factory.mktemp("packs") / "pointed.pack"
     row, column = np.mgrid[:SIDE, :SIDE]
     image = np.stack([column * 4, row * 4, np.full_like(row, 255)], -1).astype(np.uint8)
@@ -28,7 +28,8 @@ def batches(pack, augment, **options):
 
 
 def disagreement(image, matrix) -> float:
-    """The maximum distance of pixels in the middle of the image from their positions by the matrix, in stored pixels."""
+    """The maximum distance between the position that a pixel encodes and the one that the matrix gives, in stored pixels, away
+    from edges."""
     height, width, _ = image.shape
     row, column = np.mgrid[:height, :width]
     inside = image[..., 2] > 250

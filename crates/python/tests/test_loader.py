@@ -181,7 +181,7 @@ def test_counts_are_those_of_the_guide(numbered):
     ranks = packds.Loader(numbered, 32, rank=(1, 2))
     ranks.load_state_dict(state)
     assert counts(ranks) == (15, 10, 1000, 1000)
-    # Counts the batches of each rank, padded or dropped, and the samples of all ranks.
+    # Batches are counted per rank, after padding or dropping. Samples are counted over all ranks.
     for world in (1, 2, 4):
         assert counts(packds.Loader(numbered, 64, rank=(0, world))) == (1000 // (64 * world), 1000 // (64 * world), 1000, 1000)
         for options in ({"order": "sequential"}, {"drop_last": False}):
@@ -771,7 +771,7 @@ def test_a_loader_tells_what_it_tuned(numbered):
     stats = loader.stats()
     assert (stats["threads"], stats["prefetch"]) == (first["threads"], 2)
 
-    # 1000 batches, all of them ready.
+    # 800 batches. Training is slower than loading, so each batch is ready when it is requested.
     loader = packds.Loader(numbered, batch_size=10)
     for _ in range(8):
         for _ in loader:

@@ -9,7 +9,7 @@ import pytest
 import packds
 from conftest import image_of
 
-# Values that are wrong for most options. The exceptions are listed below.
+# Values that are wrong for most options. An option may accept some of them.
 WRONG = [object(), True, 1.5, float("nan"), -2, 3, 10**30, "xyz", "", b"x", [1, "a"], (1, 2), {}, {"a": 1}, len, None, "a\0b"]
 WRONG += [np.zeros(3), np.float32(1.5), ["\0"]]
 IMAGE = image_of(1)

@@ -84,7 +84,7 @@ def test_a_fault_elsewhere_is_still_faulthandlers(numbered):
         import packds
         ds = packds.open(sys.argv[1])
         faulthandler.enable()
-        # Puts its handler first again.
+        # Reading a sample puts the handler of packds first again.
         ds[0]
         with tempfile.TemporaryFile() as file:
             file.truncate(8192)

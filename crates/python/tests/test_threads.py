@@ -1,4 +1,4 @@
-"""If the system starts no more threads, fewer do the work, or an error says what to do."""
+"""If the system cannot start more threads, fewer threads do the work, or an error says what to do."""
 
 import os
 import subprocess

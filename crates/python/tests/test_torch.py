@@ -145,7 +145,7 @@ def test_functions_that_call_totensor_are_told_what_they_get(photo_pack, torchvi
     plain = MapDataset(photo_pack)[0][0]
     for images in ("pil", "numpy"):
         assert torch.equal(first(images=images)[0][0], plain.float() / 255)
-    # An explicit option causes no warning.
+    # With an explicit option, the function's own error is raised.
     with pytest.raises(TypeError, match="pic should be PIL Image"):
         first(images="torch")
     with pytest.raises(packds.OptionError, match="raised AttributeError: 'Tensor' object has no attribute 'convert'"):
@@ -322,13 +322,13 @@ def test_epochs_of_an_iterable_data_set_differ(numbered, torch):
 
 
 def passes_of(torch, dataset, n, workers, **options) -> list:
-    """The results of `n` passes of one DataLoader."""
+    """The sorted labels of each of `n` passes over one DataLoader."""
     loader = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=workers, **options)
     return [sorted(label for _, labels in loader for label in labels.tolist()) for _ in range(n)]
 
 
 def epochs_of(path, n, world) -> list:
-    """The samples of each epoch over this number of ranks."""
+    """The sorted labels of each of the first `n` epochs, over this number of ranks."""
     ranks = [packds.Loader(path, 30, samples=range(100), seed=3, rank=(rank, world)) for rank in range(world)]
     return [sorted(label for loader in ranks for _, labels in loader for label in labels.tolist()) for _ in range(n)]
 
@@ -468,7 +468,7 @@ def test_a_dataloader_that_would_batch_batches_is_refused(numbered, torch, worke
 def test_a_dataloader_that_accelerate_prepared_is_refused(numbered, torch, workers, context):
     from packds.torch import IterableDataset
 
-    # Accelerate's loaders iterate over a DataLoader in this way, in a process that has batches for the other processes.
+    # Accelerate's loaders iterate over a DataLoader from this module.
     accelerate = {"__name__": "accelerate.data_loader"}
     exec("def first(loader): return next(iter(loader))", accelerate)
 

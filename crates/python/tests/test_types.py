@@ -1,4 +1,4 @@
-"""The package's types, checked by mypy as for users."""
+"""The package's types, checked by mypy as users would check them."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import pytest
 
 from conftest import REPOSITORY, module_or_skip
 
-# Code that uses the package like users do, with mistakes that types should detect.
+# Code that uses the package as users do, with mistakes that types should detect.
 USER = """
     from typing import Any
 
