@@ -5,8 +5,8 @@ Usage: bench/conversions.py PACK [--work DIR] [--limit MIB] [--formats NAMES] [-
 
 Needs only Python. If a pack is much larger than the reported memory, packds never held all of it in memory. Pages of
 mapped files do not count, because the system can reclaim them. With --limit, the system gives packds at most MIB of
-memory (RLIMIT_DATA: heap, thread stacks, private maps). The converted pack must have the same number of samples. Only
-the tests compare the samples themselves.
+memory (RLIMIT_DATA: heap, thread stacks, private mappings). The converted pack must have the same number of samples.
+Only the tests compare the samples themselves.
 """
 
 from __future__ import annotations

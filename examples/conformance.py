@@ -5,9 +5,9 @@ where it stopped.
     python conformance.py loader map-dataset          # some of them
     python conformance.py my_adapters:MyLoader        # another loader: the class MyLoader in my_adapters.py is its adapter (see `Run`)
 
-An endless loader fails: each check has a time limit, and each epoch a limit of batches. Needs Pillow, and packds for packds's
-own loaders and for adapters that read the pack. docs/how-to/conformance.md lists the checks, and explains how to write an
-adapter.
+An endless loader fails: each check has a time limit, and each epoch a maximum number of batches. Needs Pillow, and packds for
+packds's own loaders and for adapters that read the pack. docs/how-to/conformance.md lists the checks, and explains how to write
+an adapter.
 """
 
 from __future__ import annotations
@@ -382,7 +382,7 @@ def main() -> int:
     parser.add_argument("adapters", nargs="*", help=f"{', '.join(ADAPTERS)}, or module:class; default: all of these")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="time limit per check; default: %(default)g")
     asked = parser.parse_args()
-    # Python sets this entry to the script's own folder.
+    # Otherwise, Python would search the script's own folder and not the current one.
     sys.path.insert(0, os.getcwd())
     adapters = {name: named(name) for name in asked.adapters or ADAPTERS}
     is_checked, has_failed = False, False

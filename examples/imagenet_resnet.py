@@ -6,7 +6,7 @@
     python examples/imagenet_resnet.py photos --packs packs --model resnet18 --steps 5 --batch-size 16   # a quick try
 
 DATA is a folder with train/CLASS/ and val/CLASS/, or with class folders only, which are then also used for testing. The first
-run makes the packs: they hold the unchanged files, with an index for faster decoding of random crops.
+run makes the packs: they contain the unchanged files, with an index for faster decoding of random crops.
 
 The features and their names are those of torchvision's references/classification/train.py: SGD with momentum, label smoothing,
 a linear warmup followed by a cosine schedule, no weight decay for norms, mixup and cutmix (--mix), policies (--policy), random

@@ -1,6 +1,6 @@
 """The inputs of peers and packds, made once from a folder of JPEG files and kept.
 
-All inputs of a comparison hold the same images: the pixels of the same PNG files, or the bytes of the same JPEG files.
+All inputs of a comparison contain the same images: the pixels of the same PNG files, or the bytes of the same JPEG files.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from compare.inputs import Inputs
 
 
 class PackdsError(Exception):
-    """A packds command failed. The message has the command and the last lines of its output."""
+    """A packds command failed. The message has the command and the first lines of its stderr."""
 
 
 @dataclass(frozen=True)

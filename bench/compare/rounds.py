@@ -165,7 +165,7 @@ class Runner:
             if expected is not None:
                 self.checks[f"packds {name}"]["checksum"] = self.packds.checksum(path)
             if n_samples != self.n_images or self.checks[f"packds {name}"].get("checksum") != expected:
-                raise SystemExit(f"peers: {path} does not hold the images that the peers read; remove it and run again")
+                raise SystemExit(f"peers: {path} does not have the images that the peers read; remove it and run again")
 
     def wrong(self, delivered: dict[str, Any], expected: int | None, labels_sum: int) -> str | None:
         shapes = [tuple(shape) for shape in delivered["images"]]
@@ -191,7 +191,7 @@ class Runner:
         return {name: {"bytes": sizes[name], "resident": resident(path)} for name, path in paths.items()}
 
     def run(self, threads: int) -> dict[str, Any]:
-        """All rounds with one number of threads."""
+        """Runs all rounds with this number of threads."""
         busy, files = busy_cores(), self.warm_inputs()
         workers: list[tuple[Worker, Series]] = []
         try:
@@ -212,7 +212,7 @@ class Runner:
         return self.result(threads, busy, files, [series for _, series in workers])
 
     def round(self, worker: Worker, series: Series, threads: int) -> bool:
-        """One peer, then packds from each pack. Returns False if the peer failed."""
+        """Runs one peer, then packds on each pack. Returns False if the peer failed."""
         try:
             series.rounds.append(worker.run(self.settings.seconds))
         except PeerError as error:

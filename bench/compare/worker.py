@@ -31,7 +31,7 @@ def first_batch_s(loading: Loading, number: int) -> float:
     for _ in loading.epoch(number):
         first = first or time.perf_counter() - start
     if first is None:
-        raise SystemExit("the peer delivers no batch: there are fewer images than a batch holds")
+        raise SystemExit("the peer delivers no batch: there are fewer images than one batch")
     return first
 
 

@@ -16,7 +16,7 @@ DOCS = Path(__file__).resolve().parent.parent.parent / "docs" / "reference"
 
 
 def pair(folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    """images.npy, u8 [n, h, w, 3], in the mapped file, and labels.npy, i64 [n]."""
+    """images.npy, u8 [n, h, w, 3], mapped, and labels.npy, i64 [n]."""
     return np.load(folder / "images.npy", mmap_mode="r"), np.load(folder / "labels.npy")
 
 

@@ -78,7 +78,7 @@ class Rows(torch.utils.data.Dataset):
 
 
 def as_input(pixels: np.ndarray, number: int) -> torch.Tensor:
-    """Normalizes a batch to f32 `[channels, height, width]`, with every second sample flipped."""
+    """Normalizes an image to f32 `[channels, height, width]`, and flips it if its number is odd."""
     image = torch.from_numpy(np.array(pixels)).permute(2, 0, 1).float().div_(255)
     mean, std = (torch.tensor(values).view(3, 1, 1) for values in (MEAN, STD))
     image = (image - mean) / std
@@ -152,8 +152,8 @@ def processor_seconds() -> float:
 
 
 def measured(step, batches, n_steps: int, settle) -> tuple[float, float, float]:
-    """Returns for a step the median milliseconds, the share of time spent waiting for batches, and the CPU seconds. The first
-    fifth of the groups does not count."""
+    """Returns the median milliseconds of a step, the share of time spent waiting for batches, and the CPU seconds per step. The
+    first fifth of the groups does not count."""
     times, waited, elapsed, used = [], 0.0, 0.0, 0.0
     left_out, n_groups = n_steps // GROUP // 5, n_steps // GROUP
     for group in range(n_groups):

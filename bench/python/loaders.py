@@ -69,7 +69,7 @@ CASES = (
     Case("files", "packds.torch.MapDataset", variant="map-crops", least=0, **OURS),
     Case("files", "ImageFolder", "compare.peers.image_folder", package="torchvision", least=0),
 )
-# The shapes that each comparison delivers, in any order of dimensions.
+# The shapes of images that a loader may deliver: channels last or channels first.
 SHAPES = ([["uint8", 224, 224, 3]], [["uint8", 3, 224, 224]])
 
 
@@ -101,7 +101,7 @@ def arguments() -> argparse.Namespace:
 
 
 def make_inputs(options: argparse.Namespace) -> None:
-    """Makes the inputs: pixels as a pair of .npy files, and JPEG files as links in class folders and as a pack."""
+    """Makes the inputs: pixels as a pair of .npy files, and copies of the JPEG files in class folders and in a pack."""
     import numpy as np
     from PIL import Image
 
@@ -178,7 +178,8 @@ class Comparison:
         return request | {"threads": case.n_workers, "order": case.order, "seed": self.options.seed, "drop_last": False}
 
     def check(self, expected: str, labels_sum: int) -> None:
-        """Checks that one epoch of each loader has every image once, by pixels, or by shapes and labels if images are cropped."""
+        """Checks that one epoch of each loader has every image once. Compares pixels, or if images are cropped, shapes and
+        labels."""
         for case, worker in list(self.running):
             answer = worker.ask(kind="check", request=self.request(case))
             wrong = answer.get("error")

@@ -34,7 +34,7 @@ def perform(module: ModuleType, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def child(module: ModuleType, job: dict[str, Any], answers: int) -> None:
-    """Never returns."""
+    """Runs a job in the forked process, writes the answer to the pipe `answers`, and exits."""
     os.setsid()
     try:
         answer = perform(module, job)

@@ -1,4 +1,4 @@
-"""Peers that augment, one module each, with an `open` as in python.peers, which holds the other peers."""
+"""Peers that augment, one module each, with a function `open` as in python.peers, where the other peers are."""
 
 from __future__ import annotations
 

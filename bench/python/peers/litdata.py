@@ -1,4 +1,4 @@
-"""LitData: chunks of 64 MB. It shuffles chunks, and samples within each."""
+"""LitData: chunks of 64 MB. It shuffles chunks, and samples within each chunk."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Threads:
 
 
 class Processes:
-    """packds.torch in a DataLoader. Workers are persistent if the dataset allows it."""
+    """packds.torch in a DataLoader. The workers of `map` are persistent."""
 
     def __init__(self, request: Request, kind: str, crops: bool) -> None:
         torch.manual_seed(request.seed)
