@@ -29,7 +29,7 @@ class Ring:
             return
         under_way: deque[Future[Batch]] = deque()
         for number, step in enumerate(steps):
-            # The caller still holds one batch, so all other slots may be in progress.
+            # The caller still uses one batch, so all other slots may be in progress.
             if len(under_way) == len(self.buffers) - 1:
                 yield under_way.popleft().result()
             under_way.append(self.pool.submit(fill, step, self.buffers[number % len(self.buffers)]))

@@ -23,7 +23,7 @@ START_BATCHES = 6
 
 
 def write(module: ModuleType, data: Path, n_samples: int, folder: Path, chunk: int) -> dict[str, Any]:
-    """Lets the peer write its files, and syncs them to disk."""
+    """Calls the peer's writer, and syncs its files to disk."""
     images, labels = pair(data)
     start = time.perf_counter()
     module.write(images[:n_samples], labels[:n_samples], folder, chunk)

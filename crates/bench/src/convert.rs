@@ -32,7 +32,7 @@ pub struct ConvertBenchOptions {
 /// The result of `packds bench convert`.
 #[derive(Debug, Clone, Serialize)]
 pub struct ConvertBench {
-    /// The machine.
+    /// The machine that ran the benchmark.
     pub machine: Machine,
     /// Number of threads.
     pub jobs: usize,
@@ -42,13 +42,13 @@ pub struct ConvertBench {
     pub n_files: usize,
     /// State of the page cache. Always `warm`, because the warm-up pairs read all files.
     pub cache: &'static str,
-    /// Seed of the order.
+    /// Seed of the order of samples.
     pub seed: u64,
     /// Raw conversion with a short side of 256 and a crop of 224.
     pub raw: Figure,
     /// Conversion that stores the image files unchanged.
     pub encoded: Figure,
-    /// Verifying the raw pack.
+    /// Verification of the raw pack.
     pub verify: Figure,
     /// Median time to open a pack of 1.28 million samples and to read what `info` shows, in ms.
     pub open_ms: f64,

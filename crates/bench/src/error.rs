@@ -28,7 +28,7 @@ pub enum BenchError {
     /// An image cannot be decoded, so the limit cannot be measured.
     #[error("{path}: {source}")]
     Pixels {
-        /// The image.
+        /// Path of the image.
         path: PathBuf,
         /// The decoder's error.
         source: packds_pixels::PixelError,
@@ -36,7 +36,7 @@ pub enum BenchError {
     /// Reading or writing failed.
     #[error("{path}: {source}")]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The system's error.
         source: std::io::Error,
@@ -44,7 +44,7 @@ pub enum BenchError {
     /// A format delivered wrong samples.
     #[error("{format}, {order} order: delivered wrong samples (expected checksum {expected}, found {found})")]
     Disagree {
-        /// The format.
+        /// Name of the format.
         format: String,
         /// The order in which the samples were read.
         order: String,
@@ -60,7 +60,7 @@ pub enum BenchError {
         batch: u32,
         /// Number of samples in the pack.
         n_samples: u64,
-        /// The largest batch size that gives two batches per epoch.
+        /// The largest batch size with two batches per epoch.
         largest: u32,
     },
     /// The system cannot start another thread.
@@ -72,7 +72,7 @@ pub enum BenchError {
     /// A result is not as expected.
     #[error("{what}: expected {expected}, found {found}")]
     WrongResult {
-        /// The result.
+        /// Which result is wrong.
         what: &'static str,
         /// The expected value.
         expected: String,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
-/// Properties of the machine.
+/// Properties of the machine that runs a benchmark.
 #[derive(Debug, Clone, Serialize)]
 pub struct Machine {
     /// Processor name.

@@ -20,7 +20,7 @@ use crate::load::{augment_words, cache, largest_batch, parse_augment};
 use crate::machine::{Machine, processor_time};
 use crate::measure::{percentile, to_f64};
 
-/// Two waits count as equal if their difference is less than this share of a step, because runs of the same
+/// Two waits are considered equal if their difference is less than this share of a step, because runs of the same
 /// configuration differ by that much.
 const ALIKE: f64 = 0.01;
 /// If waiting for batches within epochs is less than this share of the total wait, most of the wait is at the start and
@@ -75,20 +75,20 @@ pub struct TuneBenchOptions {
     pub prefetches: Vec<Ahead>,
     /// Batch sizes. If empty: 32, 64, 128 and 256, as long as an epoch has two batches.
     pub batches: Vec<u32>,
-    /// The order.
+    /// Order of the samples.
     pub order: Order,
     /// Augmentations. Default: `rrc224,flip` for encoded images, else none.
     pub augment: Option<String>,
-    /// Maximum time per configuration.
+    /// Maximum time per configuration in seconds.
     pub seconds: f64,
-    /// The seed.
+    /// Seed of the order and augmentation.
     pub seed: u64,
 }
 
 /// The result of `packds bench tune`.
 #[derive(Debug, Clone, Serialize)]
 pub struct TuneBench {
-    /// The machine.
+    /// The machine that ran the benchmark.
     pub machine: Machine,
     /// Duration of a training step in ms.
     pub step_ms: f64,
@@ -96,7 +96,7 @@ pub struct TuneBench {
     pub path: String,
     /// Number of samples in the pack.
     pub n_samples: u64,
-    /// Size of the pack.
+    /// Size of the pack in bytes.
     pub file_bytes: u64,
     /// The resolved order.
     pub order: &'static str,
@@ -104,9 +104,9 @@ pub struct TuneBench {
     pub augment: String,
     /// Maximum time per configuration in seconds.
     pub seconds: f64,
-    /// The seed.
+    /// Seed of the order and augmentation.
     pub seed: u64,
-    /// Always `warm`.
+    /// State of the page cache. Always `warm`.
     pub cache: &'static str,
     /// Share of the pack in the page cache before the first configuration.
     pub resident_before: f64,
@@ -127,11 +127,11 @@ pub struct TuneBench {
 /// The result of one configuration.
 #[derive(Debug, Clone, Serialize)]
 pub struct TuneRun {
-    /// Threads.
+    /// Number of loader threads.
     pub threads: usize,
     /// Prefetch depth as configured.
     pub prefetch: Ahead,
-    /// Batch size.
+    /// Samples per batch.
     pub batch: u32,
     /// Number of measured waits.
     pub batches: usize,
@@ -148,9 +148,9 @@ pub struct TuneRun {
     pub images_per_s: f64,
     /// CPU seconds per 1000 images.
     pub cpu_s_per_1000: f64,
-    /// Memory of the staging ring.
+    /// Memory of the staging ring in bytes.
     pub memory_bytes: u64,
-    /// Slots of the staging ring.
+    /// Number of slots of the staging ring.
     pub slots: usize,
     /// Prefetch depth at the end of the run.
     pub prefetch_at_end: usize,
@@ -170,13 +170,13 @@ pub struct Wait {
 /// A recommended configuration and the reason.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Recommended {
-    /// Threads.
+    /// Number of loader threads.
     pub threads: usize,
     /// Prefetch depth.
     pub prefetch: Ahead,
-    /// Batch size.
+    /// Samples per batch.
     pub batch: u32,
-    /// The reason.
+    /// Why this configuration is recommended.
     pub why: String,
 }
 

@@ -80,7 +80,7 @@ pub(crate) enum Command {
 /// The pack that a command reads.
 #[derive(Debug, Args)]
 pub(crate) struct PackPath {
-    /// The pack
+    /// Pack to read
     #[arg(value_name = "PACK", value_hint = ValueHint::FilePath)]
     pub(crate) pack: PathBuf,
 }
@@ -88,7 +88,7 @@ pub(crate) struct PackPath {
 /// The packs that a command reads, one after another.
 #[derive(Debug, Args)]
 pub(crate) struct PackPaths {
-    /// One pack or several
+    /// Packs to read
     #[arg(value_name = "PACK", required = true, value_hint = ValueHint::FilePath)]
     pub(crate) packs: Vec<PathBuf>,
 }

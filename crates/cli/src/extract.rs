@@ -41,9 +41,9 @@ const RUN: usize = 32;
 /// Write samples to files: u8 pixels as PNG, other arrays as .npy, encoded images unchanged
 ///
 /// Files are named CLASS/NUMBER-NAME.EXT, where NAME is the name of the source file. CLASS and NAME are left out if the
-/// pack does not have them. A pack with several fields gives several files per sample: the image is named as above, and
-/// the other files have their field's name before the extension. Checksums are checked; damaged samples are listed and
-/// skipped.
+/// pack does not have them. A pack with several fields produces several files per sample: the image is named as above,
+/// and the other files have their field's name before the extension. Checksums are checked; damaged samples are listed
+/// and skipped.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ExtractArgs {
@@ -219,7 +219,8 @@ impl<'a> Extraction<'a> {
         failed.map_or(Ok(done), Err)
     }
 
-    /// Writes all files of a sample. If one of its items is damaged, the sample counts as bad, and no file is written.
+    /// Writes all files of a sample. If one of its items is damaged, the sample is reported as bad, and no file is
+    /// written.
     fn one(&self, sample: u64, done: &mut Done) -> Result<(), Failure> {
         let files = match self.files(sample) {
             Ok(files) => files,

@@ -38,7 +38,7 @@ impl Failure {
         Self { exit: Exit::NotRun, ..Self::bad_data(message) }
     }
 
-    /// The user stopped the command.
+    /// The failure of a command that the user stopped.
     pub(crate) fn interrupted(message: impl ToString) -> Self {
         Self { exit: interrupt::caught().unwrap_or(Exit::Interrupted), ..Self::bad_data(message) }
     }

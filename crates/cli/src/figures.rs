@@ -75,7 +75,7 @@ impl Figures {
         parts
     }
 
-    /// The lines of one part. `width_of` gives the width of each column.
+    /// The lines of one part. `width_of` returns the width of each column.
     fn part(&self, part: &[usize], width_of: impl Fn(usize) -> usize) -> Vec<String> {
         let line = |text: &dyn Fn(usize) -> String, mark: &str| {
             let cell = |column: &usize| {

@@ -18,7 +18,7 @@ const STOPPING: [(i32, Exit); 3] = [(SIGINT, Exit::Interrupted), (SIGTERM, Exit:
 /// State of the signals in this process.
 #[derive(Default)]
 struct Signals {
-    /// Whether the default action applies.
+    /// Whether signals have their default action, which ends the process.
     is_over: Arc<AtomicBool>,
     /// Whether a signal was caught, so that the next one is the second.
     is_second: Arc<AtomicBool>,
@@ -33,7 +33,7 @@ impl Signals {
         let signals = Self { is_over: Arc::new(AtomicBool::new(true)), ..Self::default() };
         let ignored = ignored_signals();
         for (signal, exit) in STOPPING {
-            // `nohup` and shells ignore signals for background commands. Such signals stay ignored.
+            // `nohup` and shells make background commands ignore some signals. Those signals must remain ignored.
             if ignored >> (signal - 1) & 1 == 1 {
                 continue;
             }

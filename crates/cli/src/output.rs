@@ -38,7 +38,7 @@ pub(crate) fn write_file(path: &Path, bytes: &[u8], force: bool) -> Result<(), F
     })
 }
 
-/// Replaces a file atomically: readers see the old or the new content. If writing fails, the old file stays.
+/// Replaces a file atomically: readers see the old or the new content. If writing fails, the old file is kept.
 ///
 /// A symbolic link is followed, not replaced.
 pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {

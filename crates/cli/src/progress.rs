@@ -110,8 +110,8 @@ impl Shown {
         self.during(what, work)
     }
 
-    /// Shows the next step of a measurement: on a terminal in the place of the last step, elsewhere on a line of its
-    /// own. If the user stops the command, the process ends.
+    /// Shows the next step of a measurement: on a terminal instead of the last step, elsewhere on a separate line. If
+    /// the user stops the command, the process ends.
     pub(crate) fn step(&self, what: &str) {
         if let Place::Lines(last) = &mut *lock(&self.shared.place) {
             *last = Instant::now();

@@ -11,7 +11,7 @@ const BAR: (usize, usize) = (30, 8);
 /// Below this time a rate is meaningless.
 const SHORTEST: Duration = Duration::from_millis(100);
 
-/// Time without progress after which a task counts as stalled.
+/// Time without progress after which a task is reported as stalled.
 const STANDSTILL: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,7 +148,7 @@ fn filled(done: u64, total: u64, columns: usize) -> String {
     format!("{:columns$}", "=".repeat(n) + head)
 }
 
-/// Estimated time for the rest.
+/// Estimated time until `total` is reached. `None` if nothing is done yet.
 pub(crate) fn time_left(done: u64, total: u64, elapsed: Duration) -> Option<Duration> {
     let times = to_f64(total.saturating_sub(done)) / to_f64(done);
     Duration::try_from_secs_f64(elapsed.as_secs_f64() * times).ok()

@@ -41,7 +41,7 @@ fn put(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// The available columns. Some columns stay free for the cursor and the terminal's `^C`, because a line that wraps
+/// The available columns. Some columns are kept free for the cursor and the terminal's `^C`, because a line that wraps
 /// cannot be cleared.
 pub(crate) fn columns() -> usize {
     columns_of(io::stderr()).saturating_sub(3).max(1)

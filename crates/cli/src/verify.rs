@@ -62,7 +62,7 @@ fn check(path: &Path, jobs: usize, console: &mut Console) -> Result<Exit, Failur
     }
 }
 
-/// Turns an error into a failure. If the error is in the pack's data, the pack counts as damaged, and with `--json` the
+/// Turns an error into a failure. If the error is in the pack's data, the pack is damaged, and with `--json` the
 /// document says so.
 fn refused<T>(error: ReadError, console: &mut Console) -> Result<T, Failure> {
     let is_data = error.is_data();

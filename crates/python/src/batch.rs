@@ -1,4 +1,4 @@
-//! Batches for Python.
+//! The batches of a loader as Python classes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

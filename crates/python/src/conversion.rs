@@ -1,4 +1,4 @@
-//! Conversions and exports.
+//! Conversions and exports that Python calls.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! A loader for Python.
+//! A loader as a Python class.
 
 use std::sync::Arc;
 

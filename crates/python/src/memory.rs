@@ -82,7 +82,7 @@ impl Memory {
         self.dtype.name()
     }
 
-    /// Dimensions.
+    /// The dimensions of the array.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, &self.shape)

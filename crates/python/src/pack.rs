@@ -1,4 +1,4 @@
-//! A pack for Python.
+//! A pack as a Python class.
 
 use packds_system::{counted, to_usize};
 use std::borrow::Cow;
@@ -134,7 +134,7 @@ impl Pack {
         })?)
     }
 
-    /// The names of the fields that hold training data.
+    /// The names of the fields with training data.
     fn data_fields(&self) -> Vec<String> {
         let fields = self.pack.schema().fields().iter();
         let data = fields.filter(|field| field.is_data());

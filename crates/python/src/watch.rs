@@ -35,7 +35,7 @@ struct Shared {
 /// What happens to the work if Python is interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AfterInterrupt {
-    /// The work is asked to stop, and Python waits while it cleans up.
+    /// The work is cancelled, and Python waits while it cleans up.
     Wait,
     /// The work continues in the background until it is done. It only reads, so this is harmless.
     Abandon,

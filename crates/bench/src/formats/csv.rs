@@ -2,7 +2,7 @@
 
 use super::report::{FormatRow, Report, RunRow};
 
-/// A column: its heading, and a function that gives its value for a run and its format.
+/// A column: its heading, and a function that returns its value for a run and its format.
 type Column = (&'static str, fn(&RunRow, Option<&FormatRow>) -> String);
 
 const COLUMNS: [Column; 23] = [

@@ -14,7 +14,7 @@ use crate::threads::start;
 
 /// Maximum number of finished batches per thread.
 const DEPTH: usize = 2;
-/// Number of buffers per thread: finished batches, one that is being filled, and one that the consumer holds.
+/// Number of buffers per thread: finished batches, one that is being filled, and one that the consumer uses.
 const BUFFERS: usize = DEPTH + 2;
 
 /// Receives each batch's pixels and labels. Returns whether to continue.

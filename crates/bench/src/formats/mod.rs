@@ -1,6 +1,6 @@
 //! `packds bench formats`: loads the same images from every format, in the same orders, on the same number of threads.
 //!
-//! `reference` provides the images, `written` makes each format's files, `cells` runs them, and `report` holds the
+//! `reference` provides the images, `written` makes each format's files, `cells` runs them, and `report` defines the
 //! results. Each format has an entry in `catalogue` and a reader in `read`. `feed` and `drive` do not depend on the
 //! format.
 
@@ -66,7 +66,7 @@ pub struct FormatsBenchOptions {
     pub quick: bool,
     /// Number of rounds. Each case is run once per round, and medians over the rounds are reported.
     pub rounds: usize,
-    /// Maximum time per run.
+    /// Maximum time per run in seconds.
     pub seconds: f64,
     /// Maximum number of images. Default: all of a pack, 1024 of a folder.
     pub images: Option<u64>,

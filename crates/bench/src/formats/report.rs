@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Report {
-    /// The command line.
+    /// The command line of the benchmark.
     pub command: String,
     /// The seed of the orders.
     pub seed: u64,
     /// Start time in UTC, as RFC 3339.
     pub started: String,
-    /// The machine.
+    /// The machine that ran the benchmark.
     pub machine: ReportMachine,
     /// Versions of packds, of libraries and of peers.
     pub versions: BTreeMap<String, String>,
-    /// The images.
+    /// The images that were loaded.
     pub data: Data,
     /// The options of the measurement.
     pub options: OptionsShown,
@@ -66,7 +66,7 @@ pub struct ReportMachine {
     pub free_page_reporting: bool,
 }
 
-/// The images.
+/// The images that every format contains.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
@@ -90,7 +90,7 @@ pub struct Data {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OptionsShown {
-    /// Batch size.
+    /// Samples per batch.
     pub batch: u32,
     /// The requested batch size, if there are too few images for four such batches.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -156,7 +156,7 @@ pub struct RunRow {
     pub cache: String,
     /// Number of loading threads.
     pub threads: usize,
-    /// Batch size.
+    /// Samples per batch.
     pub batch: u32,
     /// Duration of the training step in ms. 0 for none.
     pub step_ms: f64,
@@ -196,8 +196,8 @@ impl RunRow {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spread {
-    /// The median.
+    /// The median in ms.
     pub median: f64,
-    /// The 95th percentile.
+    /// The 95th percentile in ms.
     pub p95: f64,
 }

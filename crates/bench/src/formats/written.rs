@@ -23,7 +23,7 @@ const GRAY: &str = "image files in a pack are decoded as RGB, but these images h
 
 enum Way {
     Readers(Open),
-    /// A pack, and the augmentation that gives the reference's pixels. The augmentation may be empty.
+    /// A pack, and the augmentation that produces the reference's pixels. The augmentation may be empty.
     Pack(PathBuf, String),
 }
 

@@ -28,7 +28,7 @@ use limit::Limit;
 /// Options of [`bench_load`].
 #[derive(Debug, Clone)]
 pub struct LoadBenchOptions {
-    /// The order.
+    /// Order of the samples.
     pub order: Order,
     /// Batch size. Default: [`default_batch`].
     pub batch: Option<u32>,
@@ -38,20 +38,20 @@ pub struct LoadBenchOptions {
     pub augment: Option<String>,
     /// Whether to read from disk, bypassing the page cache.
     pub cold: bool,
-    /// Maximum time per measurement.
+    /// Maximum time per measurement in seconds.
     pub seconds: f64,
     /// Memory for the loader in bytes. Default: the loader's.
     pub memory_bytes: Option<u64>,
     /// When to verify checksums.
     pub checksums: Checksums,
-    /// The seed.
+    /// Seed of the order and augmentation.
     pub seed: u64,
 }
 
 /// The result of `packds bench load`.
 #[derive(Debug, Clone, Serialize)]
 pub struct LoadBench {
-    /// The machine.
+    /// The machine that ran the benchmark.
     pub machine: Machine,
     /// Images per second that reach the staging buffers: median of the slices.
     pub images_per_s: f64,
@@ -97,7 +97,7 @@ pub struct LoadBench {
     pub checksum: String,
     /// The options of the measurement.
     pub options: OptionsShown,
-    /// `warm` or `cold`.
+    /// State of the page cache: `warm` or `cold`.
     pub cache: &'static str,
     /// Share of the pack in the page cache before the slices.
     pub resident_before: f64,
@@ -113,20 +113,20 @@ pub struct LoadBench {
     pub pack: PackShown,
     /// Prefetch depth at the end of the measurement.
     pub prefetch: usize,
-    /// Slots of the staging ring.
+    /// Number of slots of the staging ring.
     pub slots: usize,
 }
 
 /// The resolved options.
 #[derive(Debug, Clone, Serialize)]
 pub struct OptionsShown {
-    /// The order.
+    /// Order of the samples.
     pub order: &'static str,
-    /// Chunks shuffled together.
+    /// Number of chunks shuffled together.
     pub window: u32,
-    /// Batch size.
+    /// Samples per batch.
     pub batch: u32,
-    /// Threads.
+    /// Threads of the loader, and of the limit.
     pub threads: usize,
     /// The augmentations. Empty for none.
     pub augment: String,
@@ -138,7 +138,7 @@ pub struct OptionsShown {
     pub checksums: String,
     /// The loader's memory in bytes, if given.
     pub memory_bytes: Option<u64>,
-    /// The seed.
+    /// Seed of the order and augmentation.
     pub seed: u64,
 }
 
@@ -151,7 +151,7 @@ pub struct PackShown {
     pub n_samples: u64,
     /// Samples per chunk.
     pub chunk_samples: u32,
-    /// Size of the file.
+    /// Size of the pack in bytes.
     pub file_bytes: u64,
     /// Average size of a sample in a batch.
     pub sample_bytes: u64,
@@ -363,7 +363,7 @@ pub fn default_batch(pack: &Pack) -> (u32, Option<u32>) {
     (batch, (batch < usual).then_some(batch))
 }
 
-/// The largest batch size that gives this number of batches per epoch.
+/// The largest batch size with at least this number of batches per epoch.
 #[must_use]
 pub fn largest_batch(n_samples: u64, n_batches: u64) -> u32 {
     let most = u32::try_from(n_samples / n_batches.max(1)).unwrap_or(u32::MAX);

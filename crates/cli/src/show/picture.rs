@@ -212,7 +212,7 @@ fn visible(field: &Field, item: &[u8], run: u64, channels: u64) -> Vec<u8> {
     values.iter().map(|v| to_byte(255.0 * (v - low) / span)).collect()
 }
 
-/// Undoes a normalization, which gives values in 0..1. A single mean or std applies to all channels.
+/// Undoes a normalization: converts a value back to the scale of 0 to 1. A single mean or std applies to all channels.
 fn undo(normalize: &Normalize, channel: usize, value: f64) -> f64 {
     let of = |list: &[f64], default| *list.get(channel).or(list.first()).unwrap_or(&default);
     value * of(&normalize.std, 1.0) + of(&normalize.mean, 0.0)

@@ -21,7 +21,7 @@ _BITS = {
     "bool": "bool", "u8": "uint8", "i8": "int8", "u16": "int16", "i16": "int16", "u32": "int32", "i32": "int32",
     "u64": "int64", "i64": "int64", "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64",
 }  # fmt: skip
-# For two unsigned types, the next larger type that holds all their values, and the mask of their bits.
+# For two unsigned types, the next larger type that can represent all their values, and the mask of their bits.
 _WIDER = {"u16": ("int32", 0xFFFF), "u32": ("int64", 0xFFFF_FFFF)}
 
 

@@ -82,8 +82,8 @@ def is_float_label(field: Field) -> bool:
 
 
 def pair_of(fields: Sequence[Field]) -> tuple[str, str] | None:
-    """The image and its label or labels, if there are no other fields. A field with a label's name counts as a label even if its
-    values are not class ids, but for example regression targets."""
+    """The image and its label or labels, if there are no other fields. A field with a label's name is treated as a label even if
+    its values are not class ids, but for example regression targets."""
     images = [field.name for field in fields if field.role == "image"]
     others = [field for field in fields if field.role != "image"]
     if len(images) != 1 or len(others) != 1:
@@ -94,7 +94,7 @@ def pair_of(fields: Sequence[Field]) -> tuple[str, str] | None:
 
 class Columns(Mapping[str, np.ndarray[Any, Any]]):
     """The columns of a pack by name: read-only arrays `[samples, ...]` that map the file. Each access checks that the file is
-    still the one that was opened. Arrays that were taken earlier show the file's current contents."""
+    still the one that was opened. Arrays from earlier accesses show the file's current contents."""
 
     def __init__(self, pack: _packds.Pack, names: Sequence[str]) -> None:
         self._pack = pack

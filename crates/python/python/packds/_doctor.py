@@ -126,8 +126,8 @@ def doctor(
         loader: A `packds.Loader`, or a PyTorch `DataLoader`. For a DataLoader, the report also estimates the speed with a pack.
         train_step: A function that is called with each batch of the loader.
         seconds: Approximate duration. Slow sources take up to twice as long.
-        device: The device to which `train_step` moves batches by itself; by default the loader's device, or if that is the
-            CPU, the current GPU if there is one.
+        device: The device to which `train_step` moves batches by itself. By default, the loader's device. If that is the CPU
+            and PyTorch finds a GPU, the current GPU.
         check: Applies the first recommended change that is an option of a `packds.Loader`, and measures again. With other
             loaders, this option is an error before anything is measured.
         plot: An .svg or .png file for the chart.
@@ -339,8 +339,8 @@ def _of_torch(loader: Any, train_step: _Step, seconds: float, device: Any) -> Do
     if not samples.comes_again:
         notes.append("the dataset is iterable: all waiting counts as `read`, and it is unknown what would shorten it")
     stages = samples.stages(n, loader.num_workers, cores)
-    # If a batch took less time than its stages together, the stages are scaled down. If it took longer, the rest is the
-    # time to transfer the batch, and counts as collating.
+    # If a batch took less time than its stages together, the stages are scaled down. If it took longer, the rest is the time to
+    # transfer the batch, and is added to collating.
     alone = sum(stages)
     collate, transform, decode, warm, cold = (ms * min(1.0, source[0] / max(alone, 1e-9)) for ms in stages)
     collate += max(source[0] - alone, 0.0)
@@ -565,7 +565,7 @@ def _random_steps(dataset: Any) -> list[str]:
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Whether two samples are the same. Objects that do not compare by their contents count as the same."""
+    """Whether two samples are the same. Objects that do not compare by their contents are considered the same."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_is_same(one[key], other[key]) for key in one)
     if isinstance(one, (tuple, list)) and isinstance(other, (tuple, list)):

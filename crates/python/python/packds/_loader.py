@@ -700,7 +700,7 @@ class Loader(Sealed):
     # Ending.
 
     def close(self) -> None:
-        """Ends the current iteration and its threads. Arrays that were returned stay valid.
+        """Ends the current iteration and its threads. Arrays that were returned remain valid.
 
         >>> loader = packds.Loader("train.pack", batch_size=4)
         >>> for images, labels in loader:

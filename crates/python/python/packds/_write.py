@@ -283,7 +283,7 @@ class Writer:
         **options: Any,
     ) -> None:
         self.report: dict[str, Any] | None = None
-        # Without samples, closing would write nothing, so the writer counts as closed.
+        # Without samples, closing would write nothing, so the writer is considered closed.
         self._is_over = True
         self._dst = _checks.path("dst", dst)
         self._classes = [] if classes is None else _checks.names("classes", classes)
@@ -304,7 +304,7 @@ class Writer:
         self._is_over = False
 
     def _begin(self, sample: Mapping[str, Any]) -> _packds.Writer:
-        """Creates the native writer. The first sample determines kinds that the schema leaves open."""
+        """Creates the native writer. The first sample determines kinds that the schema does not specify."""
         if self._native is None:
             kinds = self._kinds if self._kinds is not None else dict.fromkeys(sample)
             has_image = any(isinstance(kind, str) and kind == "image" for kind in kinds.values())

@@ -449,12 +449,12 @@ _STATE_VERSION = 1
 
 
 def _worker() -> tuple[int, int]:
-    """The index of this worker, and the number of workers. A process without workers counts as the only worker."""
+    """The index of this worker, and the number of workers. A process without workers is treated as the only worker."""
     worker = torch.utils.data.get_worker_info()
     return (0, 1) if worker is None else (worker.id, worker.num_workers)
 
 
 def _holder() -> int:
-    """The id of the process that holds the DataLoader: this process, or this worker's parent."""
+    """The id of the process that iterates over the DataLoader: this process, or this worker's parent."""
     parent = None if torch.utils.data.get_worker_info() is None else multiprocessing.parent_process()
     return os.getpid() if parent is None or parent.pid is None else parent.pid

@@ -17,7 +17,7 @@ use crate::formats::candidate::{Batch, Open, Reader, readers};
 use crate::formats::map::Map;
 use crate::formats::order::Rows;
 
-/// The record batches of an Arrow file. Each holds the samples of one batch.
+/// The record batches of an Arrow file. Each contains the samples of one batch.
 pub(crate) fn arrow(made: &Made) -> Result<Open, BenchError> {
     let made = made.clone();
     Ok(Box::new(move |threads| {

@@ -5,7 +5,7 @@ use ::arrow_array::types::{Int32Type, Int64Type, UInt8Type};
 use ::arrow_array::{Array, RecordBatch};
 use ::arrow_schema::DataType;
 
-/// The contiguous pixels of all rows. `None` if the column is missing, or does not hold fixed-size lists of bytes.
+/// The contiguous pixels of all rows. `None` if the column is missing, or does not contain fixed-size lists of bytes.
 pub(super) fn pixels<'a>(batch: &'a RecordBatch, name: &str) -> Option<&'a [u8]> {
     let column = batch.column_by_name(name)?;
     let rows = column.len();
@@ -13,7 +13,7 @@ pub(super) fn pixels<'a>(batch: &'a RecordBatch, name: &str) -> Option<&'a [u8]>
         DataType::FixedSizeList(_, width) => {
             let list = column.as_fixed_size_list_opt()?;
             let values = list.values().as_primitive_opt::<UInt8Type>()?;
-            // A sliced list array still holds the values of the whole array.
+            // A sliced list array still has the values of the whole array.
             (values.values().inner().as_slice(), *width, list.offset())
         }
         DataType::FixedSizeBinary(width) => {

@@ -1,9 +1,9 @@
 //! The readers of all formats. Whatever a format stores, its pixels and labels end up in a batch's memory.
 //!
-//! The converter's readers are not used here. They read a source once, in order and with all checks, but
-//! the benchmark measures loading as in training. If there is a library for the format (`zarr`, `hdf5`, `arrow`,
-//! `parquet`, `lmdb`), it is used. Otherwise, the format has the shortest reader that gives the same pixels: `shards`
-//! and `proto` for tar and TFRecord, `array_file` for mapped arrays, and `sample_files` for one file per sample.
+//! The converter's readers are not used here. They read a source once, in order and with all checks, but the benchmark
+//! measures loading as in training. If there is a library for the format (`zarr`, `hdf5`, `arrow`, `parquet`, `lmdb`),
+//! it is used. Otherwise, the format has the shortest reader that returns the same pixels: `shards` and `proto` for tar
+//! and TFRecord, `array_file` for mapped arrays, and `sample_files` for one file per sample.
 
 mod array_file;
 #[cfg(feature = "arrow")]

@@ -17,12 +17,12 @@ use crate::formats::candidate::{Batch, Open, Reader, readers};
 use crate::formats::map::Map;
 use crate::formats::order::Rows;
 
-/// The row groups of a Parquet file. Each holds the samples of one batch.
+/// The row groups of a Parquet file. Each contains the samples of one batch.
 pub(crate) fn parquet(made: &Made) -> Result<Open, BenchError> {
     let made = made.clone();
     Ok(Box::new(move |threads| {
         let file = Bytes::from_owner(Map::open(&made.path)?);
-        // The page index gives the location of each page, so pages without selected rows are skipped.
+        // The page index contains the location of each page, so pages without selected rows are skipped.
         let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
         let metadata = ArrowReaderMetadata::load(&file, options).map_err(|e| made.failed(e))?;
         readers(threads, || RowGroups { made: made.clone(), file: file.clone(), metadata: metadata.clone() })

@@ -16,9 +16,9 @@ type Images = Array<FilesystemStore>;
 /// What one call reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReadBy {
-    /// A whole chunk, which holds one sample.
+    /// A whole chunk, which contains one sample.
     Sample,
-    /// A whole chunk, which holds one batch, or a part of the chunk if single samples are needed.
+    /// A whole chunk, which contains one batch, or a part of the chunk if single samples are needed.
     Batch,
     /// A single sample, which is always a part of a chunk.
     PartOfChunk,
