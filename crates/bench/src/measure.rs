@@ -86,7 +86,7 @@ pub(crate) fn percentile(mut values: Vec<f64>, percent: usize) -> f64 {
     values.get(rank - 1).copied().unwrap_or(0.0)
 }
 
-/// A count, for rates and shares.
+/// Converts a count to a float, to compute rates and shares.
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "rates and shares need few digits")]
 pub fn to_f64(n: u64) -> f64 {

@@ -15,7 +15,7 @@ const SIMULATED: &str = "simulated";
 /// Decisions about a loader's batches on a GPU.
 #[derive(Debug, Clone)]
 pub(crate) struct OnGpu {
-    /// The tier: where images are.
+    /// The tier, which says where the images are.
     pub(crate) tier: &'static str,
     /// How chunks or batches are copied to the GPU, if registering the file was requested.
     pub(crate) copies: Option<String>,
@@ -51,7 +51,7 @@ packds_system::named!(Jpeg { Host = "host", Gpu = "gpu" });
 /// Python's options for a GPU.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GpuOptions {
-    /// The tier: where images are. `None` chooses by size.
+    /// The tier, which says where the images are. `None` chooses by size.
     #[cfg(feature = "cuda")]
     tier: Option<packds_cuda::Tier>,
     #[cfg(feature = "cuda")]

@@ -30,7 +30,7 @@ impl Pack {
         Arc::clone(&self.pack)
     }
 
-    /// The pack, protected from a truncation of its file during the read that follows.
+    /// The pack. If its file is truncated during the read that follows, the process does not end.
     fn pack(&self) -> Result<&packds_reader::Pack, Failure> {
         self.pack.protect()?;
         Ok(&self.pack)

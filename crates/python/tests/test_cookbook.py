@@ -29,7 +29,7 @@ def scans():
     for i in range(8):
         yield np.full((512, 512), i, np.uint16), i % 2, f"patient {i}"
 """
-# Small batches, and existing shards.
+# Replacements in the code of the page: smaller batches, and shards that exist.
 SMALL = [(r'(Loader\((?:"[\w.]+"|frames), )\d+', r"\g<1>4"), (r"000099", "000001"), (r"'--batch', '256'", "'--batch', '4'")]
 
 pytestmark = pytest.mark.usefixtures("torch", "torchvision")

@@ -78,7 +78,8 @@ def convert(
         src: A folder of class folders, a flat folder of images, a manifest (.csv, .tsv, .jsonl), or a file, a folder or a pattern
             such as `train-{000..099}.tar` of another format (`formats()`).
         dst: The pack to write.
-        mode: `raw` (the default) stores pixels, `encoded` stores image files, `mixed` stores some of both.
+        mode: `raw` (the default) stores pixels, `encoded` stores image files, `mixed` stores pixels for some samples
+            and files for the others.
         raw_fraction: With `mixed`, the share of samples that are stored as pixels, 0 to 1; by default 0.5.
         quality: Encodes images as JPEG of this quality, 1 to 100; by default files keep their bytes.
         resize: `short:N`, `long:N`, `max:N`, `none` or (width, height). By default, images are resized with

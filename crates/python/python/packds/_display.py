@@ -10,7 +10,7 @@ _MAX_BARS = 64
 
 
 def counted(n: int, noun: str) -> str:
-    """`1 sample`, `2 samples`, `3 batches`."""
+    """A number with its noun, such as `1 sample` or `3 batches`."""
     return f"{n} {noun}{'' if n == 1 else 'es' if noun.endswith(('s', 'ch')) else 's'}"
 
 

@@ -271,7 +271,7 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
             self.options["seed"] = drawn_seed(self.world)
         self._passes = Passes(whole("epoch", epoch, 32))
         self._begun: _Begun | None = None
-        # A saved state that the next pass resumes, and whether the other workers know its epoch.
+        # The saved state that the next pass resumes, and whether the other workers know its epoch.
         self._resume: dict[str, Any] | None = None
         self._is_known = False
         # This loader only checks the options, so that errors occur here, not in a worker. It is made without the options for

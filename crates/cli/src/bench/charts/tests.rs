@@ -226,7 +226,7 @@ fn the_page_has_everything_and_asks_for_nothing() {
     // The SVG namespace is only a name; nothing is loaded from there.
     let elsewhere = html.replace("http://www.w3.org/2000/svg", "");
     assert!(!elsewhere.contains("://") && !elsewhere.contains("src="));
-    // Once as the mean and once as the median.
+    // The page shows the value twice: as a mean and as a median.
     assert_eq!(html.matches("data-v=\"7777\"").count(), 2);
 }
 
