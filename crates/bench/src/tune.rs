@@ -457,7 +457,7 @@ fn recommend(runs: &[TuneRun], step_ms: f64) -> (Option<Recommended>, Vec<Recomm
         Some((wait_in_steps(run), recommended))
     };
     let by_batch: Vec<(f64, Recommended)> = batches.iter().filter_map(cheapest).collect();
-    // For its batch size, the list has a configuration about as good as the best of all. So one is chosen if any is listed.
+    // The list has a configuration whose wait is about the shortest of all, so one is chosen if any is listed.
     let least = best(&runs);
     let good = |(wait, _): &&(f64, Recommended)| *wait <= least + ALIKE;
     let chosen = by_batch.iter().rev().find(good).map(|(_, one)| one.clone());
