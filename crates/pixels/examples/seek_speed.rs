@@ -3,7 +3,8 @@
 //!
 //! It loads into memory all JPEGs below FOLDER that can be indexed. Then it decodes random crops of each (8 % to 100 %
 //! of its area, aspect ratio 3:4 to 4:3), both resized to 224x224 and at their own size. Runs with and without the
-//! index take turns. The fastest round of each crop counts, so that other load on the machine has little influence.
+//! index alternate. Only the fastest round of each crop is used, so that other load on the machine has little
+//! influence.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;

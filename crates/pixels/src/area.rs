@@ -106,7 +106,7 @@ impl Pixels<'_> {
         let expected = byte_count(self.width, self.height, channels)?;
         if expected == 0 {
             let found = format!("{}x{}x{channels}", self.width, self.height);
-            return Err(PixelError::argument("picture", "at least 1x1x1", found));
+            return Err(PixelError::argument("image", "at least 1x1x1", found));
         }
         PixelError::check_len(self.data.len(), expected)?;
         Ok(usize_of(self.width) * channels)

@@ -71,12 +71,12 @@ pub enum PixelError {
         /// The unsupported feature.
         what: String,
     },
-    /// The image has more channels than colours and alpha, such as the bands of a satellite image.
+    /// The image has more channels than colours and alpha need, such as the bands of a satellite image.
     #[error("{format} with {channels} channels (bands): expected at most 4")]
     ManyChannels {
         /// The format according to the first bytes.
         format: ImageFormat,
-        /// Its channels.
+        /// The number of channels.
         channels: u8,
     },
     /// A buffer from the caller has the wrong length.

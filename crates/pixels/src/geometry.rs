@@ -24,7 +24,7 @@ pub enum Filter {
     Lanczos,
 }
 
-// In order of cost.
+// From the cheapest to the most expensive filter.
 packds_system::named!(Filter {
     Nearest = "nearest",
     Box = "box",

@@ -81,8 +81,9 @@ struct Crop<'a> {
     channels: usize,
     columns: u32,
     x: i64,
-    /// The columns of the window that are inside the image, and the image's column for the first of them.
+    /// The columns of the window that are inside the image.
     inside: Range<usize>,
+    /// The image's column for the first column of `inside`.
     source: usize,
     padding: Padding,
 }

@@ -46,7 +46,7 @@ fn webp() -> Vec<u8> {
     bytes
 }
 
-/// 8 bits with a palette of 256 colours. The top row comes first.
+/// A BMP file with 8 bits per pixel and a palette of 256 colours. The top row comes first.
 fn bmp() -> Vec<u8> {
     let stride = (WIDTH as usize).next_multiple_of(4);
     let mut bytes = b"BM\0\0\0\0\0\0\0\0\x36\x04\0\0\x28\0\0\0".to_vec();
@@ -64,7 +64,7 @@ fn bmp() -> Vec<u8> {
     bytes
 }
 
-/// One digit for each sample, so that truncation never leaves a shorter number.
+/// A plain PGM file with one digit per sample, so that truncation never leaves a shorter number.
 fn plain() -> Vec<u8> {
     let samples: Vec<String> = pixels(1).iter().map(|value| (value % 10).to_string()).collect();
     format!("P2 {WIDTH} {HEIGHT} 9\n{}", samples.join(" ")).into_bytes()
@@ -76,7 +76,7 @@ fn pnm() -> Vec<u8> {
     bytes
 }
 
-/// The header of a TGA of 24 bits whose top row comes first.
+/// The header of a TGA file with 24 bits per pixel whose top row comes first.
 fn tga(kind: u8) -> Vec<u8> {
     let (width, height) = (u8::try_from(WIDTH).unwrap(), u8::try_from(HEIGHT).unwrap());
     vec![0, 0, kind, 0, 0, 0, 0, 0, 0, 0, 0, 0, width, 0, height, 0, 24, 0x20]

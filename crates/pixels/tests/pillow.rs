@@ -1,8 +1,7 @@
-//! Compares every byte with Pillow's pixels, which are written by `tests/pillow/reference.py`.
-//!
-//! This test needs Python with Pillow 13 and NumPy. `scripts/setup` makes `.venv` with both, or `PACKDS_PYTHON` names
-//! another Python. `PACKDS_TEST_IMAGES` names a folder with more images to compare. `cargo test -p packds-pixels --test
-//! pillow -- --nocapture` prints the largest differences.
+//! Compares every byte with Pillow's pixels, which are written by `tests/pillow/reference.py`. This test needs Python
+//! with Pillow 13 and NumPy. `scripts/setup` makes `.venv` with both, or `PACKDS_PYTHON` names another Python.
+//! `PACKDS_TEST_IMAGES` may name a folder with more images to compare.
+//! `cargo test -p packds-pixels --test pillow -- --nocapture` prints the largest differences.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -20,7 +19,7 @@ use packds_pixels::{
 };
 use serde_json::Value;
 
-/// Maximum difference for lossy WebP, which Pillow decodes with another library.
+/// Maximum difference for lossy WebP, which Pillow decodes with a different library.
 const WEBP_TOLERANCE: u8 = 0;
 
 fn root() -> PathBuf {
@@ -178,7 +177,7 @@ fn check_image_views(path: &str, color: Color, cases: &[&Value], raw: &[u8]) {
         assert!(result.is_ok(), "{path}: {result:?}: {case}");
         let expected = &raw[number(case, "offset")..][..single.len()];
         assert!(single == expected, "{path}: a view differs: {case}");
-        assert!(several == expected, "{path}: of several, one differs: {case}");
+        assert!(several == expected, "{path}: a view that was rendered together with others differs: {case}");
     }
 }
 

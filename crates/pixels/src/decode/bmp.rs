@@ -43,7 +43,8 @@ pub(super) fn decode(bytes: &[u8], info: &ImageInfo) -> Result<Raster, PixelErro
         (16, 0) => masked(&rows()?, 2, [0x7C00, 0x3E0, 0x1F])?,
         (32, 0) => masked(&rows()?, 4, [0xFF_0000, 0xFF00, 0xFF])?,
         (16 | 32, 3) => {
-            // The masks follow a header of 40 bytes, or are part of a longer header. Their offsets are the same.
+            // The masks follow a header of 40 bytes, or are part of a longer header. Both have the masks at the same
+            // offsets.
             let mask = |at| le32(bytes, at).ok_or_else(|| cut("ends inside its bit fields"));
             masked(&rows()?, usize::from(bits / 8), [mask(54)?, mask(58)?, mask(62)?])?
         }

@@ -68,8 +68,9 @@ pub(super) fn decode(bytes: &[u8], info: &ImageInfo) -> Result<Raster, PixelErro
     Ok(raster)
 }
 
-/// Changes the file so that the decoder returns its samples as gray, with 0 as black. They are interpreted afterwards.
-/// The decoder does not support palettes or bytes that start with their lowest bit, and it inverts only some depths.
+/// Changes the file if the decoder would misread it: the decoder does not support palettes or bytes that start with
+/// their lowest bit, and it inverts white-is-zero samples only at some depths. If the photometric interpretation is
+/// changed, the decoder returns gray samples with 0 as black, and the caller interprets them.
 pub(super) fn as_the_decoder_reads<'a>(bytes: &'a [u8], colors: &TiffColors) -> Result<Cow<'a, [u8]>, PixelError> {
     let reversed = colors.reversed.as_deref();
     let reversed = reversed.ok_or_else(|| PixelError::malformed(FORMAT, "missing or overlapping strips"))?;

@@ -259,8 +259,8 @@ impl Drop for Session<'_> {
 
 /// Stores the cause and unwinds to `Session::call`, because `error_exit` must not return.
 fn fail(common: &mut jpeg_common_struct, failure: Failure) -> ! {
-    // SAFETY: `new` set `err` to the first field of an `Errors`, which lives as long as the decompressor. Nothing else
-    // refers to it while libjpeg runs.
+    // SAFETY: `err` is the first field of an `Errors`, which lives as long as the compressor or decompressor that
+    // refers to it. Nothing else refers to it while libjpeg runs.
     let errors = unsafe { &mut *common.err.cast::<Errors>() };
     errors.failure = Some(failure);
     resume_unwind(Box::new(Unwound));
@@ -294,7 +294,7 @@ extern "C-unwind" fn fill_input_buffer(cinfo: &mut jpeg_decompress_struct) -> bo
 }
 
 extern "C-unwind" fn skip_input_data(cinfo: &mut jpeg_decompress_struct, n_bytes: std::ffi::c_long) {
-    // SAFETY: `src` was set in `new` to a source that lives as long as the decompressor.
+    // SAFETY: `src` was set in `open` to a source that lives as long as the decompressor.
     let source = unsafe { &mut *cinfo.src };
     let n_bytes = to_usize(n_bytes.max(0).cast_unsigned()).min(source.bytes_in_buffer);
     source.bytes_in_buffer -= n_bytes;

@@ -34,7 +34,7 @@ pub struct Affine {
 
 impl Affine {
     /// torchvision's `affine` for an image of `width` x `height`: shears, scales and rotates around the centre, then
-    /// translates. The filter is nearest and the fill is black. Both fields can be changed afterwards.
+    /// translates. `sampling` is nearest and `fill` is black. Both fields can be changed afterwards.
     ///
     /// `degrees` is clockwise, `translate` is in pixels to the right and down, and `shear` is in degrees along rows and
     /// columns. torchvision rounds random translations, and callers should too.
@@ -56,7 +56,7 @@ impl Affine {
     }
 
     /// torchvision's `affine` with shear around the image's upper left corner, by `x` degrees along rows and `y`
-    /// degrees along columns. The filter is nearest and the fill is black. Both fields can be changed afterwards.
+    /// degrees along columns. `sampling` is nearest and `fill` is black. Both fields can be changed afterwards.
     ///
     /// # Errors
     /// `InvalidArgument` if the matrix is not finite.
@@ -81,8 +81,8 @@ impl Affine {
         Self::moved([d, -b, -c, a].map(|value| value / scale), middle, translate)
     }
 
-    /// `rotate` of torchvision and Pillow: `degrees` counter-clockwise around the centre, keeping the size. The filter
-    /// is nearest and the fill is black. Both fields can be changed afterwards.
+    /// `rotate` of torchvision and Pillow: `degrees` counter-clockwise around the centre, keeping the size. `sampling`
+    /// is nearest and `fill` is black. Both fields can be changed afterwards.
     ///
     /// # Errors
     /// `InvalidArgument` if the angle is not finite.
@@ -125,7 +125,7 @@ impl Affine {
         Ok(())
     }
 
-    /// Draws the mapped image. `smooth` interpolates, unless the filter is nearest.
+    /// Draws the mapped image, with `smooth` unless the sampling is nearest.
     fn draw<const N: usize>(
         &self,
         picture: Picture<'_, N>,

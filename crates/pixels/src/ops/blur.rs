@@ -189,8 +189,7 @@ fn sum_row(row: &[f32], channels: usize, weights: &[f32], out: &mut [u8]) {
     }
 }
 
-/// The weighted sums around `N` values, starting at `x`, in a row that is padded on each side for all weights except
-/// the middle one.
+/// The weighted sums around `N` values of a padded row, starting at value `x` of the row without its padding.
 #[inline(always)]
 fn values_around<const N: usize>(row: &[f32], channels: usize, x: usize, weights: &[f32]) -> [f32; N] {
     let middle = x + weights.len().saturating_sub(1) * channels;

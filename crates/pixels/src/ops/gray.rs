@@ -43,7 +43,7 @@ pub(super) fn mean_luma(pixels: &[u8], channels: u8) -> u8 {
 /// Adds lumas to `sum`.
 #[inline(always)]
 pub(super) fn luma_sum(pixels: &[[u8; 3]], sum: &mut u64) {
-    // The sum of a block's lumas is less than 2^24.
+    // The sum of a block's lumas is less than 2^24, so it fits in a `u32`.
     for block in pixels.chunks(1 << 16) {
         let of_block: u32 = block.iter().map(|pixel| u32::from(luma(*pixel))).sum();
         *sum += u64::from(of_block);

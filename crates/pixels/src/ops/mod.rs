@@ -40,7 +40,7 @@ pub use posterize::posterize;
 pub use sharpen::Sharpen;
 pub use spread::{autocontrast, equalize};
 
-/// Calls a loop that is compiled for AVX2 if the processor has it, otherwise the same loop compiled normally.
+/// Calls a loop: the version compiled for AVX2 if the processor has AVX2, otherwise the normal version.
 macro_rules! fastest {
     ($name:ident($($argument:expr),*)) => {{
         #[cfg(target_arch = "x86_64")]

@@ -75,7 +75,7 @@ pub(super) fn plain<const N: usize>(picture: &Picture<'_, N>, map: &Map<N>, out:
 
 /// Interpolation between `T` consecutive values.
 trait Taps<const T: usize> {
-    /// How many of the values precede the nearest one to the left of the point.
+    /// Number of values before the one directly to the left of the point.
     const BEFORE: f64;
 
     /// The value at fraction `part` between the two middle values.

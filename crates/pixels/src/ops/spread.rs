@@ -9,7 +9,7 @@ pub fn autocontrast(pixels: &mut [u8], channels: u8) {
     map_channels(pixels, channels, stretched);
 }
 
-/// Equalizes the histogram of every channel as far as a table of values can, like Pillow's `ImageOps.equalize`.
+/// Equalizes the histogram of every channel as far as replacing values allows, like Pillow's `ImageOps.equalize`.
 /// `channels` is 1 or 3.
 pub fn equalize(pixels: &mut [u8], channels: u8) {
     map_channels(pixels, channels, evened);
@@ -67,7 +67,7 @@ fn stretched(counts: &[u32; 256]) -> Table {
 }
 
 /// The table that equalizes a histogram, computed from cumulative counts as in Pillow. The step is 1/255 of the number
-/// of all pixels except those with the last value.
+/// of all pixels except those with the highest value.
 fn evened(counts: &[u32; 256]) -> Table {
     let last = counts.iter().rfind(|count| **count > 0)?;
     let all: u64 = counts.iter().map(|count| u64::from(*count)).sum();
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn pictures_of_few_pixels_are_not_evened() {
-        // The step is 1/255 of the number of all pixels except those with the last value. With fewer than 255 such
+        // The step is 1/255 of the number of all pixels except those with the highest value. With fewer than 255 such
         // pixels, the step is 0.
         let mut pixels: Vec<u8> = (0..=254).collect();
         let before = pixels.clone();
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn more_than_the_last_level_is_clipped() {
-        // 509 pixels below the last value give a step of 1. The counts go up to 509.
+        // 509 pixels below the highest value give a step of 1. The cumulative counts go up to 509.
         let mut pixels = [vec![3; 509], vec![200; 4]].concat();
         equalize(&mut pixels, 1);
         assert_eq!((pixels[0], pixels[512]), (0, 255));

@@ -198,8 +198,9 @@ impl<'a> Entries<'a> {
         Some(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
     }
 
-    /// The strips whose bytes start with their lowest bit: all strips of such a file, otherwise none. Strips beyond the
-    /// end are left out. `None` if there are no strips, if they share bytes, or if there are too many.
+    /// The strips whose bytes have their bits in reverse order: all strips if the file says that the lowest bit comes
+    /// first, otherwise none. Strips beyond the end are left out. `None` if there are no strips, if they share bytes,
+    /// or if there are too many.
     fn reversed(&self) -> Option<Vec<Range<usize>>> {
         if self.first_value(FILL_ORDER) != Some(2) {
             return Some(Vec::new());
@@ -255,8 +256,8 @@ pub(super) fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
     Ok(ImageInfo { bit_depth, palette, has_alpha, has_more, ..plain })
 }
 
-/// The only page of a TIFF file with bands, which are channels other than those of an image: several channels of gray,
-/// more than four channels, or several channels of floats, signed numbers or more than 16 bits.
+/// The only page of a TIFF file that has bands instead of colours. Bands are several channels of gray, more than four
+/// channels, or several channels of floats, signed numbers or more than 16 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TiffBands {
     /// Stored width. The orientation is ignored.

@@ -3,8 +3,8 @@
 use super::taps::{PRECISION, Taps};
 use crate::geometry::{Filter, Span};
 
-/// The weights of each output position of an axis. A value is the sum of `weight * byte` over a run of source
-/// positions, plus half of `1 << AxisTaps::PRECISION`, shifted right by `PRECISION` bits and clamped to a byte.
+/// The weights of each output position of an axis. To compute an output value, sum `weight * byte` over its run of
+/// source positions, add half of `1 << AxisTaps::PRECISION`, shift right by `PRECISION` bits, and clamp to a byte.
 ///
 /// An image is resampled along one axis, rounded to bytes, and then resampled along the other. The horizontal pass
 /// comes first, unless [`rows_come_first`] returns true.

@@ -100,10 +100,11 @@ impl<'a> CodeList<'a> {
     }
 }
 
-/// The effect of a code when coefficients are skipped.
+/// How far a code moves a reader that skips coefficients.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Step {
-    /// Length of the code and of the number after it together, in bits. 0 if no code starts like this.
+    /// Length of the code and of the number after it together, in bits. 0 in a table of short codes if none of them
+    /// starts with these bits.
     pub(super) n_bits: u8,
     /// Length of the number in bits.
     pub(super) size: u8,
