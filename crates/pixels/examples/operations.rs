@@ -1,7 +1,9 @@
 //! Measures the speed of the operations at load time on one thread:
-//! `cargo run --release -p packds-pixels --example operations`. The input is a generated 224x224 colour image. Each
-//! round times all jobs one after the other, and the fastest time of each job is printed. Each time is also printed as
-//! a multiple of the time needed to copy a buffer of the output's size.
+//! `cargo run --release -p packds-pixels --example operations`.
+//!
+//! The input is a generated 224x224 colour image. Each round times all jobs one after the other, and the fastest time
+//! of each job is printed. Each time is also printed as a multiple of the time needed to copy a buffer of the output's
+//! size.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,9 +1,10 @@
-//! Measures the speed of decoding on one thread: `cargo run --release -p packds-pixels --example speed -- FOLDER`. It
-//! reads every image below FOLDER into memory. Each round then times these jobs for each image: a full decode; a render
-//! to 224x224 (short side 256, centre crop, bilinear), without and with the histogram of the result; other operations
-//! on an image; and a render to 112x112 (short side 128) with and without `jpeg_scaling`, with the difference between
-//! the two. Only the fastest round of each image and job is used, so that other load on the machine has little
-//! influence. Files that are not images are skipped.
+//! Measures the speed of decoding on one thread: `cargo run --release -p packds-pixels --example speed -- FOLDER`.
+//!
+//! It reads every image below FOLDER into memory. Each round then times these jobs for each image: a full decode; a
+//! render to 224x224 (short side 256, centre crop, bilinear), without and with the histogram of the result; other
+//! operations on an image; and a render to 112x112 (short side 128) with and without `jpeg_scaling`, with the
+//! difference between the two. Only the fastest round of each image and job is used, so that other load on the machine
+//! has little influence. Files that are not images are skipped.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};

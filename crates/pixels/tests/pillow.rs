@@ -1,6 +1,7 @@
-//! Compares every byte with Pillow's pixels, which are written by `tests/pillow/reference.py`. This test needs Python
-//! with Pillow 13 and NumPy. `scripts/setup` makes `.venv` with both, or `PACKDS_PYTHON` names another Python.
-//! `PACKDS_TEST_IMAGES` may name a folder with more images to compare.
+//! Compares every byte with Pillow's pixels, which are written by `tests/pillow/reference.py`.
+//!
+//! This test needs Python with Pillow 13 and NumPy. `scripts/setup` makes `.venv` with both, or `PACKDS_PYTHON` names
+//! another Python. `PACKDS_TEST_IMAGES` may name a folder with more images to compare.
 //! `cargo test -p packds-pixels --test pillow -- --nocapture` prints the largest differences.
 #![expect(
     clippy::unwrap_used,

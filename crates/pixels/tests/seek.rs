@@ -1,5 +1,7 @@
-//! A view has the same bytes with and without a seek index. This test needs the same Python as `tests/pillow.rs`.
-//! `PACKDS_TEST_IMAGES` may name a folder with more images to compare.
+//! A view has the same bytes with and without a seek index.
+//!
+//! This test needs the same Python as `tests/pillow.rs`. `PACKDS_TEST_IMAGES` may name a folder with more images to
+//! compare.
 #![expect(
     clippy::unwrap_used,
     reason = "a test: environment variables select the Python and images to use, and it fails by panicking"

@@ -1,5 +1,6 @@
-//! TGA headers and run lengths. A TGA file has no signature. Therefore a file is checked for a TGA header only if it
-//! has no known signature.
+//! TGA headers and run lengths.
+//!
+//! A TGA file has no signature. Therefore a file is checked for a TGA header only if it has no known signature.
 
 use packds_system::{to_u64, to_usize};
 
