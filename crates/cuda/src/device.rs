@@ -116,7 +116,7 @@ impl CudaDevice {
     ///
     /// # Errors
     /// [`LoadError`] in these cases:
-    /// - Images are requested on the GPU, but cannot be there.
+    /// - Images are requested on the GPU, but cannot be kept there.
     /// - A resident dataset cannot be loaded completely.
     /// - `HostWindow` is requested, but the order is not `window`.
     /// - Registering the file is requested without `GpuWindow` or `Host`.

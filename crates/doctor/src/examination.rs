@@ -203,7 +203,7 @@ impl Bench<'_> {
 
     /// Measures loading alone if the device makes the images from pictures that it holds, or from files. The host then
     /// does not decode or transform. If the dataset is resident, the host does not read either, and only computes the
-    /// windows. Otherwise chunks or files go to the device.
+    /// crops. Otherwise chunks or files go to the device.
     fn held(&mut self, alone: &LoaderBuilder, loader: &Loader) -> Result<Loaded, LoadError> {
         let is_cached = is_in_page_cache(loader);
         (self.announce)("loading from the source");

@@ -79,7 +79,7 @@ pub(crate) fn run(
             break;
         }
     }
-    // No batch arrived, so this time is a lower limit.
+    // No batch arrived, so this time is a lower bound.
     let longer = || Time { is_short: true, ..Time::exactly(millis(started.elapsed())) };
     let time = clock.time().unwrap_or_else(longer);
     Ok(Run { time, steps: if clock.whole_epochs() > 0 { u64::MAX } else { steps } })

@@ -154,11 +154,11 @@ packds_system::named!(Level {
 /// Milliseconds per batch, with their spread.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Time {
-    /// The mean for a run, or the median for single times.
+    /// The mean for a run, or the median of repeated measurements.
     pub ms: f64,
-    /// The fastest slice or single time.
+    /// The fastest slice or measurement.
     pub low: f64,
-    /// The slowest slice or single time.
+    /// The slowest slice or measurement.
     pub high: f64,
     /// Whether there are too few batches for a spread.
     pub is_short: bool,
@@ -170,7 +170,7 @@ impl Time {
         Self { ms, low: ms, high: ms, is_short: false }
     }
 
-    /// The median and the range of single times in milliseconds. Zero if there are none.
+    /// The median and the range of measurements in milliseconds. Zero if there are none.
     pub fn of(mut times: Vec<f64>) -> Self {
         times.sort_by(f64::total_cmp);
         let n = times.len();

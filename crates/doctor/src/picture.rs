@@ -82,7 +82,7 @@ fn tracks(figure: &mut Figure, report: &Report, top: f64) -> f64 {
         for stage in *track {
             let ms = report.stages.of(*stage);
             let width = if most > 0.0 { ms / most * ROOM } else { 0.0 };
-            // A gap separates stages for readers who do not see the colours.
+            // A gap separates stages for readers who cannot tell the colours apart.
             figure.boxes(vec![[x, y, (width - 1.0).max(0.0), BAR]], color(*stage));
             let text = named(stage);
             if text_width(&text, SMALL.size, false) + 8.0 < width {

@@ -50,9 +50,9 @@ pub struct Font {
 pub const PLAIN: Font = Font { size: 12.0, bold: false };
 /// The font for numbers and notes.
 pub const SMALL: Font = Font { size: 11.0, bold: false };
-/// The font for the title of a part of an image.
+/// The font for the title of a part of a drawing.
 pub const SUBHEADING: Font = Font { size: 13.0, bold: true };
-/// The font for the title of an image.
+/// The font for the title of a drawing.
 pub const HEADING: Font = Font { size: 16.0, bold: true };
 
 /// A drawn element. Shapes are drawn in order.
@@ -109,7 +109,7 @@ impl Figure {
         self.words(at, anchor, PLAIN, color, text);
     }
 
-    /// Adds the title of the image.
+    /// Adds the title of the drawing.
     pub fn heading(&mut self, at: Place, color: Rgb, text: &str) {
         self.words(at, Anchor::Start, HEADING, color, text);
     }

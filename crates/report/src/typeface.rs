@@ -149,8 +149,8 @@ fn pixels(length: f64) -> u32 {
     length.ceil() as u32
 }
 
-/// The position at which to break text if only its first `end` bytes fit: after the last space or separator among them,
-/// or at `end` if a space follows or there is no separator, but never at the start.
+/// The position at which to break text if only its first `end` bytes fit. This is after the last space or separator in
+/// these bytes, or at `end` if a space follows or there is no separator. Never at the start.
 fn place_to_break(text: &str, end: usize) -> usize {
     let first = text.chars().next().map_or(0, char::len_utf8);
     let (fits, after) = text.split_at_checked(end).unwrap_or((text, ""));

@@ -1,7 +1,7 @@
 //! Reads chunks of a pack's file from the disk into GPU memory, bypassing the page cache and the CPU.
 //!
 //! The bytes never reach the CPU, so they cannot be verified: direct reads are only for loaders without checksums. When
-//! the file is opened, one piece of it is read and compared.
+//! the file is opened, a part of it is read and compared with the mapped file.
 
 use packds_system::to_u64;
 use std::fs::File;
@@ -23,7 +23,8 @@ pub(crate) struct DirectReads {
 }
 
 impl DirectReads {
-    /// Opens the file of a pack, reads a piece and compares it. The error says why reading is not possible.
+    /// Opens the file of a pack, reads a part of it and compares it with the mapped file. The error says why reading is
+    /// not possible.
     pub(super) fn new(driver: &Arc<dyn Driver>, pack: &Pack) -> Result<Self, String> {
         let file = match pack.open_past_cache() {
             Some(file) => file,

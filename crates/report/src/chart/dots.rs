@@ -267,7 +267,7 @@ fn limit_lines(
     for (x, y, text) in names {
         let (x, anchor) = layout.inside(x, &text);
         let width = text_width(&text, SMALL.size, false);
-        // The line of a name above would cross the text.
+        // The dashed line to a name above would cross this text.
         figure.boxes(vec![[anchor.left(x, width) - 2.0, y - 10.0, width + 4.0, 13.0]], PAPER);
         figure.words((x, y), anchor, SMALL, LIMIT, &text);
     }

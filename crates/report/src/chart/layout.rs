@@ -97,7 +97,7 @@ impl Layout {
         notes.iter().flat_map(|note| wrap(note, self.right() - MARGIN, SMALL.size, false)).collect()
     }
 
-    /// Draws the ticks of the plot: lines from top to bottom and numbers below. `unit` names what the numbers count.
+    /// Draws the ticks of the plot: lines from top to bottom and numbers below. `unit` is the unit of the numbers.
     pub(super) fn scale(self, figure: &mut Figure, axis: &Axis, (top, bottom): (f64, f64), unit: &str) {
         let mut free = 0.0;
         for tick in Self::ticks(axis) {

@@ -1,6 +1,6 @@
-//! Places the names of a chart's points next to them without overlaps. Points above each other, such as formats with
-//! equal size, get their names in columns on both sides. The names are in the order of the points, so leader lines do
-//! not cross.
+//! Places the names of a chart's points next to them without overlaps. Points that lie one above the other, such as
+//! formats with equal size, get their names in columns on both sides. The names are in the order of the points, so
+//! leader lines do not cross.
 
 use super::scatter::{DOT, Point, label_font};
 use crate::figure::{Anchor, Place};
@@ -72,9 +72,9 @@ struct Dot {
     ours: bool,
 }
 
-/// Places all names. The names of three or more points above each other go in columns. Any other name goes as close to
-/// its point as possible without touching a name, point or leader, and is omitted if there is no space. Of these, the
-/// name of packds is placed first.
+/// Places all names. The names of three or more points that lie one above the other go in columns. Any other name goes
+/// as close to its point as possible without touching a name, point or leader, and is omitted if there is no space.
+/// Among these other names, that of packds is placed first.
 pub(super) fn names(points: &[Point], places: &[Place], mut taken: Taken) -> Vec<Option<Name>> {
     let half = DOT / 2.0 + 1.0;
     let dots = places.iter().map(|(x, y)| [x - half, y - half, x + half, y + half]);
@@ -112,7 +112,7 @@ pub(super) fn names(points: &[Point], places: &[Place], mut taken: Taken) -> Vec
     names
 }
 
-/// Groups of three or more points above each other, from top to bottom. The largest group is first.
+/// Groups of three or more points that lie one above the other, from top to bottom. The largest group is first.
 fn groups(dots: &[Dot]) -> Vec<Vec<Dot>> {
     let mut dots = dots.to_vec();
     dots.sort_by(|a, b| a.at.0.total_cmp(&b.at.0));

@@ -26,13 +26,13 @@ pub(super) struct State {
     pub(super) copied_from_maps: u64,
     /// Number of open files for reads into device memory.
     pub(super) files: usize,
-    /// Decoders reject JPEG files that contain this text.
+    /// A text that makes decoders reject JPEG files in which it occurs.
     pub(super) refused_jpeg: Option<Vec<u8>>,
     /// Number of batches that contained rejected files.
     pub(super) refusals: u64,
-    /// Decoders write pixels as soon as they are called, before their stream reaches the batch.
+    /// Whether decoders write pixels as soon as they are called, before their stream reaches the batch.
     pub(super) decodes_early: bool,
-    /// Decoders fail in the middle of a batch.
+    /// Whether decoders fail in the middle of a batch.
     pub(super) fails_decoding: bool,
     /// Number of open decoders.
     pub(super) decoders: usize,
