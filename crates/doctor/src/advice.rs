@@ -203,8 +203,8 @@ fn of_reading(case: &Case, stages: &Stages) -> Vec<Candidate> {
     all
 }
 
-/// Suggests uncompressed chunks if the chunks are compressed. The chunks must be in memory, so that reading them only
-/// means decompressing them. Without compression, reading takes no time at best.
+/// Suggests uncompressed chunks if the chunks are compressed. The chunks must be in memory: the time to read them is
+/// then the time to decompress them. Without compression, reading takes no time at best.
 fn codec(case: &Case) -> Option<Candidate> {
     let text = format!(
         "no compression: `packds convert {} none`; chunks come from memory, so `read` is decompression (this rate is an upper bound)",

@@ -151,7 +151,7 @@ impl Bench<'_> {
             Step::Run(step) => {
                 (self.announce)("the step");
                 case.step = steps(&loader, self.within, *step)?;
-                (self.announce)("training as it is");
+                (self.announce)("complete training");
                 case.trained = Some(self.epochs(&loader, u64::MAX, *step)?.time);
             }
             Step::Measured(_) => {}
