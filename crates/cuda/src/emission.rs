@@ -24,7 +24,8 @@ pub struct Emission {
     /// For each channel, the results for 256 bytes, as bit patterns of 4 bytes each. After them, one bit pattern for
     /// each patch and channel of an image.
     pub table: DevicePtr,
-    /// [`n_patches`](Self::n_patches) [`Patch`](packds_reader::device::Patch)es for each image, which are applied in order.
+    /// [`n_patches`](Self::n_patches) [`Patch`](packds_reader::device::Patch)es for each image, which are applied in
+    /// order.
     pub patches: DevicePtr,
     /// A [`Share`](packds_reader::device::Share) for each image. 0 if images are not mixed.
     pub shares: DevicePtr,

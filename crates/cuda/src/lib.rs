@@ -1,8 +1,8 @@
 //! Batches in the memory of NVIDIA GPUs. The driver is loaded on first use.
 //!
-//! [`CudaDevice`] is a device for `packds-reader`. It registers the loader's staging ring with the driver and copies each
-//! filled slot to the GPU on its own stream. [`finish`] then writes the batch's fields on the user's stream, into the
-//! user's memory. docs/reference/cuda.md is the guide.
+//! [`CudaDevice`] is a device for `packds-reader`. It registers the loader's staging ring with the driver and copies
+//! each filled slot to the GPU on its own stream. [`finish`] then writes the batch's fields on the user's stream, into
+//! the user's memory. docs/reference/cuda.md is the guide.
 //!
 //! A GPU is opened by its number. If there is no driver, the error says so, and the program continues:
 //!

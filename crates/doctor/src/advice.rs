@@ -104,8 +104,8 @@ pub(crate) fn advice(case: &Case, spread: f64) -> Vec<Advice> {
     all
 }
 
-/// The milliseconds that a change saves per batch. Time that the model does not explain is assumed to stay the same. If a batch
-/// takes less than the model predicts, the saving is scaled down in proportion.
+/// The milliseconds that a change saves per batch. Time that the model does not explain is assumed to stay the same. If
+/// a batch takes less than the model predicts, the saving is scaled down in proportion.
 fn saved(now: f64, modelled: f64, after: f64) -> f64 {
     let known = (now / modelled.max(f64::MIN_POSITIVE)).min(1.0);
     (modelled - after) * known

@@ -24,7 +24,8 @@ struct Laps {
 }
 
 impl Clock {
-    /// A clock for a loader that makes up to `lead` batches in parallel, so that they arrive together at the start of an epoch.
+    /// A clock for a loader that makes up to `lead` batches in parallel, so that they arrive together at the start of
+    /// an epoch.
     pub fn new(lead: usize) -> Self {
         Self { epochs: Vec::new(), lead: lead.max(1) }
     }

@@ -64,8 +64,8 @@ impl Canvas {
         }
     }
 
-    /// Fills a triangle in the upper right corner of a rectangle that ends before `right`. A black edge makes it visible on
-    /// every image.
+    /// Fills a triangle in the upper right corner of a rectangle that ends before `right`. A black edge makes it
+    /// visible on every image.
     pub(crate) fn corner(&mut self, right: u32, y: u32, side: u32, color: Rgb) {
         for i in 0..side {
             let left = right.saturating_sub(side - i);

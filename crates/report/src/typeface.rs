@@ -22,8 +22,8 @@ const MIN_ADVANCE: f64 = 0.25;
 const ASCENT: f64 = 1.07;
 const LINE: f64 = 1.37;
 
-/// Measures, wraps and draws text. Each line is first drawn into a strip of its own size, to avoid a second copy of a large
-/// canvas.
+/// Measures, wraps and draws text. Each line is first drawn into a strip of its own size, to avoid a second copy of a
+/// large canvas.
 pub(crate) struct Typeface {
     options: Options<'static>,
     /// Widths of characters at the font size [`MEASURED`], indexed by character and whether it is bold.

@@ -28,7 +28,8 @@ impl Bench {
                         let offset = at * size;
                         let to = device.plus(bytes(offset));
                         let from = slot[offset..].as_ptr();
-                        // SAFETY: source and destination have this many bytes, and `time` waits until the copies are done.
+                        // SAFETY: source and destination have this many bytes, and `time` waits until the copies are
+                        // done.
                         unsafe { self.driver.copy_in(from, to, size, used[at % n_streams])? };
                     }
                     Ok(())

@@ -1,5 +1,5 @@
-//! A pack's mapped file, registered with the driver. Chunks and batches are copied to the GPU directly from the page cache,
-//! without a copy by the CPU.
+//! A pack's mapped file, registered with the driver. Chunks and batches are copied to the GPU directly from the page
+//! cache, without a copy by the CPU.
 //!
 //! Drivers and systems differ, so three properties are tested first. The driver must accept read-only memory,
 //! unregistering it must not make the system write the file back, and the copied data must match the file. If any test

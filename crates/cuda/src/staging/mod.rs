@@ -209,8 +209,8 @@ impl Staging {
         brought.and_then(|brought| recorded.map(|()| brought))
     }
 
-    /// Queues the copy of the first `len` bytes of a slot. `elsewhere` is an offset and the bytes that replace the slot's
-    /// contents from there on.
+    /// Queues the copy of the first `len` bytes of a slot. `elsewhere` is an offset and the bytes that replace the
+    /// slot's contents from there on.
     fn copy_slot(&self, slot: &SlotRef, len: usize, elsewhere: (usize, &[u8])) -> Result<(), CudaError> {
         let bytes = slot.get(..len).unwrap_or(slot);
         let (offset, other) = elsewhere;
@@ -429,8 +429,8 @@ impl Transfer for Upload {
 /// also come after it. The stream exists.
 ///
 /// # Errors
-/// [`CudaError::Use`] if the batch belongs to another device or `outputs` has a wrong length, [`CudaError::Call`] if a driver
-/// call fails.
+/// [`CudaError::Use`] if the batch belongs to another device or `outputs` has a wrong length, [`CudaError::Call`] if a
+/// driver call fails.
 pub unsafe fn finish(batch: &Batch, stream: Stream, outputs: &[Option<DevicePtr>]) -> Result<(), CudaError> {
     let transfer: &dyn Any = batch.transfer();
     let Some(upload) = transfer.downcast_ref::<Upload>() else {

@@ -255,8 +255,8 @@ impl<'a> PixelWriter<'a> {
     }
 }
 
-/// The horizontal pass over four gray rows. Each step processes eight pixels of each row, with two rows in one register.
-/// The partial sums in a row's lanes are added up at the end.
+/// The horizontal pass over four gray rows. Each step processes eight pixels of each row, with two rows in one
+/// register. The partial sums in a row's lanes are added up at the end.
 #[target_feature(enable = "avx2")]
 fn horizontal_gray(rows: [&[u8]; ROWS], offset: usize, taps: &Taps, out: [&mut [u8]; ROWS]) {
     let [out_0, out_1, out_2, out_3] = out;

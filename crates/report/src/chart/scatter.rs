@@ -47,7 +47,8 @@ const ABOVE: f64 = 35.0;
 const BELOW: f64 = 62.0;
 
 impl Scatter {
-    /// Draws the chart. `None` if there is no data. In a narrow chart, points have numbers, and a list below has the names.
+    /// Draws the chart. `None` if there is no data. In a narrow chart, points have numbers, and a list below has the
+    /// names.
     pub fn figure(&self, layout: Layout) -> Option<Figure> {
         let head = layout.head(&self.title, &self.subtitle);
         let (top, height) = (head.height + ABOVE, if layout == Layout::Wide { 454.0 } else { 320.0 });
