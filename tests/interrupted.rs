@@ -249,6 +249,8 @@ fn a_limit_on_the_size_of_files_is_an_error_that_says_so() {
         "export a.pack a.parquet --images pixels",
         "export a.pack images --to image-folder",
         "extract a.pack files",
+        "subset a.pack b.pack",
+        "merge a.pack a.pack b.pack",
     ] {
         let result = run("8", args);
         let said = stderr(&result);

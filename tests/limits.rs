@@ -39,6 +39,8 @@ fn commands_work_where_no_thread_can_start() {
         vec!["convert", "m.csv", "m.pack", "--root", images],
         vec!["verify", "a.pack"],
         vec!["extract", "a.pack", "files"],
+        vec!["subset", "a.pack", "subset.pack"],
+        vec!["merge", "a.pack", "a.pack", "merged.pack"],
     ];
     let outputs: Vec<(String, String)> =
         formats.iter().map(|format| (format!("a.{format}"), format!("{format}.pack"))).collect();

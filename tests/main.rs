@@ -9,6 +9,7 @@ mod converting;
 mod cut_short;
 mod doctor;
 mod documentation;
+mod edit;
 mod export;
 mod first_touch;
 mod formats;

@@ -19,8 +19,13 @@ fn folder_with_images() -> Folder {
 fn success_is_three_lines_and_details_come_when_asked_for() {
     let folder = folder_with_images();
     folder.packds(&["convert", "images", "in.pack"]).ok();
-    let commands =
-        [["convert", "images", "out.pack"], ["export", "in.pack", "out.h5"], ["extract", "in.pack", "files"]];
+    let commands = [
+        ["convert", "images", "out.pack"],
+        ["export", "in.pack", "out.h5"],
+        ["extract", "in.pack", "files"],
+        ["subset", "in.pack", "sub.pack"],
+        ["merge", "in.pack", "all.pack"],
+    ];
     for command in commands {
         let run = |option: &str| folder.packds(&[&command[..], &["--force", option]].concat()).ok();
         let text = run("--color=auto");

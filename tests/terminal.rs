@@ -215,6 +215,9 @@ fn every_command_with_a_bar_ends_on_a_terminal_and_takes_its_bar_away() {
             run(&["export", "a.pack", target, "--force"], true).check(0, &["exporting", "writing"]);
         }
         run(&["extract", "a.pack", "files", "--force"], true).check(0, &["extracting"]);
+        run(&["subset", "a.pack", "c.pack", "--force"], true).check(0, &["copying", "writing"]);
+        run(&["merge", "a.pack", "a.pack", "c.pack", "--force"], true).check(0, &["copying", "writing"]);
+        run(&["split", "a.pack", "c.pack", "--folds", "2", "--force"], true).check(0, &["dividing", "copying"]);
         run(&["show", "a.pack", "-o", "b.png", "--force"], false).check(0, &["drawing"]);
     };
     for columns in [80, 50, 200] {
@@ -342,6 +345,9 @@ fn lines_and_tables_fit_the_terminal() {
         "convert images b.pack --force --verbose",
         "convert images b.pack --dry-run --explain",
         "export a.pack b.npy --force",
+        "subset a.pack c.pack --force",
+        "split a.pack c.pack --ratio 0.9,0.1 --force",
+        "merge a.pack a.pack c.pack --force",
         "bench formats a.pack --quick --formats npy,packds-raw --cache warm --step-ms 1",
         "bench tune a.pack --quick --threads 1 --prefetch 1,2 --batch 16",
         "bench load a.pack --batch 16 --seconds 0.1",

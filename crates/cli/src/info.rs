@@ -221,6 +221,10 @@ impl<'a> Info<'a> {
                 lines.put("order", &format!("`{}`: icc {icc:.3} between chunks, {word}", escape(name)))?;
             }
         }
+        if let Some(edit) = made.get("edit").and_then(|edit| edit.get("command")).and_then(Value::as_str) {
+            let n = made.get("origins").and_then(Value::as_array).map_or(0, Vec::len);
+            lines.put("source", &format!("{} of {}", escape(edit), counted(n, "pack")))?;
+        }
         if let Some(source) = made.get("source") {
             lines.put("source", &scalars(source))?;
         }

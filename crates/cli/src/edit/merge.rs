@@ -8,6 +8,7 @@ use packds_reader::Pack;
 use serde_json::json;
 
 use super::{show, still_good, whole, write};
+use crate::args::PackPaths;
 use crate::declared::Given;
 use crate::progress::Shown;
 use crate::{Console, Exit, Failure};
@@ -25,21 +26,21 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct MergeArgs {
-    /// The packs to merge, and last the pack to write
-    #[arg(value_name = "PACK.. OUT", required = true, num_args = 2.., value_hint = ValueHint::FilePath)]
-    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    packs: PackPaths,
+    /// Pack to write
+    #[arg(value_name = "OUT", value_hint = ValueHint::FilePath)]
+    output: PathBuf,
     #[command(flatten)]
     given: Given<EditOptions>,
 }
 
 pub(crate) fn run(args: &MergeArgs, console: &mut Console) -> Result<Exit, Failure> {
     let options = args.given.options()?;
-    let Some((target, paths)) = args.paths.split_last() else {
-        return Err(Failure::not_run("expected packs and the pack to write"));
-    };
+    let paths = &args.packs.packs;
     let packs = paths.iter().map(packds_reader::open).collect::<Result<Vec<Pack>, _>>()?;
     let shown = Shown::new(console);
-    let report = write(&whole(paths, &packs), (Edit::Merge, &json!({})), (target, ""), &options, &shown);
+    let report = write(&whole(paths, &packs), (Edit::Merge, &json!({})), (&args.output, ""), &options, &shown);
     still_good(&packs)?;
     let report = report?;
     console.result(|| &report, |console| show(&report, console))

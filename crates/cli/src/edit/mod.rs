@@ -44,6 +44,7 @@ fn show(report: &EditReport, console: &mut Console) -> Result<(), Failure> {
     };
     let chunks = format!("{} of {}", counted(report.n_chunks, "chunk"), report.chunk_samples);
     let copied = human_bytes(report.bytes_copied);
+    let is_verbose = console.detail == Detail::Verbose;
     let out = &mut console.prose();
     if report.dry_run {
         writeln!(out, "{path}: {samples}{classes} in {chunks}")?;
@@ -54,6 +55,10 @@ fn show(report: &EditReport, console: &mut Console) -> Result<(), Failure> {
     writeln!(out, "copied   {copied}, without decoding images")?;
     let seconds = (report.copy + report.sync).as_secs_f64();
     writeln!(out, "time     {}", time_line(seconds, report.n_samples, "samples"))?;
+    if is_verbose {
+        let (copy, sync) = (report.copy.as_secs_f64(), report.sync.as_secs_f64());
+        writeln!(out, "stages   copy {copy:.3}, sync {sync:.3} (seconds)")?;
+    }
     Ok(())
 }
 

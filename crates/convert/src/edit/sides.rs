@@ -250,7 +250,7 @@ fn value_name(value: &[u8], field: Option<&Field>, classes: Option<&[String]>) -
 fn field<D: AsRef<[u8]>>(taken: &Taken<'_, D>, name: &str) -> Result<usize, ConvertError> {
     let fields = taken.pack.schema().fields();
     let is_value = |field: &&Field| field.shape.is_empty() && (field.kind == FieldKind::Tensor || field.kind.is_text());
-    let found = fields.iter().enumerate().find(|(_, field)| field.name == name && is_value(&field));
+    let found = fields.iter().enumerate().find(|(_, field)| field.name == name && is_value(field));
     found.map(|(number, _)| number).ok_or_else(|| {
         let names: Vec<String> = fields.iter().filter(is_value).map(|field| format!("`{}`", field.name)).collect();
         let reason = format!("{}: no field `{name}` with numbers or texts", taken.path.display());

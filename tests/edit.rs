@@ -1,0 +1,377 @@
+//! `packds subset`, `split` and `merge`: packs written from samples of packs.
+
+#![cfg(test)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use packds_format::{DType, Field, Pack, Role};
+use serde_json::{Value, json};
+
+use crate::support::{Folder, SamplePack, fixture, provenance, signal};
+
+type Opened = Pack<Vec<u8>>;
+
+fn opened(folder: &Folder, name: &str) -> Opened {
+    Pack::open(fs::read(folder.path(name)).unwrap()).unwrap()
+}
+
+/// The golden packs that have samples.
+fn golden() -> Vec<PathBuf> {
+    let entries = fs::read_dir(fixture("golden/v1")).unwrap().map(|entry| entry.unwrap().path());
+    let packs = entries.filter(|path| path.extension().is_some_and(|extension| extension == "pack"));
+    let mut packs: Vec<PathBuf> =
+        packs.filter(|path| Pack::open(fs::read(path).unwrap()).unwrap().n_samples() > 0).collect();
+    packs.sort();
+    packs
+}
+
+/// All items and the path of a sample.
+fn sample(pack: &Opened, sample: u64) -> (Vec<Vec<u8>>, Option<Vec<u8>>) {
+    let fields = 0..pack.schema().fields().len();
+    (fields.map(|field| pack.item(field, sample).unwrap().into_owned()).collect(), pack.path(sample).unwrap())
+}
+
+/// Asserts that the samples of `new` are these samples of `old`, in this order.
+fn assert_same(new: &Opened, old: &Opened, samples: impl IntoIterator<Item = u64>, name: &str) {
+    let mut n = 0;
+    for (place, number) in (0..).zip(samples) {
+        assert!(sample(new, place) == sample(old, number), "{name}: sample {place}");
+        n += 1;
+    }
+    assert_eq!(new.n_samples(), n, "{name}");
+}
+
+#[test]
+fn every_golden_pack_can_be_cut_and_joined_without_changing_an_item() {
+    let folder = Folder::new();
+    for path in golden() {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let old = Pack::open(fs::read(&path).unwrap()).unwrap();
+        fs::copy(&path, folder.path("in.pack")).unwrap();
+        let odd: Vec<u64> = (0..old.n_samples()).filter(|sample| sample % 2 == 1 || old.n_samples() == 1).collect();
+        let list: Vec<String> = odd.iter().map(u64::to_string).collect();
+        let args = ["subset", "in.pack", "odd.pack", "--samples", &list.join(","), "--force", "--json"];
+        let report = folder.packds(&args).json();
+        assert_eq!(report["n_samples"], json!(odd.len()), "{name}: {report}");
+        assert_same(&opened(&folder, "odd.pack"), &old, odd.iter().copied(), name);
+        folder.packds(&["verify", "odd.pack", "-q"]).ok();
+        folder.packds(&["merge", "in.pack", "odd.pack", "in.pack", "all.pack", "--force", "-q"]);
+        let all = (0..old.n_samples()).chain(odd).chain(0..old.n_samples());
+        assert_same(&opened(&folder, "all.pack"), &old, all, name);
+        folder.packds(&["verify", "all.pack", "-q"]).ok();
+        assert_eq!(opened(&folder, "all.pack").header().chunk_samples, old.header().chunk_samples, "{name}");
+    }
+}
+
+/// Photographs in class folders, packed in one of the modes.
+fn photos(folder: &Folder, mode: &[&str]) -> Opened {
+    let source = fixture("images/same_size");
+    let args = [&["convert", source.to_str().unwrap(), "in.pack", "--force", "-q"], mode].concat();
+    assert_eq!(folder.packds(&args).code, 0);
+    opened(folder, "in.pack")
+}
+
+#[test]
+fn the_same_choice_gives_the_same_bytes_at_any_number_of_threads() {
+    let folder = Folder::new();
+    for mode in [&["--mode", "raw"][..], &["--mode", "encoded"], &["--codec", "zstd", "--chunk", "3"]] {
+        photos(&folder, mode);
+        let mut seen = BTreeSet::new();
+        for jobs in ["1", "3"] {
+            let args = ["subset", "in.pack", "out.pack", "--where", "sample >= 3", "--jobs", jobs, "--force", "-q"];
+            assert_eq!(folder.packds(&args).code, 0);
+            seen.insert(fs::read(folder.path("out.pack")).unwrap());
+        }
+        assert_eq!(seen.len(), 1, "{mode:?}");
+    }
+}
+
+#[test]
+fn statistics_are_those_of_a_conversion_of_the_same_samples() {
+    let folder = Folder::new();
+    let all = photos(&folder, &["--keep-order"]);
+    folder.packds(&["split", "in.pack", "part.pack", "--ratio", "0.5,0.5", "-q"]).ok();
+    folder.packds(&["merge", "part.train.pack", "part.val.pack", "out.pack", "-q"]).ok();
+    let (joined, stats) = (opened(&folder, "out.pack"), all.stats().unwrap());
+    assert_eq!(joined.stats().unwrap().fields, stats.fields);
+    assert_eq!(joined.classes().unwrap(), all.classes().unwrap());
+    // Two parts have as many pixels as the whole.
+    let pixels = |name: &str| opened(&folder, name).stats().unwrap().fields["image"].n_pixels;
+    assert_eq!(pixels("part.train.pack") + pixels("part.val.pack"), stats.fields["image"].n_pixels);
+    // The same samples as a conversion, without shuffling, have the same statistics.
+    let copied = folder.packds(&["subset", "in.pack", "copy.pack", "--where", "sample >= 0", "-q"]);
+    assert_eq!((copied.code, opened(&folder, "copy.pack").stats().unwrap()), (0, stats));
+}
+
+#[test]
+fn pixels_of_encoded_images_are_not_counted_and_that_is_said() {
+    let folder = Folder::new();
+    let source = fixture("images/folder");
+    let args = ["convert", source.to_str().unwrap(), "in.pack", "--mode", "encoded", "--check-decode", "-q"];
+    folder.packds(&args);
+    assert!(opened(&folder, "in.pack").stats().unwrap().fields.contains_key("image"));
+    let ran = folder.packds(&["subset", "in.pack", "out.pack", "--samples", "0", "-q"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.stderr.contains("the new pack has no statistics of the pixels of `image`"), "{ran:?}");
+    let stats = opened(&folder, "out.pack").stats().unwrap();
+    assert!(stats.fields.is_empty() && stats.sizes["image"].total > 0);
+    // Packs that are merged whole keep their statistics.
+    let ran = folder.packds(&["merge", "in.pack", "in.pack", "twice.pack", "-q"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let pixels = |name: &str| opened(&folder, name).stats().unwrap().fields["image"].n_pixels;
+    assert_eq!(pixels("twice.pack"), 2 * pixels("in.pack"));
+}
+
+#[test]
+fn where_the_samples_come_from_is_recorded() {
+    let folder = Folder::new();
+    let old = photos(&folder, &[]);
+    folder.packds(&["subset", "in.pack", "out.pack", "--where", "sample < 5", "-q"]).ok();
+    let new = opened(&folder, "out.pack");
+    let said = provenance(&new);
+    assert_eq!(said["edit"]["command"], json!("subset"));
+    assert_eq!(said["edit"]["options"]["where"], json!("sample < 5"));
+    let origin = &said["origins"][0];
+    assert_eq!(origin["pack_uuid"], json!(old.header().pack_uuid.to_string()));
+    assert_eq!((&origin["n_taken"], &origin["n_samples"]), (&json!(5), &json!(old.n_samples())));
+    assert_eq!(origin["provenance"], provenance(&old));
+    assert_ne!(new.header().dataset_uuid, old.header().dataset_uuid);
+    assert_ne!(new.header().pack_uuid, new.header().dataset_uuid);
+    let info = folder.packds(&["info", "out.pack"]).ok();
+    assert!(info.contains("subset of 1 pack"), "{info}");
+}
+
+/// A pack with these classes and a name for its paths.
+fn pack_of(folder: &Folder, name: &str, classes: &[&str], n_samples: u32) -> Opened {
+    let classes: Vec<String> = classes.iter().map(ToString::to_string).collect();
+    let paths = (0..n_samples).map(|sample| format!("{name}/{sample}").into_bytes()).collect();
+    let pack = SamplePack { n_samples, classes, paths: Some(paths), ..SamplePack::default() };
+    pack.write(folder, name)
+}
+
+fn labels(pack: &Opened) -> Vec<i64> {
+    let (field, _) = pack.schema().by_role(Role::Label, None).unwrap();
+    (0..pack.n_samples()).map(|sample| pack.column(field).unwrap().integer(sample).unwrap()).collect()
+}
+
+#[test]
+fn classes_are_joined_by_name() {
+    let folder = Folder::new();
+    pack_of(&folder, "a.pack", &["cat", "dog"], 4);
+    pack_of(&folder, "b.pack", &["dog", "owl", "cat"], 6);
+    let ran = folder.packds(&["merge", "a.pack", "b.pack", "out.pack", "--json"]);
+    let report = ran.json();
+    let expected = "b.pack: 3 classes of `label` get other ids, because classes are joined by name";
+    assert_eq!(report["warnings"], json!([expected]));
+    let new = opened(&folder, "out.pack");
+    assert_eq!(labels(&new), [0, 1, 0, 1, 1, 2, 0, 1, 2, 0]);
+    let classes = &new.classes().unwrap()[0];
+    assert_eq!(classes.names, ["cat", "dog", "owl"]);
+    assert_eq!(classes.counts, [4, 4, 2]);
+    folder.packds(&["verify", "out.pack", "-q"]).ok();
+    // With the same classes, ids stay and nothing is said.
+    folder.packds(&["merge", "a.pack", "a.pack", "same.pack", "-q"]).ok();
+}
+
+#[test]
+fn packs_that_differ_are_refused_with_the_first_difference() {
+    let folder = Folder::new();
+    SamplePack::default().write(&folder, "a.pack");
+    let mut wide = SamplePack::default();
+    wide.body[0].shape = vec![4, 7, 3];
+    wide.write(&folder, "wide.pack");
+    let mut more = SamplePack::default();
+    more.body.push(Field::tensor("extra", DType::F32, &[2]));
+    more.write(&folder, "more.pack");
+    SamplePack { classes: vec!["x".to_owned(), "x".to_owned()], ..SamplePack::default() }.write(&folder, "twice.pack");
+    for (other, reason) in [
+        ("wide.pack", "field `image`: expected shape [4,6,3], as in a.pack, found [4,7,3]"),
+        ("more.pack", "expected field `label`, as in a.pack, found field `extra`"),
+        ("twice.pack", "two classes of `label` are called 'x'"),
+        ("missing.pack", "No such file or directory"),
+        ("../in", "No such file or directory"),
+    ] {
+        let ran = folder.packds(&["merge", "a.pack", other, "out.pack"]);
+        assert!(ran.code != 0 && ran.stderr.contains(&format!("{other}: ")), "{ran:?}");
+        assert!(ran.stderr.contains(reason), "{ran:?}");
+        assert!(!folder.path("out.pack").exists());
+    }
+    // The file that a merge would read and write at once.
+    let ran = folder.packds(&["merge", "a.pack", "a.pack", "--force"]);
+    assert!(ran.stderr.contains("this is the source itself"), "{ran:?}");
+    let ran = folder.packds(&["merge", "a.pack", "a.pack", "wide.pack"]);
+    assert!(ran.code == 2 && ran.stderr.contains("wide.pack: "), "{ran:?}");
+}
+
+/// The paths of a split's side.
+fn side(folder: &Folder, name: &str) -> BTreeSet<Vec<u8>> {
+    let pack = opened(folder, name);
+    (0..pack.n_samples()).map(|sample| pack.path(sample).unwrap().unwrap()).collect()
+}
+
+#[test]
+fn a_sample_stays_on_its_side_when_data_is_added() {
+    let folder = Folder::new();
+    pack_of(&folder, "a.pack", &["cat", "dog"], 300);
+    pack_of(&folder, "b.pack", &["cat", "dog"], 200);
+    folder.packds(&["merge", "b.pack", "a.pack", "more.pack", "-q"]).ok();
+    let split = |name: &str, seed: &str| {
+        let out = format!("{seed}.{name}");
+        folder.packds(&["split", name, &out, "--ratio", "0.8,0.1,0.1", "--seed", seed, "-q"]).ok();
+        let stem = out.strip_suffix(".pack").unwrap().to_owned();
+        ["train", "val", "test"].map(|side_name| side(&folder, &format!("{stem}.{side_name}.pack")))
+    };
+    let (few, more) = (split("a.pack", "0"), split("more.pack", "0"));
+    for (few, more) in few.iter().zip(&more) {
+        assert!(!few.is_empty() && few.is_subset(more));
+    }
+    let sizes: Vec<usize> = more.iter().map(BTreeSet::len).collect();
+    assert_eq!(sizes.iter().sum::<usize>(), 500);
+    assert!((370..430).contains(&sizes[0]), "{sizes:?}");
+    assert_ne!(split("a.pack", "1")[1], few[1]);
+}
+
+#[test]
+fn groups_stay_together_and_strata_keep_their_proportions() {
+    let folder = Folder::new();
+    let n_samples = 400;
+    let pack = SamplePack { n_samples, ..SamplePack::default() };
+    pack.write(&folder, "a.pack");
+    folder.packds(&["split", "a.pack", "s.pack", "--ratio", "0.75,0.25", "--stratify", "label", "-q"]).ok();
+    let counts = |name: &str| opened(&folder, name).classes().unwrap()[0].counts.clone();
+    assert_eq!((counts("s.train.pack"), counts("s.val.pack")), (vec![100, 100, 100], vec![34, 33, 33]));
+    folder.packds(&["split", "a.pack", "g.pack", "--folds", "2", "--group-by", "label", "--seed", "3", "-q"]).ok();
+    let own = |name: &str| labels(&opened(&folder, name)).into_iter().collect::<BTreeSet<i64>>();
+    assert!(own("g.fold0.pack").is_disjoint(&own("g.fold1.pack")));
+    folder.packds(&["split", "a.pack", "by.pack", "--by", "label", "-q"]).ok();
+    for (class, n) in [("cat", 134), ("dog", 133), ("sea lion", 133)] {
+        assert_eq!(opened(&folder, &format!("by.{class}.pack")).n_samples(), n);
+    }
+}
+
+#[test]
+fn wrong_choices_are_refused() {
+    let folder = Folder::new();
+    SamplePack::default().write(&folder, "a.pack");
+    fs::write(folder.path("bad.txt"), "1\nx\n").unwrap();
+    for (args, reason) in [
+        ("split a.pack o.pack", "expected one of --ratio, --folds and --by"),
+        ("split a.pack o.pack --ratio 0.9", "expected two or more shares that add up to 1"),
+        ("split a.pack o.pack --ratio 0.9,0.2", "expected two or more shares that add up to 1"),
+        ("split a.pack o.pack --ratio 0.5,0.5 --names a", "--names: expected 2 names"),
+        ("split a.pack o.pack --ratio 0.5,0.5 --names ../a,b", "--names: expected 2 names"),
+        ("split a.pack o.pack --ratio 0.5,0.5 --stratify lable", "a.pack: no field `lable`"),
+        ("split a.pack o.pack --ratio 0.5,0.5 --group-by image", "a.pack: no field `image` with numbers or texts"),
+        ("split a.pack o.pack --ratio 0.999999,0.000001", "a.pack: 'val' gets none of the 10 samples"),
+        ("split a.pack o.pack --by label --names a", "--names cannot be combined with --by"),
+        ("split a.pack o.pack --by label --folds 2 --ratio 0.5,0.5", "cannot be used with"),
+        ("subset a.pack o.pack --samples 10", "a.pack: no sample 10"),
+        ("subset a.pack o.pack --samples bad.txt", "bad.txt: line 2: expected numbers and ranges"),
+        ("subset a.pack o.pack --class owl", "owl"),
+        ("subset a.pack o.pack --where nothing=1", "nothing"),
+        ("subset a.pack o.pack --where sample>99", "a.pack: no sample meets these options"),
+        ("subset a.pack missing/o.pack", "missing"),
+        ("subset a.pack a.pack --force", "this is the source itself"),
+        ("merge a.pack", "were not provided"),
+    ] {
+        let ran = folder.packds(&args.split(' ').collect::<Vec<_>>());
+        assert!(ran.code == 2 && ran.stderr.contains(reason), "{args}: {ran:?}");
+        assert_eq!(folder.files("."), ["a.pack", "bad.txt"], "{args}");
+    }
+}
+
+#[test]
+fn samples_can_be_listed_in_a_file() {
+    let folder = Folder::new();
+    let old = SamplePack::default().write(&folder, "a.pack");
+    fs::write(folder.path("keep.txt"), "7\n1-2, 4\n\n").unwrap();
+    folder.packds(&["subset", "a.pack", "out.pack", "--samples", "keep.txt", "-q"]).ok();
+    assert_same(&opened(&folder, "out.pack"), &old, [1, 2, 4, 7], "keep.txt");
+}
+
+#[test]
+fn a_dry_run_says_what_it_copies_and_writes_nothing() {
+    let folder = Folder::new();
+    pack_of(&folder, "a.pack", &["cat", "dog"], 100);
+    for (args, copied) in [
+        (&["subset", "a.pack", "out.pack", "--class", "cat"][..], 50 * 72),
+        (&["merge", "a.pack", "a.pack", "out.pack"], 200 * 72),
+    ] {
+        let report = folder.packds(&[args, &["--dry-run", "--json"]].concat()).json();
+        assert_eq!((&report["dry_run"], &report["bytes_copied"]), (&json!(true), &json!(copied)), "{args:?}");
+        let text = folder.packds(&[args, &["--dry-run"]].concat()).ok();
+        assert!(text.contains("nothing was written"), "{text}");
+    }
+    let report = folder.packds(&["split", "a.pack", "o.pack", "--folds", "2", "--dry-run", "--json"]).json();
+    let sizes: Vec<&Value> = ["fold0", "fold1"].map(|fold| &report["splits"][fold]["n_samples"]).to_vec();
+    assert_eq!(sizes.iter().map(|n| n.as_u64().unwrap()).sum::<u64>(), 100);
+    assert_eq!(folder.files("."), ["a.pack"]);
+}
+
+#[test]
+fn damage_is_named_with_its_pack_and_leaves_nothing() {
+    let folder = Folder::new();
+    SamplePack::default().write(&folder, "a.pack");
+    let pack = SamplePack::default().write(&folder, "b.pack");
+    folder.flip("b.pack", pack.chunk_entry(1).unwrap().offset + 3);
+    for args in ["merge a.pack b.pack o.pack", "subset b.pack o.pack", "split b.pack o.pack --folds 2"] {
+        let ran = folder.packds(&args.split(' ').collect::<Vec<_>>());
+        assert!(ran.code == 1 && ran.stderr.contains("b.pack: "), "{args}: {ran:?}");
+        assert!(folder.files(".").iter().all(|name| !name.ends_with(".packing")), "{args}");
+        assert!(!folder.path("o.pack").exists());
+    }
+    // Undamaged samples can still be taken.
+    folder.packds(&["subset", "b.pack", "good.pack", "--samples", "0-3,8-9", "-q"]).ok();
+}
+
+#[test]
+fn no_malformed_pack_stops_an_edit_without_an_error() {
+    let folder = Folder::new();
+    for entry in fs::read_dir(fixture("malformed")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "pack") {
+            continue;
+        }
+        let name = path.to_str().unwrap();
+        for args in [["subset", name, "o.pack"], ["merge", name, "o.pack"]] {
+            let args: Vec<&str> = if args[0] == "merge" { vec!["merge", name, name, "o.pack"] } else { args.to_vec() };
+            let ran = folder.packds(&[&args[..], &["--force", "-q"]].concat());
+            assert!(matches!(ran.code, 0..=2), "{ran:?}");
+            if ran.code == 0 {
+                folder.packds(&["verify", "o.pack", "-q"]).ok();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_killed_edit_leaves_no_pack_and_the_next_one_works() {
+    let folder = Folder::new();
+    let pack = SamplePack { n_samples: 20_000, chunk_samples: 16, ..SamplePack::default() };
+    pack.write(&folder, "a.pack");
+    let args = ["merge", "a.pack", "a.pack", "a.pack", "o.pack", "--force", "-q"];
+    folder.packds(&args).ok();
+    let whole = fs::read(folder.path("o.pack")).unwrap();
+    let started = Instant::now();
+    folder.packds(&args).ok();
+    let takes = started.elapsed();
+    for step in 0..30_u32 {
+        fs::remove_file(folder.path("o.pack")).unwrap();
+        let mut command = folder.command(&args);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(takes * step / 30 + Duration::from_millis(1));
+        signal(&child, "-KILL");
+        child.wait().unwrap();
+        // Either nothing has the name, or the whole pack does.
+        if let Ok(bytes) = fs::read(folder.path("o.pack")) {
+            assert!(bytes == whole, "step {step}");
+        }
+        folder.packds(&args).ok();
+        assert!(fs::read(folder.path("o.pack")).unwrap() == whole, "step {step}");
+    }
+    assert_eq!(folder.files("."), ["a.pack", "o.pack"]);
+}
