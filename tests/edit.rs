@@ -244,7 +244,7 @@ fn groups_stay_together_and_strata_keep_their_proportions() {
     folder.packds(&["split", "a.pack", "s.pack", "--ratio", "0.75,0.25", "--stratify", "label", "-q"]).ok();
     let counts = |name: &str| opened(&folder, name).classes().unwrap()[0].counts.clone();
     assert_eq!((counts("s.train.pack"), counts("s.val.pack")), (vec![100, 100, 100], vec![34, 33, 33]));
-    folder.packds(&["split", "a.pack", "g.pack", "--folds", "2", "--group-by", "label", "--seed", "3", "-q"]).ok();
+    folder.packds(&["split", "a.pack", "g.pack", "--folds", "2", "--group-by", "label", "--seed", "1", "-q"]).ok();
     let own = |name: &str| labels(&opened(&folder, name)).into_iter().collect::<BTreeSet<i64>>();
     assert!(own("g.fold0.pack").is_disjoint(&own("g.fold1.pack")));
     folder.packds(&["split", "a.pack", "by.pack", "--by", "label", "-q"]).ok();

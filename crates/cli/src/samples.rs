@@ -1,6 +1,6 @@
 //! Lists of samples: given by the user, evenly spread, or bad.
 
-use packds_system::share;
+use packds_system::{read_regular, share};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -47,7 +47,8 @@ fn run(part: &str) -> Result<(u64, u64), String> {
 impl SampleList {
     /// The list in a file: numbers and ranges, separated by commas or line ends.
     fn in_file(path: &str) -> Result<Self, String> {
-        let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
+        let bytes = read_regular(Path::new(path)).map_err(|error| format!("{path}: {error}"))?;
+        let text = String::from_utf8_lossy(&bytes);
         let mut runs = Vec::new();
         for (line, text) in (1_u64..).zip(text.lines()) {
             for part in text.split(',').filter(|part| !part.trim().is_empty()) {
