@@ -54,12 +54,12 @@ fn compressed_hdf5_files_are_read_like_the_plain_ones() {
         let pack = convert(&folder, "pcam", &["--split", split]);
         assert_eq!((hex(&items(&pack, "image").concat()).as_str(), ids(&pack)), (pixels, labels), "{split}");
     }
-    let words = ["found the splits 'test', 'train'", "masks in a file of their own", "level_2_split_train_mask.h5"];
+    let words = ["found the splits 'test', 'train'", "masks in a separate file", "level_2_split_train_mask.h5"];
     assert_told(&folder, "pcam", &words);
     assert!(told(&folder, "pcam").contains("level_2_split_test_meta.csv"), "{}", told(&folder, "pcam"));
     std::fs::write(folder.path("pcam/level_2_split_test_x.h5.gz"), b"not packed").unwrap();
     let said = refused(&folder, "pcam", 1);
-    assert!(said.contains("level_2_split_test_x.h5.gz: the name is that of a compressed file"), "{said}");
+    assert!(said.contains("level_2_split_test_x.h5.gz: the extension is that of a compressed file"), "{said}");
 }
 
 #[test]

@@ -93,7 +93,8 @@ impl Opened {
         Self { unpacked: Arc::new(Unpacked { archive: source.to_owned(), folder }), source: inner, warnings }
     }
 
-    /// Returns the listing with the names in the archive in place of those in the temporary folder.
+    /// Returns the listing with paths in the archive instead of the temporary folder, and with the warnings from
+    /// unpacking.
     pub(super) fn listing(&self, mut listing: Listing) -> Listing {
         listing.keep_unpacked(&self.unpacked);
         for warning in &mut listing.warnings {
@@ -107,7 +108,7 @@ impl Opened {
         listing
     }
 
-    /// Returns the error with the names in the archive in place of those in the temporary folder.
+    /// Returns the error with paths in the archive instead of the temporary folder.
     pub(super) fn error(&self, error: ConvertError) -> ConvertError {
         match error {
             error @ ConvertError::Interrupted => error,
@@ -120,8 +121,8 @@ impl Opened {
         }
     }
 
-    /// The options for the source. If the archive holds only a manifest, the root is the folder of the archive, because
-    /// the files of the manifest are next to the archive.
+    /// The options for the source. If the archive contains only a manifest, and the caller chose no root, the root is
+    /// the archive's folder, because the manifest lists files next to the archive.
     pub(super) fn options(&self, options: &ListOptions) -> ListOptions {
         let beside = self.unpacked.archive.parent().unwrap_or(Path::new("")).to_owned();
         let is_alone = self.source.parent().is_some_and(|folder| only_in(folder).is_some());
@@ -221,8 +222,8 @@ fn is_read_in_place(head: &Head<'_>, form: Form, options: &ListOptions) -> Resul
     })
 }
 
-/// The source in an unpacked archive: a file that is not an image, or a folder that is not an image folder, if the archive contains
-/// nothing else except the folders around it and notes. Otherwise, the whole folder.
+/// The source in an unpacked archive. This is the only file or folder in the archive, apart from enclosing folders and
+/// notes. If there are several, or if it is an image or an image folder, the source is the whole folder.
 fn only_source(folder: &Path) -> PathBuf {
     let mut inner = folder.to_owned();
     while let Some(only) = only_in(&inner) {
@@ -265,7 +266,7 @@ pub(super) fn alone_in(folder: &Path, options: &ListOptions) -> Option<PathBuf> 
         // torchvision keeps tensors in folders such as `MNIST/processed`.
         Ok(DataFormat::Pt) if data_folder(&inner).is_dir() => true,
         Ok(format) if inner.is_dir() && are_splits(&inner, format) => true,
-        // A folder without a file of labels may be a class of the outer folder.
+        // A folder without a label file may be a class of the outer folder.
         Ok(DataFormat::Npy) => {
             let is_labels = |name: &String| name.strip_suffix(".npy").is_some_and(is_label_name);
             names_in(&inner).iter().any(is_labels)
@@ -358,7 +359,7 @@ fn untar(path: &Path, unpacker: &mut Unpacker<'_>) -> Result<Option<Warning>, Co
     Ok(tar.is_open_ended.then_some(Warning::OpenEndedTars { count: 1, first }))
 }
 
-/// Unpacks a compressed file under its name without the last extension.
+/// Unpacks a compressed file. The unpacked file has the same name without the extension of the compression.
 fn unpack_single(path: &Path, unpacker: &mut Unpacker<'_>) -> Result<(), ConvertError> {
     let failed = |error: std::io::Error| match compressed::is_damage(&error) {
         true => ConvertError::malformed(path, "", format!("cannot be unpacked: {error}")),

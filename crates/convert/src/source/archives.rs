@@ -47,12 +47,12 @@ pub(super) fn open(folder: &Path, options: &ListOptions, depth: usize) -> Result
     let (mut archives, mut others) = (Vec::new(), Vec::new());
     for name in names {
         match Archive::find(&folder.join(&name), options, depth)? {
-            // The files of some programs are archives as well, such as `labels.xlsx`. They are not unpacked.
+            // Files of some programs, such as `labels.xlsx`, are also archives. They are not unpacked.
             Some(archive) if is_archive(&name) => archives.push((name, archive)),
             // A tar file of samples is read in place.
             None if name.ends_with(".tar") => return Ok(None),
             None if is_archive(&name) && !is_of_other_program(&name) && !is_packed(&folder.join(&name))? => {
-                let reason = "the name is that of a compressed file, but the file is not compressed";
+                let reason = "the extension is that of a compressed file, but the file is not compressed";
                 return Err(ConvertError::malformed(&folder.join(&name), "", reason));
             }
             _ => others.push(name),
@@ -74,7 +74,7 @@ pub(super) fn open(folder: &Path, options: &ListOptions, depth: usize) -> Result
     Ok(Some(Opened::of_folder(folder, unpacked, warnings)))
 }
 
-/// Whether the name is that of an archive that packds cannot unpack.
+/// Whether the file has the extension of an archive format that packds cannot unpack.
 fn is_of_other_program(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name.ends_with(".rar") || name.ends_with(".7z")
@@ -123,8 +123,7 @@ impl Part {
         stem.to_string_lossy().into_owned()
     }
 
-    /// Whether the name of the archive may be lost, because `top` replaces it. It must be kept if it names a split and
-    /// `top` does not.
+    /// Whether `top` may replace the name of the archive. The name must be kept if it names a split and `top` does not.
     fn may_lose_its_name(&self, top: &str) -> bool {
         split_and_rest(&self.stem()).is_none() || split_and_rest(top).is_some()
     }

@@ -52,7 +52,7 @@ pub(super) struct Described<'a> {
     pub(super) shape: &'a [u64],
     /// Where the array starts in the file.
     pub(super) offset: u64,
-    /// Bytes available from there.
+    /// Number of bytes available from `offset` on.
     pub(super) room: u64,
     /// Distance between items, in bytes. `None` if they are contiguous.
     pub(super) stride: Option<u64>,
@@ -146,7 +146,7 @@ impl StoredArray {
 #[derive(Debug)]
 pub(super) struct ArraySet {
     pub(super) format: DataFormat,
-    /// The prefix of numbered sample names, as in `DATASET/0`. Not used if an array has the names.
+    /// The prefix of numbered sample names, as in `DATASET/0`. Not used if an array contains the names.
     pub(super) dataset: String,
     pub(super) arrays: Vec<StoredArray>,
     /// Class names, if the format stores them.
@@ -233,8 +233,8 @@ impl ArraySet {
         Ok(())
     }
 
-    /// Returns one part for each split in the file names. If the file names mention no split, the names of the arrays that `read`
-    /// finds in the first file decide.
+    /// Returns one part for each split in the file names. If the file names mention no split, the splits come from the
+    /// names of the arrays that `read` finds in the first file.
     pub(super) fn parts(
         shards: Shards,
         read: impl Fn(&Arc<OpenFile>) -> Result<Self, ConvertError>,
@@ -318,11 +318,12 @@ impl ArraySet {
         all.into_found(&part.root, keys)
     }
 
-    /// Takes the label array from the label file next to the image file. Does nothing if only the image file was named and no labels
-    /// can be taken.
+    /// Takes the label array from the label file next to the image file. Does nothing if the caller passed only the
+    /// image file and no labels can be taken.
     ///
     /// # Errors
-    /// If both files were named, but the label file has no labels. Also if both files have labels, because one set would be lost.
+    /// If the caller passed both files, but the label file has no labels. Also if both have labels, because one set
+    /// would be lost.
     pub(super) fn take_labels(
         &mut self,
         mut beside: Self,
@@ -522,7 +523,7 @@ fn take(found: &mut Found, array: &StoredArray, is_mask: bool, known: Option<&Me
     Ok(())
 }
 
-/// Whether an array contains the samples' paths, either as strings or as the bytes that an exported pack has.
+/// Whether an array contains the samples' paths, either as strings or as bytes, as in an exported pack.
 fn is_paths(array: &StoredArray, known: Option<&Metadata>) -> bool {
     match array.elements {
         Elements::Text { .. } => is_path_name(&array.name) && array.is_scalar(),

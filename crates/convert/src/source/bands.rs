@@ -69,7 +69,7 @@ pub(super) fn find(listing: &mut Listing, jobs: usize) -> Result<(), ConvertErro
     }
 }
 
-/// Whether the extension of a file is that of TIFF.
+/// Whether a file has a TIFF extension.
 fn is_tiff(listing: &Listing, idx: usize) -> bool {
     let name = listing.sample(idx).name;
     [&b".tif"[..], b".tiff"].iter().any(|end| {

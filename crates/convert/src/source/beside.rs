@@ -73,7 +73,7 @@ pub(super) fn pairs(files: &[PathBuf]) -> Result<Vec<Pair>, ConvertError> {
     Ok(of_images.map(pair).collect())
 }
 
-/// Whether the name of a file says that it has the masks of another of these files: `train_mask.h5` next to
+/// Whether a file's name says that the file contains the masks for another of these files: `train_mask.h5` next to
 /// `train_x.h5`.
 #[cfg(feature = "hdf5")]
 pub(super) fn is_mask_beside(file: &Path, files: &[PathBuf]) -> bool {

@@ -62,7 +62,7 @@ impl Choices<'_> {
         if let Some(chosen) = self.find(self.options.image_key.as_ref(), &[])? {
             return Ok(chosen);
         }
-        // A table may have ids as well as file names.
+        // Several columns may have a recognized name: one with ids, for example, and one with file names.
         let mut named = IMAGE_PATH_NAMES.iter().filter_map(|known| find_known(self.names, &[known])).peekable();
         let known = named.peek().copied();
         if let Some(files) = named.find(|column| self.are_files[*column]) {

@@ -1,6 +1,6 @@
 //! What the first pass over a manifest finds in a column.
 //!
-//! `manifest` decides what the column is.
+//! `manifest` decides how the column is used.
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -32,7 +32,7 @@ pub(super) struct ColumnScan {
     pub(super) folders: Option<BTreeSet<String>>,
     /// Hashes of the distinct cells. `None` if there are too many.
     pub(super) distinct: Option<HashSet<u64>>,
-    /// The distinct cells of a possible column of splits. `None` if there are too many.
+    /// The distinct cells, if the column may hold splits. `None` if it may not, or if there are too many.
     pub(super) values: Option<BTreeSet<String>>,
 }
 
@@ -86,7 +86,7 @@ impl ColumnScan {
         (repeats || self.joined.lists().is_some()) && matches!(self.labels.form(), Ok(LabelForm::Classes { .. }))
     }
 
-    /// Whether the cells differ, but some repeat, so the column may hold labels.
+    /// Whether the column may hold labels: there are at least two distinct cells, some repeat, and they are not floats.
     pub(super) fn repeats(&self, n_rows: u64) -> bool {
         let distinct = self.distinct.as_ref().map_or(n_rows, |distinct| to_u64(distinct.len()));
         distinct > 1 && distinct < n_rows && !self.kinds.is_float()

@@ -92,7 +92,8 @@ impl CsvRows {
         let start = Start::of(&mut opened, delimiters).map_err(ConvertError::io(&file.path))?;
         // Lists with tabs, such as those of text recognition, do not quote their texts.
         let is_list_with_tabs = has_spaces && start.delimiter == b'\t';
-        // Accept rows of any length here. They are refused later, with the correct line number.
+        // The parser accepts rows with any number of cells. `advance` refuses a wrong number, with the correct line
+        // number.
         let reader = ReaderBuilder::new()
             .delimiter(start.delimiter)
             .has_headers(false)
@@ -416,7 +417,7 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
 /// Whether quotes follow a delimiter and a space. The first part of the file with quoted cells decides.
 fn has_spaced_quotes(file: &mut File, delimiter: u8) -> io::Result<bool> {
     file.rewind()?;
-    // The first cell of the file counts as following a line end.
+    // The first cell of the file is treated as if it followed a line end.
     let mut part = vec![b'\n'];
     loop {
         let n = file.take(START_BYTES).read_to_end(&mut part)?;

@@ -226,7 +226,8 @@ impl Found {
         }
     }
 
-    /// Uses a field as masks if it has a label name and one number for each pixel. Masks are transformed with the images.
+    /// Uses a field as masks if it has a label name and one number for each pixel. It is then transformed together with
+    /// the images.
     fn take_label_maps(&mut self) {
         let Some((height, width)) = self.image_size().filter(|_| self.masks.is_none() && self.metadata.is_none())
         else {
@@ -337,7 +338,7 @@ impl FoundLabels {
             }
             LabelValues::Ids(mut ids) => {
                 let known = listing.metadata.as_ref();
-                // If the label was a different field of the pack, it does not get the pack's class names.
+                // If this field was not the label of the pack, it does not get the pack's class names.
                 let field = known.and_then(|m| m.field(&self.name));
                 let is_other = field.is_some_and(|field| field.role != Some(Role::Label));
                 let classes = match known {

@@ -1,5 +1,5 @@
-//! Collects the fields of sources that are read sample by sample (members of tar files, features of records, values of keys) into
-//! one column each. The fields are found by the module of each format.
+//! Collects the fields of sources that are read sample by sample (members of tar files, features of records, values of
+//! keys) into one column each. Each format's module finds the fields.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -242,9 +242,9 @@ impl Gathered {
         self.push(item)
     }
 
-    /// Adds a placeholder for a bad sample that lacks this item. The placeholder is never used: bad samples are skipped or replaced
-    /// by zeros, or cause an error. It is empty for stored bytes, and otherwise a copy of the first item, so that no new class
-    /// arises.
+    /// Adds a placeholder for a bad sample that lacks this item. The placeholder is never used: bad samples are skipped
+    /// or replaced by zeros, or cause an error. It is empty for stored bytes, and otherwise a copy of the first item,
+    /// so that it adds no class.
     pub(super) fn push_missing(&mut self) {
         match &mut self.items {
             Items::Stored(spans, contents) => {
@@ -264,8 +264,8 @@ impl Gathered {
         }
     }
 
-    /// Adds an empty text, bytes or list. Numbers become lists first. Returns false and adds nothing if the field's items cannot be
-    /// empty.
+    /// Adds an empty string, empty bytes or an empty list. Numbers are first converted to lists. Returns false and adds
+    /// nothing if the field's items cannot be empty.
     pub(super) fn push_empty(&mut self) -> Result<bool, String> {
         let nowhere = Span { file: 0, offset: 0, bytes: 0 };
         match &self.items {
@@ -397,7 +397,7 @@ impl Gathering {
         if keys.label.is_none_or(|key| key == labels.name) {
             return Ok(None);
         }
-        // The labels' own name is added only for the error message.
+        // Includes the labels' own name, so that the error message lists it.
         let all = [names, std::slice::from_ref(&labels.name)].concat();
         find_field(source, &all, Part::Label, keys, self.metadata.as_ref())
     }

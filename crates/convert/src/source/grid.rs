@@ -91,7 +91,7 @@ impl Placing<'_> {
             };
             let source = bytes.get(slice(from)?)?;
             out.get_mut(slice(to)?)?.copy_from_slice(source);
-            // Go to the next run: advance in all dimensions but the last.
+            // Go to the next run: count up through all dimensions but the last.
             let mut dim = n.checked_sub(1)?;
             loop {
                 if dim == 0 {

@@ -98,7 +98,7 @@ impl Found {
         }
     }
 
-    /// The fields with several numbers for each image. Lists in JSON count only if no array can be one-hot.
+    /// The fields with several numbers for each image. JSON lists are included only if no array can be one-hot.
     fn vectors(&self) -> Vec<Vector> {
         let of_field = |(place, field): (usize, &SourceField)| {
             let n = one_hot_classes(&array_of(field)?)?;
@@ -131,7 +131,7 @@ impl Found {
         for idx in 0..self.images.len() {
             let text = json.as_mut().and_then(Iterator::next);
             if self.faults.contains_key(&idx) {
-                // The row is a filler.
+                // The row is only a placeholder.
                 ids.push(0);
                 continue;
             }

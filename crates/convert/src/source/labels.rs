@@ -106,7 +106,8 @@ impl LabelScan {
         self.words.as_ref().filter(|_| self.has_names())
     }
 
-    /// Whether labels are names. A word for missing values counts as a name, unless all other labels are numbers.
+    /// Whether labels are names. A word for a missing value is treated as a name, unless the column has numbers and no
+    /// lists.
     fn has_names(&self) -> bool {
         let has_numbers = self.integer.is_some() || self.number.is_some();
         let are_words = self.words.is_some() && (self.lists || !has_numbers);
@@ -178,8 +179,8 @@ impl LabelScan {
         };
     }
 
-    /// The content of the column, or the line and the reason why it cannot hold labels. Rows without a label are bad samples, unless
-    /// the column does not hold classes.
+    /// The content of the column, or the line and the reason why it cannot hold labels. In a column of classes, rows
+    /// without a label are bad samples.
     pub(super) fn form(&self) -> Result<LabelForm, (u64, String)> {
         let form = self.form_of_present()?;
         let is_empty = !self.has_names() && self.integer.is_none();
@@ -302,7 +303,7 @@ impl LabelBuilder {
         }
     }
 
-    /// Adds a filler for the next row, which has no label.
+    /// Adds a placeholder for the next row, which has no label.
     pub(super) fn push_missing(&mut self) {
         match self.lists {
             true => self.ends.push(self.ids.len()),
@@ -334,7 +335,7 @@ impl LabelBuilder {
         }
     }
 
-    /// Numbers the names in a row that is not packed. Ids therefore do not depend on which rows are packed.
+    /// Assigns ids to the names in a row that is not packed, so that ids do not depend on which rows are packed.
     pub(super) fn learn(&mut self, cell: Cell<'_>) {
         if self.names {
             for_each_item(filled(cell), self.separator, |item| {

@@ -127,8 +127,8 @@ pub struct Listing {
     pub(super) ignored: u64,
 }
 
-/// Samples known to be bad, by index: each lacks a required value such as its label. A filler replaces the value, because every
-/// field needs an item for each sample.
+/// Samples known to be bad, by index: each lacks a required value such as its label. A placeholder replaces the value,
+/// because every field needs an item for each sample.
 pub(super) type Faults = BTreeMap<usize, Fault>;
 
 /// What a sample lacks.
@@ -147,7 +147,7 @@ pub(super) enum Fault {
         manifest: Arc<Path>,
         line: u64,
         is_mask: bool,
-        /// Something exists there, but it is a folder, pipe, socket or device.
+        /// Whether the path exists, but is a folder, pipe, socket or device.
         is_there: bool,
         /// Two files whose names differ from this name only in case or Unicode form.
         near: Option<Box<[String; 2]>>,
@@ -396,7 +396,8 @@ impl Listing {
         }
     }
 
-    /// The paths and sizes of the files of a mask that has no file or several. `None` if it has one, or if masks are not files.
+    /// The paths and sizes of a mask's files, if there are none or several. `None` if there is exactly one, or if masks
+    /// are not files.
     pub(crate) fn mask_files(&self, idx: usize) -> Option<Vec<(Vec<u8>, u64)>> {
         let Some(Masks::Files(files)) = &self.masks else { return None };
         Some(files.of(idx)).filter(|files| files.len() != 1)
@@ -464,7 +465,7 @@ impl Listing {
                 return Some(SampleError::Source(format!("sample {idx}: {reason}")));
             }
             Fault::NoMask { masks, line } => {
-                // The line would name the temporary folder of an archive.
+                // For an archive, the line is left out, because it would name the temporary folder.
                 let line = line.as_ref().filter(|_| self.unpacked.is_empty()).map(ToString::to_string);
                 return Some(SampleError::NoMask { sample: idx, masks: masks.to_string(), line });
             }

@@ -12,7 +12,7 @@ const HEAD_BYTES: u64 = 64 << 10;
 const MAX_BYTES: u64 = 32 << 20;
 /// Maximum number of pixels of an image that is decoded for inspection.
 const MAX_PIXELS: u64 = 64 << 20;
-/// Minimum number of files with equal names. With fewer, equal names may be chance.
+/// Minimum number of files with equal names. With fewer, equal names may be a coincidence.
 pub(super) const MIN_FILES: usize = 3;
 /// Maximum number of pairs of files with equal names that are inspected.
 pub(super) const MAX_LOOKED: usize = 4;

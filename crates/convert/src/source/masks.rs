@@ -12,7 +12,7 @@ use crate::error::ConvertError;
 use crate::opt::LEAVE_OUT;
 use crate::sample::SampleError;
 
-/// Another store's masks as `u8` numbers of shape height x width.
+/// The masks of another store, converted to `u8` arrays of shape `[height, width]`.
 #[derive(Debug)]
 pub(super) struct Numbers {
     store: Arc<dyn Store>,

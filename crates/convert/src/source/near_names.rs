@@ -61,7 +61,7 @@ impl NearNames {
     }
 }
 
-/// A name without differences in case and Unicode form.
+/// The name in lower case and in Unicode form NFC, for comparisons.
 fn fold(name: &[u8]) -> String {
     String::from_utf8_lossy(name).nfc().collect::<String>().to_lowercase().nfc().collect()
 }

@@ -202,13 +202,13 @@ fn pair_of(folders: &BTreeSet<&[u8]>, folder: &[u8]) -> Option<Pair> {
     })
 }
 
-/// The path of the folder above, with its slash.
+/// The path of the parent folder, with a trailing slash.
 fn parent(folder: &[u8]) -> &[u8] {
     folder.iter().rposition(|byte| *byte == b'/').map_or(b"", |slash| &folder[..=slash])
 }
 
-/// The command that writes a list of all images, which is read with their folders as classes. `None` if a path contains
-/// a space, because paths in the list end at a space.
+/// The command that writes a list of all images. When packds reads such a list, the folders are the classes. `None` if
+/// a path contains a space, because paths in the list end at a space.
 fn list_command(root: &Path, images: &PathTable) -> Option<String> {
     let has_space = |text: &[u8]| text.iter().any(u8::is_ascii_whitespace);
     if has_space(root.as_os_str().as_bytes()) || (0..images.len()).any(|idx| has_space(&images.path(idx))) {

@@ -60,7 +60,8 @@ pub(super) struct Root {
     pub(super) has_classes: bool,
     /// Whether the first rows lead to no file below the root, or images are found only in a mask folder.
     is_lost: bool,
-    /// By column, the prefix of paths that were written on another machine. What follows it is a path below the root.
+    /// By column, the prefix of paths that were written on another machine. The rest of each path is relative to the
+    /// root.
     elsewhere: BTreeMap<usize, Vec<String>>,
 }
 
@@ -153,7 +154,7 @@ impl Root {
     }
 
     /// The images of the current row, relative to the root. If a column names folders, these are the images of the
-    /// folder. If it has none, the path of the folder is returned, and is later reported as missing.
+    /// folder. If the folder has no images, its own path is returned, and is later reported as missing.
     pub(super) fn images(&self, rows: &Rows<'_>, column: usize) -> Result<Vec<Vec<u8>>, ConvertError> {
         let path = self.relative(rows, column)?;
         let Some(clips) = &self.clips else { return Ok(vec![path]) };
@@ -253,8 +254,8 @@ impl Root {
         Ok(None)
     }
 
-    /// The shortest common prefix of all paths whose removal turns them into paths of files below the root. Also the first path,
-    /// and the part of it that follows the prefix. `None` if there is no such prefix.
+    /// The shortest common prefix whose removal turns all paths into paths of files below the root. Also the first
+    /// path, and the part of it that follows the prefix. `None` if there is no such prefix.
     fn other_machine(&self, texts: &[String]) -> Option<(Vec<String>, Vec<u8>, Vec<u8>)> {
         let first_text = texts.first()?;
         // If the file exists outside the root, another error reports it.
@@ -282,8 +283,8 @@ impl Root {
         below.and_then(without_dots)
     }
 
-    /// The files that the paths name, with their sizes, read by `jobs` threads. If no file has the exact name, a file that
-    /// differs only in case or Unicode form is taken, and counted in `told`.
+    /// The files that the paths name, with their sizes, read by `jobs` threads. If no file has the exact name, a file
+    /// whose name differs only in case or Unicode form is used, and counted in `told`.
     pub(super) fn files(&self, table: PathTable, jobs: usize, told: &mut Renamed) -> Result<Files, ConvertError> {
         let Sizes { mut bytes, not_files } = self.file_sizes(&table, jobs)?;
         let (mut missing, mut taken) = (BTreeMap::new(), BTreeMap::new());
@@ -368,7 +369,7 @@ pub(super) struct Files {
 
 /// A file that is missing or not regular.
 pub(super) struct Missing {
-    /// Whether something else exists there, such as a folder.
+    /// Whether the path exists, but is not a regular file.
     pub(super) is_there: bool,
     /// Two files whose names differ from the path only in case or Unicode form.
     pub(super) near: Option<[String; 2]>,
@@ -396,7 +397,7 @@ impl Renamed {
 struct Sizes {
     /// The size of each file; 0 if it is missing.
     bytes: Vec<u64>,
-    /// Missing or non-regular files by index, with whether something exists there.
+    /// Missing or non-regular files by index. True if the path exists.
     not_files: BTreeMap<usize, bool>,
 }
 

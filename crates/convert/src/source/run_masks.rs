@@ -27,7 +27,7 @@ pub(super) struct RunMasks {
 }
 
 impl RunMasks {
-    /// Number of bytes that the mask of a sample has as text in the table.
+    /// Number of bytes of a sample's mask, as text in the table.
     pub(super) fn bytes(&self, idx: usize) -> u64 {
         self.rows[idx].iter().map(|(_, row)| to_u64(self.texts.get(*row).len())).sum()
     }

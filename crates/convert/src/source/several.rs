@@ -1,4 +1,4 @@
-//! Recognizes files whose arrays have no common names, but hold one image each, or the images of one class each.
+//! Recognizes files whose arrays do not have the usual names, but hold one image each, or the images of one class each.
 
 use std::path::Path;
 

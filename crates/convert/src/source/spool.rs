@@ -31,9 +31,9 @@ impl Unpacking {
         Self { told: Some(Arc::new(told)), stops: None }
     }
 
-    /// Calls `stops` before a source is unpacked into a temporary folder, and repeatedly during unpacking. If it returns true,
-    /// listing fails with [`ConvertError::Interrupted`]. After the first call, the process must not end before the listing is
-    /// dropped, or the temporary folder stays.
+    /// Calls `stops` before a source is unpacked into a temporary folder, and repeatedly during unpacking. If it
+    /// returns true, listing fails with [`ConvertError::Interrupted`]. If the process ends after the first call and
+    /// before the listing is dropped, the temporary folder is not removed.
     #[must_use]
     pub fn until(self, stops: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self { stops: Some(Arc::new(stops)), ..self }

@@ -393,7 +393,7 @@ impl<'a> Records<'a> {
         }
         field.push_missing();
         if planned.field == "label" {
-            // Adds a filler: `ids` needs one id per sample, like `class_texts`.
+            // Adds a placeholder, because `ids` needs one id per sample, like `class_texts`.
             self.ids.extend(self.ids.first().copied());
         }
         self.add_fault(name);

@@ -1,4 +1,4 @@
-//! Converts cells to typed values. The type of a column is found from all its cells before any value is stored.
+//! Converts cells to typed values. The type of a column is determined from all its cells before any value is stored.
 //!
 //! `labels` does the same for labels.
 

@@ -15,7 +15,7 @@ const MAX_LEVELS: usize = 64;
 
 /// The checked buffer locations of a batch.
 pub(super) struct Buffers {
-    /// The offset of each buffer in the body, and its length.
+    /// The offset in the body and the length of each buffer.
     places: Vec<(u64, u64)>,
     compressed: bool,
 }

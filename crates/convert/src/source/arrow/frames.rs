@@ -17,9 +17,9 @@ use crate::source::store::OpenFile;
 const MAGIC: &[u8] = b"ARROW1";
 /// Magic bytes at the start of a file in Feather version 1.
 const FEATHER_1: &[u8] = b"FEA1";
-/// Size of the magic bytes and the padding at the start of a file.
+/// Number of bytes at the start of a file: the magic bytes and the padding.
 const HEAD_BYTES: u64 = 8;
-/// Size of the footer's length and the magic bytes at the end of a file.
+/// Number of bytes at the end of a file: the footer's length and the magic bytes.
 const TAIL_BYTES: u64 = 10;
 /// The marker at the start of a message, before its length.
 const CONTINUATION: [u8; 4] = [0xff; 4];

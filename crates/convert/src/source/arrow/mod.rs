@@ -34,10 +34,10 @@ use crate::ordered::{Next, ordered};
 
 /// Approximate maximum size of the record batches in memory, in bytes.
 const MEMORY_BYTES: u64 = 512 << 20;
-/// The file that Hugging Face stores next to the split folders, and the one that it stores next to the files of a split.
+/// Hugging Face stores the first file next to the split folders, and the second file next to the files of a split.
 const DATASET_DICT: &str = "dataset_dict.json";
 const DATASET_STATE: &str = "state.json";
-/// Maximum size of such a file, in bytes.
+/// Maximum size of each of these files, in bytes.
 const MAX_JSON_BYTES: u64 = 64 << 20;
 
 /// The splits of a source: the folders saved by Hugging Face, or the splits in file names.

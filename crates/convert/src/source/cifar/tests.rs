@@ -152,7 +152,7 @@ fn keys_of_bytes_are_read_as_python_3_pickles_them_for_python_2() {
         (0..30).for_each(|_| out.extend(b"I1\na"));
         out.extend(b"u.");
         fs::write(&path, out).unwrap();
-        // There is no test set and no file of class names next to it.
+        // There is neither a test set nor a file of class names.
         for source in [path.as_path(), folder.path()] {
             let listing = list(source, &ListOptions::default()).unwrap();
             assert_eq!(labels(&listing), (0..30).collect::<Vec<_>>());

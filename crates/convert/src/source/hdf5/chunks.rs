@@ -15,8 +15,8 @@ use crate::source::ListOptions;
 use crate::source::grid::{MAX_BAND_BYTES, Placing, bands};
 use crate::source::spool::Spool;
 
-/// Maximum number of chunks to read here. Finding chunk `n` takes the library `n` steps, so it reads datasets with more chunks
-/// itself.
+/// Maximum number of chunks to read here. Finding chunk `n` takes the library `n` steps, so the library reads datasets
+/// with more chunks itself.
 const MAX_CHUNKS: usize = 1 << 15;
 /// The registered number of h5py's lzf filter.
 const LZF: i32 = 32000;

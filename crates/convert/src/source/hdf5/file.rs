@@ -31,7 +31,7 @@ const MAX_LINKS: usize = 100;
 const MAX_SHOWN: usize = 120;
 /// First bytes of the superblock. Its version follows.
 const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
-/// The first superblock version that only libraries from 1.10 on write.
+/// The first superblock version that only library versions 1.10 and later write.
 const NEW_SUPERBLOCK: u8 = 3;
 /// Maximum number of strings in an attribute.
 const MAX_ATTRIBUTE_ITEMS: usize = 1 << 20;
@@ -267,7 +267,7 @@ impl Members<'_> {
         if let Ok(inner) = group.group(name) {
             return self.collect(&inner, &format!("{path}/"), depth + 1);
         }
-        // A named type is not data.
+        // A named data type contains no data.
         match (group.loc_type_by_name(name), dataset) {
             (Ok(::hdf5::LocationType::NamedDatatype), _) => Ok(()),
             (_, Err(error)) | (Err(error), _) => Err(self.failed(&path, &error)),

@@ -27,7 +27,7 @@ struct Block {
     bytes: u64,
 }
 
-/// The value of attribute `name` of the object with its header at `at`. File addresses are relative to `base`. `None`
+/// The value of attribute `name` of the object whose header is at `at`. File addresses are relative to `base`. `None`
 /// if the header does not contain the attribute itself.
 pub(super) fn attribute(file: &OpenFile, base: u64, at: u64, name: &str) -> Result<Option<Vec<u8>>, String> {
     let (form, first) = first_block(file, base.saturating_add(at))?;

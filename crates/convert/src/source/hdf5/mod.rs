@@ -29,7 +29,7 @@ use crate::data_format::DataFormat;
 use crate::error::{ConvertError, quoted};
 use crate::opt::LABEL_KEY;
 
-/// What to do about data of other types.
+/// The hint for datasets whose types are not supported.
 const READABLE: &str = "write each column as a separate dataset of numbers or strings: in Python, file.create_dataset('images', data=table['image'])";
 
 /// Maximum size of strings kept in memory, in bytes.
@@ -62,7 +62,7 @@ fn pairs_of(files: &[PathBuf]) -> Result<(Vec<Pair>, Vec<Warning>), ConvertError
     let warning = |pair: Pair| Warning::LeftOut {
         field: "mask".to_owned(),
         reason: format!(
-            "masks in a file of their own ('{}') are not read: copy the dataset into the file of the images",
+            "masks in a separate file ('{}') are not read: copy the dataset into the image file",
             pair.images.file_name().unwrap_or_default().to_string_lossy()
         ),
     };

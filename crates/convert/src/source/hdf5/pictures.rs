@@ -27,7 +27,8 @@ use crate::source::warning::Warning;
 /// Number of leading bytes needed to recognize an image file.
 const SNIFFED: u64 = 16;
 
-/// Whether every dataset of a file is one image. Arrays of pixels count only if they are `u8`: other arrays are usually weights.
+/// Whether every dataset of a file is one image. Only `u8` arrays are accepted as pixels, because other arrays are
+/// usually weights.
 pub(super) fn are_all(file: &H5File) -> bool {
     let is_named = |dataset: &H5Dataset| is_image_name(name_of(&dataset.path));
     let is_picture = |dataset: &H5Dataset| content(file, dataset).is_some();
@@ -124,7 +125,7 @@ impl Pictures<'_> {
     fn add(&mut self, file: &H5File, split: Option<&str>) -> Result<(), ConvertError> {
         let own = self.add_file(H5File::reopen(&file.open)?);
         let mut spool = Spool::create(&self.options.spool_folder())?;
-        // Images that must be unpacked are written to a temporary file, which comes after this file.
+        // Images that must be unpacked are written to a temporary file. Its index follows the index of this file.
         let (unpacked, mut end) = (own + 1, 0);
         for dataset in &file.datasets {
             let (own_split, group) = group_of(&dataset.path);

@@ -113,7 +113,7 @@ pub(super) fn unpack(
     if let Some(read) = read {
         return by_library(file, dataset, read, spool);
     }
-    // The dataset was never written: its values are null references or empty strings.
+    // If the dataset was never written, its values are null references or empty strings.
     let unwritten = dataset.dataset.offset().is_none();
     if unwritten && dataset.dataset.layout() == Layout::Contiguous {
         let row = to_usize(row_bytes(file, dataset)?);

@@ -50,7 +50,7 @@ pub(super) struct Entry {
     pub(super) key: Vec<u8>,
     pub(super) offset: u64,
     pub(super) bytes: u64,
-    /// The root page of a named database, if the value is one.
+    /// The root page of a named database, if the value describes one.
     pub(super) database: Option<u64>,
 }
 

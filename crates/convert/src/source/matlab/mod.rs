@@ -157,8 +157,8 @@ fn refused(file: &OpenFile, name: &str, reason: String) -> ConvertError {
     ConvertError::unsupported(&file.path, name, reason, hint)
 }
 
-/// The number of samples: the length of the first vector with a name of labels, or else of the only vector. `None`
-/// without such a vector.
+/// The number of samples: the length of the first vector with a label name, or else of the only vector. `None` if there
+/// is no such vector.
 fn n_samples(variables: &[Variable]) -> Option<u64> {
     let vectors = || arrays(variables).filter_map(|(variable, numbers)| Some((variable, vector(&numbers.shape)?)));
     let labels = vectors().find(|(variable, _)| is_label_name(&variable.name));

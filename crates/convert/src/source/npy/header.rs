@@ -69,7 +69,7 @@ impl HeaderError {
         Self::Malformed(format!("expected {expected}, found \"{found}\""))
     }
 
-    /// The reason of the error, with its hint if there is one.
+    /// The reason for the error, with its hint if there is one.
     pub(in crate::source) fn into_reason(self) -> String {
         match self {
             Self::Malformed(reason) => reason,

@@ -206,7 +206,8 @@ fn read_fields(
     set.into_found(folder, keys).map(Some)
 }
 
-/// The only two files, if the name of one says that it has the labels of the other, such as `faces` and `faces_target`.
+/// The only pair of files in which the name of one says that it has the labels of the other, such as `faces` and
+/// `faces_target`.
 fn only_pair(stems: &[String]) -> Option<(&str, &str)> {
     let pair = |images: &String| {
         let labels = label_stems(images).into_iter().find_map(|label| stems.iter().find(|stem| **stem == label))?;

@@ -28,7 +28,7 @@ pub(super) fn row_bytes(file: &Arc<OpenFile>, group: &RowGroupMetaData, is_read:
 
 /// Size in bytes of the largest value that is stored once for several rows. 0 if every value is stored separately.
 fn largest_repeated(file: &Arc<OpenFile>, column: &ColumnChunkMetaData, rows: u64) -> u64 {
-    // Each value is stored as its difference from the previous value.
+    // In this encoding, a value may reuse a prefix of the previous value, so a few bytes may store a large value.
     if column.encodings().any(|e| e == Encoding::DELTA_BYTE_ARRAY) {
         return unsigned(column.uncompressed_size());
     }

@@ -254,7 +254,7 @@ impl Read for From {
     }
 }
 
-/// The error for a failure of the library. Tells undamaged files with an unsupported codec from damaged files.
+/// The error for a failure of the library. Distinguishes undamaged files with an unsupported codec from damaged files.
 fn failed(path: &Path, place: &str, error: &ParquetError) -> ConvertError {
     let reason = error.to_string();
     let is_left_out = reason.contains("Disabled feature") || matches!(error, ParquetError::NYI(_));

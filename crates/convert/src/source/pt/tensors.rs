@@ -97,7 +97,8 @@ fn refuse_samples(arrays: &[StoredArray], path: &Path) -> Result<(), ConvertErro
     let has_same_shape = |other: &StoredArray| other.rows() == first.rows() && other.item == first.item;
     let is_like_first =
         |other: &StoredArray| other.elements == first.elements && (has_same_shape(other) || are_planes(other));
-    // Images and masks may have the same shape. Images, labels and a third tensor do not all have the same shape.
+    // Two tensors of the same shape may be images and masks. If there are three or more, one has labels, which have
+    // another shape than images.
     if others.len() < PLACES.len() || !others.iter().all(is_like_first) {
         return Ok(());
     }
@@ -225,7 +226,7 @@ impl Taker<'_> {
         }
         let items = match self.tree.items(id) {
             Some(items) => items,
-            // The value is the label of a file with one sample.
+            // In a file with one sample, the value may be the label.
             None if self.set.per_file == PerFile::One => std::slice::from_ref(&id),
             None => return Ok(false),
         };
@@ -312,7 +313,7 @@ impl Tensor {
     }
 }
 
-/// What to do about tensors in another order.
+/// The hint for tensors that are not contiguous.
 const CONTIGUOUS: &str = "save tensor.contiguous()";
 
 /// Parses a value as a tensor. `None` if it is something else. Errors name the file and the place.

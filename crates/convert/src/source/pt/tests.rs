@@ -14,7 +14,7 @@ fn members_beyond_4_gib_are_found_where_they_are() {
     let file = File::create(&path).unwrap();
     let large = Member::stored("a", 5 << 30, 0);
     let next = Member::stored("b", 3, large.end());
-    // Holes take no space.
+    // Holes in the file take no space on the disk.
     for member in [&large, &next] {
         file.write_all_at(&member.local_header(), member.header).unwrap();
     }

@@ -39,8 +39,8 @@ pub(super) fn guarded<T>(
     })
 }
 
-/// Returns a function that gives the next task of all files on each call. Files are opened when needed, and `next` gives a file's
-/// next task.
+/// Returns a function that returns the next task of all files on each call. It opens files when needed, and calls
+/// `next` for the next task of a file.
 pub(super) fn tasks<T, K>(
     files: &[PathBuf],
     mut open: impl FnMut(u32, &Path) -> Result<T, ConvertError>,

@@ -48,7 +48,7 @@ pub(super) struct Levels {
 
 /// The layout of a level's lists.
 enum Ends {
-    /// All lists have this length. The first lists may not belong to the column.
+    /// All lists have this length.
     Fixed {
         len: usize,
     },

@@ -29,7 +29,8 @@ fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
     out
 }
 
-/// A tar file of files and links. A name that starts with `-> ` or `=> ` is a symbolic or hard link, and its data are the target.
+/// A tar file of files and links. A name that starts with `-> ` or `=> ` is a symbolic or hard link, and its data is
+/// the target.
 fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
     let mut out = tar::Builder::new(Vec::new());
     for (name, data) in members {

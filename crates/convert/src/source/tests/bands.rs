@@ -21,7 +21,7 @@ struct Tiff {
 const BANDS: Tiff = Tiff { bands: 5, bits: 16, format: 1, photometric: 1, is_planar: false };
 
 impl Tiff {
-    /// The bytes of a file with 3 rows of 2 pixels. Byte `n` of its numbers is `n`.
+    /// The bytes of a file with 3 rows of 2 pixels. Byte `n` of the pixel data is `n`.
     fn bytes(&self) -> Vec<u8> {
         let data: Vec<u8> = (0..3 * 2 * self.bands * self.bits / 8).map(|n| u8::try_from(n % 256).unwrap()).collect();
         let n_strips = if self.is_planar { self.bands } else { 1 };

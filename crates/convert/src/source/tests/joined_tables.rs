@@ -127,7 +127,7 @@ fn a_table_next_to_splits_labels_the_split_without_classes() {
         assert!(!told(listing).iter().any(|text| text.contains("was not read") || text.contains("has no labels")));
     }
     assert_eq!(labels(&tree.list_split("Test").unwrap()), [Some(1), Some(0), Some(0), Some(1)]);
-    // One label is not a class.
+    // The label 1 is not a class of the other splits.
     tree.write("GT-test.csv", b"Filename;Width;ClassId\n1.ppm;3;2\n2.ppm;3;1\n3.ppm;3;1\n4.ppm;3;2\n");
     let (_, test) = &list_splits(tree.root(), &ListOptions::default()).unwrap()[0];
     assert!(!test.has_labels() && told(test).iter().any(|text| text.contains("'GT-test.csv' was not read")));
@@ -140,12 +140,12 @@ fn the_only_table_with_a_value_for_each_image_is_read() {
     let listing = tree.list().unwrap();
     assert_eq!(columns(&listing), ["x", "y"]);
     assert!(told(&listing)[0].starts_with("read the images in 'landmarks.csv'"), "{:?}", told(&listing));
-    // Without a row for each image, the table is only named.
+    // Without a row for each image, the table is not read, and a warning names it.
     tree.write("landmarks.csv", b"image_name,x,y\n1.jpg,0.5,1.5\n");
     let listing = tree.list().unwrap();
     let is_unread = |text: &String| text.contains("'landmarks.csv' was not read");
     assert!(columns(&listing).is_empty() && told(&listing).iter().any(is_unread));
-    // Nor is one of two such tables chosen.
+    // If there are two such tables, neither is read.
     tree.write("landmarks.csv", b"image_name,x,y\n1.jpg,0.5,1.5\n2.jpg,2.5,3.5\n");
     tree.write("others.csv", b"image_name,x,y\n1.jpg,0.5,1.5\n2.jpg,2.5,4.5\n");
     assert!(columns(&tree.list().unwrap()).is_empty());
