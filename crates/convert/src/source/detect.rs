@@ -215,7 +215,7 @@ pub(super) fn tables_of_tars(names: &[String]) -> Vec<&String> {
 
 /// The format indicated by the files directly in a folder.
 fn of_own_files(folder: &Path) -> Option<DataFormat> {
-    // A marker file counts even if it is unreadable. The format's reader reports the error.
+    // A marker file identifies the format even if it is unreadable. The format's reader reports the error.
     let has = |name: &str| std::fs::symlink_metadata(folder.join(name)).is_ok();
     let marked = |format: &DataFormat| format.entry().markers.iter().any(|name| has(name));
     if let Some(format) = DataFormat::ALL.into_iter().find(marked) {

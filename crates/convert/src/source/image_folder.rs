@@ -215,13 +215,13 @@ pub(super) fn is_list(name: &[u8], ends: &[&str]) -> bool {
     })
 }
 
-/// Whether a lower-case file name is that of an archive.
+/// Whether a lower-case file name has the extension of an archive.
 pub(super) fn is_archive(name: &str) -> bool {
     [".zip", ".tar", ".tgz", ".tbz2", ".txz", ".rar", ".7z"].iter().any(|end| name.ends_with(end))
         || is_packed_data(name)
 }
 
-/// Whether a lower-case file name is that of a compressed file of another format, such as `train_x.h5.gz`.
+/// Whether a lower-case file name is the name of a compressed file in another format, such as `train_x.h5.gz`.
 fn is_packed_data(name: &str) -> bool {
     [".gz", ".xz", ".bz2", ".zst"].iter().any(|end| name.strip_suffix(end).is_some_and(|inner| of_set(inner).is_some()))
 }

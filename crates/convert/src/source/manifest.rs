@@ -1,9 +1,10 @@
-//! Reads a manifest as a source: finds the meaning of the columns, makes two passes over the rows, and finds the files.
+//! Reads a manifest as a source: determines the meaning of the columns, makes two passes over the rows, and finds the
+//! files.
 //!
 //! `rows` parses the row syntax.
 //!
-//! The first pass finds the type of every column from all of its cells. The second pass stores the values. Only paths and typed
-//! values are kept in memory, not the manifest's text.
+//! The first pass determines the type of every column from all of its cells. The second pass stores the values. Only
+//! paths and typed values are kept in memory, not the manifest's text.
 
 use std::path::Path;
 

@@ -21,7 +21,7 @@ use super::warning::Warning;
 use crate::error::ConvertError;
 use crate::sample::SampleError;
 
-/// Common names of such tables.
+/// Common names of tables of colours.
 const FILES: [&str; 2] = ["class_dict.csv", "class_dict_seg.csv"];
 /// The possible names of each column, in lower case.
 const COLUMNS: [&[&str]; 4] =

@@ -126,7 +126,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     set.into_found(images, keys)
 }
 
-/// Possible names of the labels for an image file.
+/// Possible names of the label file for an image file.
 fn label_names(images: &str) -> Vec<String> {
     let plain = images.trim_end_matches(".gz");
     let labels = plain.replacen("images", "labels", 1);

@@ -75,7 +75,7 @@ impl Matches {
 pub(super) fn matches((root, files): (&Path, SampleFiles), pair: &Pair) -> Result<Matches, ConvertError> {
     let (images, masks) = (walked(root, &pair.images, files)?.paths, walked(root, &pair.masks, files)?.paths);
     let (image_keys, mask_keys) = (keys(&images, 0, &pair.images), keys(&masks, 0, &pair.masks));
-    // If two images have the same name, nothing counts as matched.
+    // If two images have the same name, no image is treated as matched.
     let matched = Matched::of(root, &images, &image_keys, &mask_keys);
     let matched = matched.map_or(0, |matched| matched.of_image.iter().flatten().count());
     let is_mask = |paths: &PathTable| {
@@ -288,7 +288,7 @@ fn bare(key: &[u8], prefixes: &[&[u8]], suffixes: &[&[u8]]) -> Vec<u8> {
     let (directory, name) = key.split_at(at);
     let suffix = suffixes.iter().filter_map(|suffix| without_suffix(name, suffix));
     let prefix = prefixes.iter().filter_map(|prefix| without_prefix(name, prefix));
-    // The shortest rest is the one without the longest prefix or suffix.
+    // Removing the longest prefix or suffix leaves the shortest rest.
     let rest = suffix.chain(prefix).filter(|rest| !rest.is_empty()).min_by_key(|rest| rest.len());
     [directory, rest.unwrap_or(name)].concat()
 }
@@ -339,7 +339,7 @@ impl Matched {
         Ok(matched)
     }
 
-    /// Gives each unmatched mask to the unmatched image with its key.
+    /// Gives each unmatched mask to the unmatched image with the same key.
     fn add(&mut self, places: &HashMap<Vec<u8>, usize>, keys: impl Iterator<Item = Vec<u8>>) {
         for (mask, key) in keys.enumerate().filter(|(mask, _)| !self.used[*mask]).collect::<Vec<_>>() {
             let of_image = places.get(&key).and_then(|image| self.of_image.get_mut(*image));
@@ -359,8 +359,8 @@ impl Matched {
         tally.warning(|count, first| Warning::UnusedMasks { count, first })
     }
 
-    /// The masks in the images' order. An image without a mask is a bad sample, with the image's path as a filler. If no image of a
-    /// folder such as `good` has a mask, the masks of this folder are zeros, with a warning.
+    /// The masks in the images' order. An image without a mask is a bad sample, with the image's path as a placeholder.
+    /// If no image of a folder such as `good` has a mask, the masks of this folder are zeros, with a warning.
     fn masks(
         &self,
         (root, pair): (&Path, &Pair),
@@ -422,7 +422,7 @@ fn mask_bases(key: &[u8]) -> impl Iterator<Item = &[u8]> {
     MASK_SUFFIXES.iter().filter_map(|suffix| key.strip_suffix(*suffix))
 }
 
-/// Whether enough files are named like masks to be masks. A few such names may be chance.
+/// Whether enough files are named like masks to be masks. A few such names may be a coincidence.
 fn are_enough(n_masks: usize, n_images: usize) -> bool {
     2 * n_masks >= n_images
 }

@@ -150,7 +150,7 @@ pub(super) fn allow_open_files(n: usize) {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current.is_some_and(|current| current < wanted) {
         let current = Some(maximum.map_or(wanted, |maximum| maximum.min(wanted)));
-        // If this is refused, the soft limit stays as it is.
+        // If this fails, the soft limit does not change.
         let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum });
     }
 }

@@ -57,8 +57,9 @@ pub(super) fn is_split_folder(name: &[u8]) -> bool {
     is_one && others.iter().all(is_other)
 }
 
-/// Returns an error if the subfolders are splits instead of classes. This is so if all of them, or at least two, are named like
-/// splits. It is also so if one is named like a split, and it or a folder next to it contains class folders.
+/// Returns an error if the subfolders are splits instead of classes. They are splits if all of them, or at least two,
+/// are named like splits. They are also splits if one is named like a split, and it or a folder next to it contains
+/// class folders.
 pub(super) fn reject_splits((root, files): (&Path, SampleFiles), top: &Directory) -> Result<(), ConvertError> {
     let splits = split_names(top);
     let visible = top.subdirectories.iter().filter(|name| !name.starts_with(b".")).map(|name| lossy(name));
@@ -72,7 +73,7 @@ pub(super) fn reject_splits((root, files): (&Path, SampleFiles), top: &Directory
     let are_splits = match (splits.as_slice(), others.as_slice()) {
         ([], _) => false,
         (_, []) | ([_, _, ..], _) => true,
-        // A folder that contains folders is not a class, such as `data_256` with `a/airfield` next to `val_256`.
+        // A folder that contains folders, such as `data_256` with `a/airfield` next to `val_256`, is not a class.
         ([one], others) => {
             let beside = others.iter().map(has_classes).collect::<Result<Vec<_>, _>>()?;
             has_classes(one)? || (beside.contains(&true) && has_images(one)?)

@@ -189,7 +189,7 @@ impl UnreadFiles {
         }
     }
 
-    /// Adds later files.
+    /// Adds the counts of later files.
     pub(super) fn append(&mut self, other: Self) {
         for (name, tally) in other.types {
             self.types.entry(name).or_default().append(tally);

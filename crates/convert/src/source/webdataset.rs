@@ -115,7 +115,7 @@ impl TarFile {
     }
 }
 
-/// A shard and its possible sample members.
+/// A shard, and those of its members that may belong to samples.
 struct Shard {
     path: PathBuf,
     /// The index of the file that the members' offsets refer to.
@@ -426,7 +426,7 @@ impl<'a> Samples<'a> {
         Ok(())
     }
 
-    /// Adds a filler for each item that the current sample lacks. Returns the first missing field.
+    /// Adds a placeholder for each item that the current sample lacks. Returns the first missing field.
     fn fill(&mut self) -> Option<String> {
         let n = self.paths.len() + 1;
         let mut missing = None;
@@ -507,7 +507,8 @@ impl<'a> Samples<'a> {
         }
     }
 
-    /// Marks the current sample as bad, because a member is not a number, unlike in earlier samples. A filler later replaces the number.
+    /// Marks the current sample as bad, because a member is not a number, unlike in earlier samples. A placeholder
+    /// later replaces the number.
     fn add_bad_number(&mut self, shard: &ShardFile<'_>, part: &Part<'_>, found: &str) {
         let found: String = found.chars().take(40).collect();
         let reason = format!(

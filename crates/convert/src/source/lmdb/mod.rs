@@ -459,7 +459,7 @@ impl<'a> Reader<'a> {
             folders.iter().for_each(|folder| texts.push(folder));
             LabelValues::Names(texts)
         } else {
-            // Samples without a label get the first label as a filler, so that ids stay integers.
+            // Samples without a label get the first label as a placeholder, so that ids stay integers.
             let any = self.labels.values().next();
             for (idx, key) in self.keys.iter().enumerate() {
                 let label = self.labels.get(sample_of(key));

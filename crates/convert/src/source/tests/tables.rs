@@ -211,7 +211,7 @@ fn quotes_after_a_space_hold_one_cell() {
     let text = b"a.jpg, \"Sale,\"\nb.jpg, \"Sale,\"\nc.jpg, \"a, b, c\"\nd.jpg, \"a, b, c\"\n";
     let listing = listed(&["a.jpg", "b.jpg", "c.jpg", "d.jpg"], "gt.txt", text).unwrap();
     assert_eq!((classes(&listing), labels(&listing)), (vec!["Sale,", "a, b, c"], vec![0, 0, 1, 1]));
-    // Ordinary quotes are read as before.
+    // If no space comes before the quotes of a cell, quotes are read as usual.
     let listing = listed(&THREE, "m.csv", b"path,label,x\na.jpg,\"u, v\", \"w\"\nb.jpg,\"u, v\",1\n").unwrap();
     assert_eq!(classes(&listing), ["u, v"]);
     // The first quote may come after many rows.
@@ -416,7 +416,7 @@ fn comments_and_counts_before_the_rows_are_skipped_and_told() {
     let told = listing.warnings().iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(told[0], "skipped the first line: it contains only a comment or the number of rows");
     assert_eq!(told[1], "the first column is read as 'path': the header has one name too few (first path: 'a.jpg')");
-    // Skipped lines count in line numbers.
+    // Line numbers include skipped lines.
     let error = listed(&THREE, "m.txt", b"# x\n\n2\na.jpg 1\nb.jpg\n").unwrap_err();
     assert!(matches!(error, ConvertError::ManifestMalformed { line: 5, .. }), "{error}");
 }
@@ -713,7 +713,7 @@ fn the_table_beside_folders_of_folders_is_read() {
     let listing = tree.list().unwrap();
     assert_eq!(paths(&listing), ["train/0/1/01a.jpg", "train/2/3/23b.jpg", "train/2/4/24c.jpg"]);
     assert_eq!(labels(&listing), [7, 9, 7]);
-    // Without labels in the table, the folders have them.
+    // If the table has no labels, the labels come from the folders.
     tree.write("train.csv", b"id,score\n01a,0.5\n23b,1.5\n24c,2.5\n");
     assert_eq!(labels(&tree.list().unwrap()), [0, 1, 1]);
 }

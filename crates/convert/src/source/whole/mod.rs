@@ -91,7 +91,7 @@ impl Format {
         let Some((format, Input::Samples { whole: Some(read), .. })) = input else { return Ok(table) };
         let Listing { labels, classes, fields, .. } = table.clone();
         let files = Listing { labels: Labels::None, classes: Vec::new(), fields: Vec::new(), ..table };
-        // The other options are about the table.
+        // The other options apply to the table.
         let options = ListOptions { spool: options.spool.clone(), ..ListOptions::default() };
         let mut listing = Self { format, read: *read }.open(files, &options)?;
         if !matches!(labels, Labels::None) {
@@ -134,7 +134,7 @@ impl Format {
 
     fn is_sample(self, source: &Path) -> bool {
         let name = source.file_name().map_or(&b""[..], |name| name.as_encoded_bytes());
-        // A folder with such a file is one store, whatever its name.
+        // A folder with a marker file is one store, whatever its name.
         let has_marker =
             || self.format.entry().markers.iter().any(|marker| source.join(marker).symlink_metadata().is_ok());
         source.is_file() || SampleFiles::Of(self.format).is_named(name) || has_marker()

@@ -203,7 +203,7 @@ impl Sharding {
 /// The `rows` items in a variable-length chunk.
 pub(super) fn items(bytes: &[u8], rows: u64) -> Result<Vec<&[u8]>, String> {
     let rows = to_usize(rows);
-    // The chunk was never written.
+    // A chunk without bytes was never written.
     if bytes.is_empty() {
         return Ok(vec![&[]; rows]);
     }
