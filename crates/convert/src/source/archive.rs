@@ -121,8 +121,8 @@ impl Opened {
         }
     }
 
-    /// The options for the source. If the archive contains only a manifest, and the caller chose no root, the root is
-    /// the archive's folder, because the manifest lists files next to the archive.
+    /// The options for the source. If the archive contains only a manifest, the manifest lists files next to the
+    /// archive. The archive's folder then becomes the root, unless the caller chose one.
     pub(super) fn options(&self, options: &ListOptions) -> ListOptions {
         let beside = self.unpacked.archive.parent().unwrap_or(Path::new("")).to_owned();
         let is_alone = self.source.parent().is_some_and(|folder| only_in(folder).is_some());

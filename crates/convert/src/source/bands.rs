@@ -147,7 +147,7 @@ fn replace(listing: &mut Listing, first: TiffBands, found: Vec<(usize, TiffBands
 #[derive(Debug)]
 struct Files {
     files: Listing,
-    /// The bands of each file. A file that cannot be read has those of the first file with bands.
+    /// The bands of each file. For a file that cannot be read, these are the bands of the first file with bands.
     bands: Vec<TiffBands>,
     contents: Contents,
 }

@@ -36,7 +36,8 @@ pub(super) fn only(root: &Path, folders: &[&[u8]], files: SampleFiles) -> Result
 
 /// Refuses classes if one folder is named like the masks of another, such as `01_GT` next to `01`, and contains images.
 fn refuse_named_masks((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<(), ConvertError> {
-    // `choices` does not compare the files of so many folders. They may be classes, such as `face` and `face_mask`.
+    // If there are more folders, `choices` does not compare their files. They may be classes, such as `face` and
+    // `face_mask`.
     if folders.len() > FEW_FOLDERS {
         return Ok(());
     }

@@ -226,7 +226,7 @@ impl CsvRows {
             self.record = joined;
             self.record.set_position(position);
         }
-        // Consecutive spaces count as one separator.
+        // Consecutive spaces are one separator.
         while read && self.start.delimiter == b' ' {
             let mut full: ByteRecord = self.record.iter().filter(|cell| !cell.is_empty()).collect();
             if self.start.has_rest && full.len() > 2 {
@@ -468,7 +468,7 @@ fn delimiter_of(line: &[u8], delimiters: &[u8]) -> u8 {
         };
         line.trim_ascii().iter().filter(is_free).count()
     };
-    // Spaces count only if there is no other delimiter, because they may be part of the cells.
+    // Spaces separate cells only if there is no other delimiter, because they may be part of the cells.
     let others = delimiters.iter().copied().filter(|delimiter| *delimiter != b' ');
     let best = others.rev().max_by_key(|delimiter| count(*delimiter));
     match best {

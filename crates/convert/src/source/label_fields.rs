@@ -116,8 +116,8 @@ impl Found {
         }
     }
 
-    /// The position of the 1 in each row. `None` if a row is not one-hot, or if the field is not named like labels and
-    /// has so few rows that they may be one-hot by chance.
+    /// The position of the 1 in each row. `None` if a row is not one-hot. Also `None` if the field is not named like
+    /// labels and has so few rows that they may be one-hot by chance.
     fn one_hot_ids(&self, place: &Place, n: u64, is_named: bool) -> Result<Option<Vec<i64>>, SampleError> {
         let mut row = Vec::new();
         let mut json = match place {

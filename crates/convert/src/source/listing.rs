@@ -355,9 +355,9 @@ impl Listing {
         self.masks.is_some()
     }
 
-    /// Appends a path for sample `idx`'s mask, relative to the root, to `path`: the mask's first file, the image if the mask has no
-    /// file, or the image's path and ` (mask)` if masks are not files. Returns the mask's size. If the source has no masks, returns
-    /// `None` and appends nothing.
+    /// Appends a path for sample `idx`'s mask, relative to the root, to `path`. This is the mask's first file, or the
+    /// image if the mask has no file. If masks are not files, it is the image's path and ` (mask)`. Returns the mask's
+    /// size. If the source has no masks, returns `None` and appends nothing.
     pub fn mask_path_into(&self, idx: usize, path: &mut Vec<u8>) -> Option<u64> {
         match self.masks.as_ref()? {
             Masks::Files(files) => {

@@ -33,7 +33,7 @@ impl MaskFiles {
         Self { paths, bytes, others: BTreeMap::new(), blank: BTreeSet::new() }
     }
 
-    /// Adds mask files to those of a sample.
+    /// Adds further mask files to a sample.
     pub(super) fn add(&mut self, idx: usize, files: impl Iterator<Item = (Vec<u8>, u64)>) {
         self.others.entry(idx).or_default().extend(files);
     }

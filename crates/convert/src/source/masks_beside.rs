@@ -16,7 +16,8 @@ use super::warning::Warning;
 /// Maximum number of folders above the images in which to search for mask folders.
 const MAX_ABOVE: usize = 3;
 
-/// Adds a warning if there are masks in a folder next to that of the first image, or next to a folder above it.
+/// Adds a warning if there are masks in a folder next to the folder of the first image, or next to one of its parent
+/// folders.
 pub(super) fn note(listing: &mut Listing, options: &ListOptions) {
     let has_files = matches!(listing.images, Images::Files) && !listing.is_empty();
     if !has_files || listing.has_masks() || listing.metadata.is_some() || options.mask_key.is_some() {

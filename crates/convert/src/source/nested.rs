@@ -69,8 +69,8 @@ pub(super) fn find_parts(listing: &Listing) -> Option<Warning> {
     are_parts.then_some(Warning::SampleFolders { first, count: to_u64(one.len()) })
 }
 
-/// The first two folders whose names differ only in their numbers, if each name contains at least two numbers, as in
-/// `v_Archery_g01_c01`, or begins with a word such as `patient`.
+/// The first two folders whose names differ only in their numbers. Each name must contain at least two numbers, as in
+/// `v_Archery_g01_c01`, or begin with a word such as `patient`.
 fn clips(classes: &[Vec<u8>]) -> Option<[&[u8]; 2]> {
     const WORDS: [&str; 12] = [
         "patient", "case", "scan", "study", "volume", "video", "clip", "scene", "seq", "sequence", "episode", "session",

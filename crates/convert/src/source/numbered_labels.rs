@@ -1,5 +1,6 @@
-//! Labels and splits in MATLAB files next to a folder of numbered images, as in Oxford's Flowers-102: `imagelabels.mat` has a label for
-//! each of `image_00001.jpg`, `image_00002.jpg` and so on, and `setid.mat` has the numbers of the images in each split.
+//! Labels and splits in MATLAB files next to a folder of numbered images, as in Oxford's Flowers-102. There,
+//! `imagelabels.mat` has a label for each of `image_00001.jpg`, `image_00002.jpg` and so on. `setid.mat` has the
+//! numbers of the images in each split.
 
 use std::path::Path;
 

@@ -31,8 +31,8 @@ pub(super) fn note_overlooked_labels(listing: &mut Listing) {
     }
 }
 
-/// Warns about arrays whose samples may be in another dimension than the first: the last, as written by MATLAB (`[height, width, 3, n]`),
-/// or the second, after the frames of a video (`[frames, n, height, width]`).
+/// Warns about arrays in which a dimension other than the first may count the samples. It may be the last, as written
+/// by MATLAB (`[height, width, 3, n]`), or the second, after the frames of a video (`[frames, n, height, width]`).
 pub(super) fn other_axis(listing: &Listing) -> Option<Warning> {
     let Images::Stored(store) = &listing.images else { return None };
     let Content::Array(array) = store.content(0) else { return None };

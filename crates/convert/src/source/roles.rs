@@ -278,7 +278,7 @@ pub(super) fn find_image_field(
 /// that reshapes them.
 fn pixel_columns(source: &Path, names: &[String]) -> Option<ConvertError> {
     const MIN_PIXELS: usize = 64;
-    // Known shapes that are not square: those of Bengali.AI.
+    // Known shapes that are not square, as in Bengali.AI.
     const SHAPES: [(usize, [usize; 2]); 1] = [(137 * 236, [137, 236])];
     let numbers: BTreeSet<usize> = names.iter().filter_map(|name| name.parse().ok()).collect();
     let n = numbers.len();

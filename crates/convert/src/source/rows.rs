@@ -71,7 +71,7 @@ impl RowForm {
     }
 }
 
-/// The extension in lower case, without that of a compression format.
+/// The extension in lower case. An extension of a compression format is removed first.
 fn extension(path: &Path) -> Option<String> {
     let (_, extension) = without_extension(path.file_name()?.to_str()?).rsplit_once('.')?;
     Some(extension.to_ascii_lowercase())

@@ -38,7 +38,7 @@ const SPLIT_NAMES: [&str; 12] = [
     "eval",
     "dev",
 ];
-/// Words that a split folder's name may have besides the split: `training_set`, `seg_train`, `train_images`.
+/// Words that a split folder's name may contain in addition to the split: `training_set`, `seg_train`, `train_images`.
 const OTHER_WORDS: [&str; 13] =
     ["stage", "final", "set", "data", "dataset", "images", "imgs", "image", "img", "seg", "folder", "split", "mini"];
 

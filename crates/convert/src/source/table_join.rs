@@ -55,8 +55,8 @@ pub(super) fn all(
 }
 
 /// Adds the columns of other tables to the listing of the first table in `read`, and the joined tables to `read`. A
-/// table is joined if it has one row for each image, no labels, no masks, and no column with the name of a column of
-/// the listing.
+/// table is joined if it has one row for each image, no labels, no masks, and no column whose name the listing already
+/// uses.
 pub(super) fn join(listing: &mut Listing, read: &mut Vec<PathBuf>, tables: &[PathBuf], options: &ListOptions) {
     let options = ListOptions { label_key: None, leave_out: Vec::new(), ..options.clone() };
     let name = |table: &PathBuf| table.file_name().unwrap_or_default().as_encoded_bytes().to_vec();

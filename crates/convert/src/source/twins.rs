@@ -95,7 +95,7 @@ fn compare(listing: &Listing, keys: &[Keys], pair: [usize; 2]) -> Result<Option<
     Ok(is_doubt.then(|| Warning::SameNames { one: names[0].to_vec(), other: names[1].to_vec() }))
 }
 
-/// The error about two folders with the same files. `masks` is the one that looks like masks, if any.
+/// The error about two folders with the same files. `masks` is the index of the folder that looks like masks, if any.
 fn refused(root: &Path, names: [&[u8]; 2], shared: usize, masks: Option<usize>) -> ConvertError {
     let [one, other] = names.map(lossy);
     let what = if masks.is_some() { "images and their masks" } else { "two versions of each image" };
@@ -161,8 +161,8 @@ fn refuse_samples(listing: &Listing, keys: &[Keys]) -> Result<(), ConvertError> 
     Err(ConvertError::contradictory(&listing.root, "", reason, hint))
 }
 
-/// The files of a class by their path below its folder, without the extension and the name of the class at the end:
-/// `aligned/1_aligned.jpg` may be a version of `original/1.jpg`.
+/// The files of a class by their path below its folder. Each path lacks the extension and the class name at its end,
+/// because `aligned/1_aligned.jpg` may be a version of `original/1.jpg`.
 type Keys = BTreeMap<Vec<u8>, usize>;
 
 fn all_keys(listing: &Listing) -> Vec<Keys> {

@@ -18,7 +18,8 @@ use super::tar::Link;
 use super::warning::Warning;
 use crate::error::ConvertError;
 
-/// The block size of a file system. Every file counts as at least one block, to detect archive bombs of many empty files.
+/// The block size of a file system. Each file is assumed to take at least one block, so that archive bombs of many
+/// empty files are detected.
 const BLOCK_BYTES: u64 = 4096;
 
 /// A temporary folder with the members unpacked so far.

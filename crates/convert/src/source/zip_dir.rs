@@ -77,7 +77,8 @@ pub(super) fn zip_entries(file: &OpenFile) -> Result<Vec<ZipEntry>, ConvertError
     Ok(entries)
 }
 
-/// Refuses duplicate names and overlapping members. Ordinary programs do not write them, and it is unclear which member is meant.
+/// Refuses duplicate names and overlapping members. Ordinary programs do not write them, and it would be unclear which
+/// member to read.
 fn check_apart(file: &OpenFile, entries: &[ZipEntry]) -> Result<(), ConvertError> {
     let wrong = |entry: &ZipEntry, reason: String| {
         let hint = "create the zip file again with unique names";

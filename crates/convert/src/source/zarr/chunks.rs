@@ -48,8 +48,8 @@ impl Array {
         })
     }
 
-    /// Unpacks bands of rows on all threads and calls `take` for each band in order, with the bytes of its rows or framed items
-    /// and its number of rows.
+    /// Unpacks bands of rows on all threads. Calls `take` for each band in order, with the bytes of its rows (or framed
+    /// items) and its number of rows.
     pub(super) fn unpack(
         &self,
         options: &ListOptions,

@@ -57,8 +57,8 @@ pub(super) struct Sharding {
 }
 
 impl Chain {
-    /// Parses the codecs of version 3: those of the chunks that are unpacked individually, and the sharding of these chunks into
-    /// files.
+    /// Parses the codecs of version 3. Returns the codecs of the chunks that are unpacked individually, and how these
+    /// chunks are sharded into files.
     pub(super) fn version3(codecs: &[MetadataV3], dims: usize) -> Result<(Self, Option<Sharding>), String> {
         let shards = match codecs {
             [codec] if codec.name() == "sharding_indexed" => {
