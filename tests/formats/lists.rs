@@ -155,7 +155,7 @@ fn run_lengths_are_masks_and_pairs_of_labels_are_not() {
 #[test]
 fn run_lengths_that_may_be_drawn_wrongly_are_refused() {
     let (folder, _) = sources();
-    let words = ["'mask' holds run-length encoded (RLE) masks, but its name does not tell how", "--leave-out mask"];
+    let words = ["'mask' holds run-length encoded (RLE) masks, but its name does not say how", "--leave-out mask"];
     assert_refused(&folder, "others/order.csv", 2, &words);
     let words = ["expected ascending runs of pixels from 1 to 72, found '3 1' after pixel 6", "relative"];
     assert_refused(&folder, "others/relative.csv", 1, &words);

@@ -156,7 +156,7 @@ fn a_dry_run_fails_if_no_image_can_be_decoded() {
 fn folders_with_another_meaning_are_not_classes() {
     let (folder, _) = sources();
     let said = refused(&folder, "series", 1);
-    assert!(said.contains("'01_GT' looks like the masks of '01', but its files have other names"), "{said}");
+    assert!(said.contains("'01_GT' looks like the masks of '01', but its files have different names"), "{said}");
     let said = refused(&folder, "arrays", 1);
     assert!(said.contains("'images' has npy files, but 'masks' has files of another format"), "{said}");
     assert_told(&folder, "faces", &["the classes 'aligned' and 'original' have files with the same names"]);

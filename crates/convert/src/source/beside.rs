@@ -1,7 +1,7 @@
 //! Finds label files next to image files by matching names: `x_train.h5` and `y_train.h5`, `k49-train-imgs.npz` and
 //! `k49-train-labels.npz`.
 //!
-//! The files are read by the module of their format.
+//! Each format's module reads the files.
 
 use std::path::{Path, PathBuf};
 

@@ -94,7 +94,7 @@ impl CellForm {
             )
         } else if self.run_lengths.holds() && OTHER_RUN_LENGTH_NAMES.contains(&name.to_ascii_lowercase().as_str()) {
             (
-                format!("'{name}' holds run-length encoded (RLE) masks, but its name does not tell how pixels are counted"),
+                format!("'{name}' holds run-length encoded (RLE) masks, but its name does not say how pixels are counted"),
                 "if they are counted down the columns of the image, rename the column to 'rle'; if they are counted along the rows, decode each cell to a PNG file, and put the file names in a column 'mask'; in Python, run: r = list(map(int, text.split())); m = numpy.zeros(height * width, 'uint8'); [m[s - 1 : s - 1 + n].fill(1) for s, n in zip(r[::2], r[1::2])]; Image.fromarray(m.reshape(height, width)).save('1.png')".to_owned(),
             )
         } else {

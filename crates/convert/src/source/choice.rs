@@ -51,7 +51,7 @@ fn refuse_named_masks((root, files): (&Path, SampleFiles), folders: &[&[u8]]) ->
             continue;
         }
         let [images, masks] = [images, masks].map(|folder| lossy(folder));
-        let reason = format!("'{masks}' looks like the masks of '{images}', but its files have other names");
+        let reason = format!("'{masks}' looks like the masks of '{images}', but its files have different names");
         let hint = format!(
             "give the masks the names of their images, and convert each pair with {} {}; {}",
             IMAGES.with(&images),

@@ -1,5 +1,5 @@
-//! Files of class names next to the data. A JSON file next to a table is read if it has a name for each label. Other files are not read,
-//! because they do not say which id each name belongs to.
+//! Files of class names next to the data. A JSON file next to a table is read if it has a name for each label. Other
+//! files are not read, because they do not say which id each name has.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Finds files in the same folder whose names belong together, such as `1.jpg` and `1.png`, or `rain-1.png` and `norain-1.png`.
-//! Common names of masks are handled by `pairs`.
+//! Finds files in the same folder whose names belong together, such as `1.jpg` and `1.png`, or `rain-1.png` and
+//! `norain-1.png`. `pairs` handles common names of masks.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -15,7 +15,7 @@ use crate::metadata::Metadata;
 pub(super) enum Wide<'a> {
     Ints(&'a [i64]),
     Floats(&'a [f64]),
-    /// Numbers that are too large for the other types, in decimal digits.
+    /// Numbers that are too large for `i64` and `f64`, as decimal digits.
     Texts(&'a TextArena),
 }
 

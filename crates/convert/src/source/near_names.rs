@@ -50,7 +50,7 @@ impl NearNames {
         let root = &self.root;
         self.folders.entry(folder.to_vec()).or_insert_with(|| {
             let mut names: HashMap<String, Vec<Vec<u8>>> = HashMap::new();
-            // If a folder cannot be listed, no file is found in it.
+            // A folder that cannot be listed is treated as empty.
             for entry in std::fs::read_dir(root.join(as_path(folder))).into_iter().flatten().flatten() {
                 let name = entry.file_name().into_encoded_bytes();
                 names.entry(fold(&name)).or_default().push(name);

@@ -30,7 +30,7 @@ const MIN_ROWS: usize = 8;
 const MIN_SIDE: u32 = 8;
 /// Row lengths of flattened images in well-known datasets (28x28, 32x32x3, ...). Actual images rarely have these widths.
 const FLAT_WIDTHS: [u32; 6] = [28 * 28, 28 * 28 * 3, 32 * 32 * 3, 64 * 64 * 3, 96 * 96 * 3, 224 * 224 * 3];
-/// Advice for files with many images each.
+/// The hint for files that each hold many images.
 const TOGETHER: &str = "put the images of all files into one array and their labels into another: numpy.concatenate(..).reshape(-1, HEIGHT, WIDTH) as x.npy, numpy.repeat(..) as y.npy";
 
 /// Refuses files that were read row by row, but look like one sample each.

@@ -25,7 +25,7 @@ const MAX_GLOBAL: u64 = 1 << 28;
 pub(super) struct Member {
     pub(super) name: Vec<u8>,
     pub(super) is_file: bool,
-    /// What it links to, if it is a link.
+    /// The target, if the member is a link.
     pub(super) link: Option<Link>,
     /// Offset of its data in the uncompressed tar file.
     pub(super) offset: u64,

@@ -17,7 +17,7 @@ use crate::source::grid::is_plausible;
 use crate::source::spool::Spool;
 use crate::source::store::RowPart;
 
-/// Approximate bytes that the library reads at a time.
+/// Approximate number of bytes that the library reads at a time.
 const BAND_BYTES: u64 = 4 << 20;
 /// Size of the library's reference to a variable-length item, for 8-byte addresses.
 const REFERENCE_BYTES: u64 = 16;

@@ -164,7 +164,7 @@ impl<'a> Tree<'a> {
         Ok(first.saturating_mul(self.page_bytes).saturating_add(header))
     }
 
-    /// The first bytes of a page.
+    /// The first `bytes` bytes of a page.
     fn read(&self, number: u64, bytes: u64) -> Result<Vec<u8>, ConvertError> {
         if number >= self.n_pages {
             return Err(self.wrong(number, &format!("the file has only {} pages", self.n_pages)));

@@ -59,7 +59,7 @@ pub(in crate::source) struct NpyHeader {
 pub(in crate::source) enum HeaderError {
     /// The header is damaged, or is not a header.
     Malformed(String),
-    /// The header is valid but unsupported: the reason, and what to do.
+    /// The header is valid but unsupported: the reason and the hint.
     Unsupported(String, &'static str),
 }
 

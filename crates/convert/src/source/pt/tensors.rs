@@ -22,7 +22,7 @@ use crate::metadata::METADATA_KEY;
 /// Names for the first tensors of a tuple.
 const PLACES: [&str; 2] = ["image", "label"];
 
-/// What to do if no single tensor contains all samples.
+/// The hint if no single tensor contains all samples.
 const HINT: &str = "save one tensor of all images (torch.stack), or a dictionary of tensors";
 
 /// The key for the class ids by class name, as in torchvision's datasets.

@@ -38,7 +38,7 @@ pub(super) enum Kind {
     Json,
 }
 
-/// Why a column cannot be used: the reason and what to do.
+/// Why a column cannot be used: the reason and the hint.
 pub(super) type Refusal = (String, String);
 
 fn other_column() -> String {

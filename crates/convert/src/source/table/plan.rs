@@ -22,7 +22,7 @@ use crate::source::warning::{Warning, readable};
 /// The column of paths in an export of a pack without image files.
 const PATH_COLUMN: &str = "path";
 
-/// What to do about files with different columns.
+/// The hint for files whose columns differ.
 const ALIKE_HINT: &str = "pass files with matching columns, or convert each one separately";
 /// The columns of a file that are not excluded.
 #[derive(Debug, Clone)]

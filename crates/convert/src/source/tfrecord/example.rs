@@ -259,7 +259,7 @@ impl<'a> Feature<'a> {
             Self::Bytes(values) => {
                 let texts = values.iter().map(|v| str::from_utf8(v.bytes));
                 let texts = texts.collect::<Result<Vec<_>, _>>();
-                let texts = texts.map_err(|_| "a list of bytes that are not text".to_owned())?;
+                let texts = texts.map_err(|_| "expected text in a list of byte strings, found bytes".to_owned())?;
                 texts.into_iter().collect()
             }
         };

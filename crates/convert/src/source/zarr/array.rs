@@ -251,7 +251,7 @@ fn fill(element: &Element, data_type: &DataType, value: &Value) -> Result<FillVa
         (Element::Number(_), value) if !value.is_null() => value.clone(),
         _ => return Ok(zeros()),
     };
-    let unknown = || format!("{value} is not a fill value of {element:?}");
+    let unknown = || format!("{value} is not a valid fill value for {element:?}");
     let metadata = serde_json::from_value(value.clone()).map_err(|_| unknown())?;
     data_type.fill_value_v3(&metadata).map_err(|_| unknown())
 }
