@@ -59,7 +59,7 @@ fn compressed_hdf5_files_are_read_like_the_plain_ones() {
     assert!(told(&folder, "pcam").contains("level_2_split_test_meta.csv"), "{}", told(&folder, "pcam"));
     std::fs::write(folder.path("pcam/level_2_split_test_x.h5.gz"), b"not packed").unwrap();
     let said = refused(&folder, "pcam", 1);
-    assert!(said.contains("level_2_split_test_x.h5.gz: the extension is that of a compressed file"), "{said}");
+    assert!(said.contains("level_2_split_test_x.h5.gz: it has the extension of a compressed file"), "{said}");
 }
 
 #[test]

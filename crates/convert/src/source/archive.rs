@@ -121,8 +121,8 @@ impl Opened {
         }
     }
 
-    /// The options for the source. If the archive contains only a manifest, the manifest lists files next to the
-    /// archive. The archive's folder then becomes the root, unless the caller chose one.
+    /// The options for the source. If the archive contains only a manifest, the manifest is assumed to list files next
+    /// to the archive. The archive's folder then becomes the root, unless the caller chose one.
     pub(super) fn options(&self, options: &ListOptions) -> ListOptions {
         let beside = self.unpacked.archive.parent().unwrap_or(Path::new("")).to_owned();
         let is_alone = self.source.parent().is_some_and(|folder| only_in(folder).is_some());
@@ -223,7 +223,7 @@ fn is_read_in_place(head: &Head<'_>, form: Form, options: &ListOptions) -> Resul
 }
 
 /// The source in an unpacked archive. This is the only file or folder in the archive, apart from enclosing folders and
-/// notes. If there are several, or if it is an image or an image folder, the source is the whole folder.
+/// notes. If there are several, or if the only one is an image or an image folder, the source is the whole folder.
 fn only_source(folder: &Path) -> PathBuf {
     let mut inner = folder.to_owned();
     while let Some(only) = only_in(&inner) {
@@ -359,7 +359,7 @@ fn untar(path: &Path, unpacker: &mut Unpacker<'_>) -> Result<Option<Warning>, Co
     Ok(tar.is_open_ended.then_some(Warning::OpenEndedTars { count: 1, first }))
 }
 
-/// Unpacks a compressed file. The unpacked file has the same name without the extension of the compression.
+/// Unpacks a compressed file. The unpacked file has the same name, without the compression extension.
 fn unpack_single(path: &Path, unpacker: &mut Unpacker<'_>) -> Result<(), ConvertError> {
     let failed = |error: std::io::Error| match compressed::is_damage(&error) {
         true => ConvertError::malformed(path, "", format!("cannot be unpacked: {error}")),

@@ -52,7 +52,7 @@ pub(super) fn open(folder: &Path, options: &ListOptions, depth: usize) -> Result
             // A tar file of samples is read in place.
             None if name.ends_with(".tar") => return Ok(None),
             None if is_archive(&name) && !is_of_other_program(&name) && !is_packed(&folder.join(&name))? => {
-                let reason = "the extension is that of a compressed file, but the file is not compressed";
+                let reason = "it has the extension of a compressed file, but it is not compressed";
                 return Err(ConvertError::malformed(&folder.join(&name), "", reason));
             }
             _ => others.push(name),

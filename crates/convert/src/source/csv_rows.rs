@@ -92,8 +92,8 @@ impl CsvRows {
         let start = Start::of(&mut opened, delimiters).map_err(ConvertError::io(&file.path))?;
         // Lists with tabs, such as those of text recognition, do not quote their texts.
         let is_list_with_tabs = has_spaces && start.delimiter == b'\t';
-        // The parser accepts rows with any number of cells. `advance` refuses a wrong number, with the correct line
-        // number.
+        // The parser accepts rows with any number of cells. `advance` refuses wrong rows, and reports their correct
+        // line number.
         let reader = ReaderBuilder::new()
             .delimiter(start.delimiter)
             .has_headers(false)

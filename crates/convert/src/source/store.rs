@@ -51,8 +51,8 @@ pub(crate) struct PixelShape {
 }
 
 impl PixelShape {
-    /// The size of the image, if an array of this type is an image: `u8` with `[H, W]`, `[H, W, 1 or 3]` or `[1 or 3,
-    /// H, W]`. If both the first and the last dimension are 1 or 3, the channels are last.
+    /// The size of the image, if an array of this type is an image: `u8` with `[H, W]`, `[H, W, 1 or 3]` or
+    /// `[1 or 3, H, W]`. If both the first and the last dimension are 1 or 3, the channels are last.
     pub(crate) fn of(array: &ArrayType) -> Option<Self> {
         let (height, width, channels, planar) = match (array.dtype, array.shape.as_slice()) {
             (DType::U8, &[h, w]) => (h, w, 1, false),

@@ -97,8 +97,8 @@ fn refuse_samples(arrays: &[StoredArray], path: &Path) -> Result<(), ConvertErro
     let has_same_shape = |other: &StoredArray| other.rows() == first.rows() && other.item == first.item;
     let is_like_first =
         |other: &StoredArray| other.elements == first.elements && (has_same_shape(other) || are_planes(other));
-    // Two tensors of the same shape may be images and masks. If there are three or more, one has labels, which have
-    // another shape than images.
+    // Two tensors of the same shape may be images and masks. If there are three or more, one has the labels, which do
+    // not have the shape of the images.
     if others.len() < PLACES.len() || !others.iter().all(is_like_first) {
         return Ok(());
     }
