@@ -6,7 +6,7 @@ use super::listing::{Labels, Listing, SourceKind};
 use super::paths::stem;
 use super::warning::Warning;
 
-/// Minimum number of images. With fewer, equal words may be a coincidence.
+/// Minimum number of images. With fewer, equal words may be chance.
 const MIN_IMAGES: usize = 4;
 
 /// Takes labels from the names of unlabelled images, or warns about names that may contain labels.

@@ -95,7 +95,7 @@ fn compare(listing: &Listing, keys: &[Keys], pair: [usize; 2]) -> Result<Option<
     Ok(is_doubt.then(|| Warning::SameNames { one: names[0].to_vec(), other: names[1].to_vec() }))
 }
 
-/// The error about two folders with the same files. `masks` is the index of the folder that looks like masks, if any.
+/// The error about two folders with the same files. `masks` is the one that looks like masks, if any.
 fn refused(root: &Path, names: [&[u8]; 2], shared: usize, masks: Option<usize>) -> ConvertError {
     let [one, other] = names.map(lossy);
     let what = if masks.is_some() { "images and their masks" } else { "two versions of each image" };
