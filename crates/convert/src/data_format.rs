@@ -105,7 +105,8 @@ impl DataFormat {
         }
     }
 
-    /// The file and folder extensions of the format, the most common one first. Empty if names do not reveal the format.
+    /// The file and folder extensions of the format, the most common one first. Empty if names do not reveal the
+    /// format.
     #[must_use]
     pub fn extensions(self) -> &'static [&'static str] {
         self.entry().extensions

@@ -73,7 +73,7 @@ pub enum ConvertError {
         /// The existing fields, in order.
         found: Vec<String>,
     },
-    /// A source is valid but holds something that cannot be converted.
+    /// A source is valid but contains something that cannot be converted.
     #[error("{}: {reason}", place_in(path, place))]
     SourceUnsupported {
         /// The file or folder.
@@ -573,8 +573,8 @@ fn hint_of_fields(found: &[String]) -> String {
     }
 }
 
-/// A line of Python that writes the TIFF files of a folder as arrays. It uses tifffile, because Pillow does not read more than four
-/// channels.
+/// A line of Python that writes the TIFF files of a folder as arrays. It uses tifffile, because Pillow does not read
+/// more than four channels.
 const BANDS_TO_NPY: &str = "import pathlib, numpy, tifffile; src, out = pathlib.Path(\"images\"), pathlib.Path(\"arrays\"); [((out / f.relative_to(src)).parent.mkdir(parents=True, exist_ok=True), numpy.save((out / f.relative_to(src)).with_suffix(\".npy\"), tifffile.imread(f))) for f in src.rglob(\"*.tif*\")]";
 
 fn hint_of_sample(error: &SampleError) -> String {

@@ -93,7 +93,7 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
         Compression::Zstd(_) => compressed(listing, &raw_options, &raw_plan)?,
     };
     let others = mean_other_bytes(listing, &chosen);
-    // The chunk layout depends on item sizes before compression, the total size on stored sizes.
+    // The chunk layout depends on item sizes before compression. The total size depends on stored sizes.
     let form = |mode, item: u64, stored: u64, images_per_s| {
         let chunk_samples = match (mode, options.chunk_samples) {
             ("raw", _) => raw_plan.pack.chunk_samples,
@@ -210,7 +210,7 @@ fn copy_rate(item_bytes: u64) -> f64 {
     rate
 }
 
-/// What the tried images show: their rate, and the first sample whose mask is resized.
+/// The number of images decoded per second, and the first tried sample whose mask is resized.
 type Tried = (f64, Option<usize>);
 
 /// How many images one thread decodes, resizes and crops per second. Also returns the first tried sample whose mask is

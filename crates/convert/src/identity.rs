@@ -1,6 +1,7 @@
 //! The identity of a dataset and of its packs. `dataset_uuid` and `pack_uuid` are hashes of the encoding defined here.
 //!
-//! The encoding is part of the format. `docs/reference/format.md` describes it, and tests with golden identifiers keep it from changing.
+//! The encoding is part of the format. `docs/reference/format.md` describes it, and tests with golden identifiers keep
+//! it from changing.
 
 use packds_format::Uuid;
 use serde_json::Value;
@@ -10,7 +11,7 @@ use crate::source::{ColumnValues, Listing, SourceColumn, SourceField, TextArena}
 
 /// The first string of the encoding. Any change to the encoding requires a new string.
 const VERSION: &[u8] = b"packds source 1";
-/// The first string of the encoding of a pack that is made from packs.
+/// The first string of the encoding of a pack that is made from other packs.
 const PARTS_VERSION: &[u8] = b"packds parts 1";
 
 /// The identifiers of the dataset and of the pack.
@@ -28,8 +29,9 @@ pub(crate) fn uuids(listing: &Listing, options: &Value, tool: &str) -> (Uuid, Uu
     (dataset, uuid(&hasher))
 }
 
-/// The identifiers of a pack that is made from packs: for each, its `pack_uuid`, and the number and the list of the
-/// samples taken. `settings` is a JSON object with what else affects the bytes.
+/// The identifiers of a pack that is made from other packs. `parts` contains the `pack_uuid` of each of these packs, and
+/// the number and the indices of the samples taken from it. `settings` is a JSON object with everything else that
+/// affects the bytes.
 pub(crate) fn of_parts(
     parts: impl Iterator<Item = (Uuid, u64, impl Iterator<Item = u64>)>,
     settings: &Value,

@@ -31,8 +31,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The observer `()` ignores progress. Another [`Observer`] can display progress and cancel. [`forecast()`] predicts the
-//! size of a pack. A [`source::Listing`] describes what was found in a source, and [`convert_listing`] converts it.
+//! The observer `()` ignores progress. Another [`Observer`] can display progress and cancel. [`forecast()`] predicts
+//! the size of a pack. A [`source::Listing`] describes what was found in a source, and [`convert_listing`] converts it.
 #![forbid(unsafe_code)]
 
 pub mod error;

@@ -28,14 +28,14 @@ impl MaskValues {
         self.0.iter_mut().zip(other.0).for_each(|(own, other)| *own |= other);
     }
 
-    /// A note if the values are not class numbers that count up from 0, such as 0 and 255. Next to other classes, 255 marks
-    /// pixels to ignore.
+    /// A note if the values are not class numbers that count up from 0: for example, if they are 0 and 255. If there are
+    /// at least two other values, 255 is taken as the mark of pixels to ignore.
     pub(crate) fn note(&self) -> Option<String> {
         let values: Vec<usize> = (0..256).filter(|value| self.0[*value]).collect();
         let classes = values.strip_suffix(&[255]).filter(|classes| classes.len() > 1).unwrap_or(&values);
         let has_gaps = *classes.first()? != 0 || *classes.last()? >= 2 * classes.len();
         let is_near = |value: &usize| *value < NEAR || *value > 255 - NEAR;
-        // Values near 255 count only if they differ from 255, which may mark pixels to ignore.
+        // A value of exactly 255 is no sign of JPEG, because it may mark pixels to ignore.
         if values.iter().all(is_near) && values.iter().any(|value| (256 - NEAR..255).contains(value)) {
             return Some("the masks contain values near 0 and 255, as is typical of JPEG; they are packed unchanged; to get two classes, save the masks again as PNG, in Python: (mask > 127).astype(\"uint8\")".to_owned());
         }

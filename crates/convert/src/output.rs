@@ -80,7 +80,7 @@ impl Output {
         synced.map_err(ConvertError::io(&self.target))
     }
 
-    /// Renames the file to its final name. Never replaces another file unless that was requested.
+    /// Renames the output to its final name. Replaces an existing file only with `force`.
     pub(crate) fn commit(mut self) -> Result<(), ConvertError> {
         let result =
             if self.force || self.is_folder { std::fs::rename(&self.working, &self.place) } else { self.rename_new() };
@@ -97,8 +97,8 @@ impl Output {
     fn rename_new(&self) -> io::Result<()> {
         let here = rustix::fs::CWD;
         match renameat_with(here, &self.working, here, &self.place, RenameFlags::NOREPLACE) {
-            // Some network file systems cannot rename without replacing. Creating a hard link never replaces a file
-            // either.
+            // Some network file systems do not support NOREPLACE. A hard link is created instead, because this never
+            // replaces a file either.
             Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::OPNOTSUPP) => {
                 std::fs::hard_link(&self.working, &self.place)?;
                 std::fs::remove_file(&self.working)

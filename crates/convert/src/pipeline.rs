@@ -307,13 +307,14 @@ struct Dispatch {
     position: usize,
     /// Samples to dispatch again before continuing with the order.
     again: VecDeque<usize>,
-    /// Dispatched tasks whose results have not been taken yet: the first position within the chunk, and the samples.
+    /// Dispatched tasks whose results have not been taken yet: for each, its start position in the chunk, and its
+    /// samples.
     out: VecDeque<(usize, Vec<usize>)>,
     chunk_samples: usize,
     block_samples: usize,
     /// Number of samples dispatched for the current chunk.
     in_chunk: usize,
-    /// The position in the chunk at which the last finished task started.
+    /// The start position in the chunk of the task whose result was taken last.
     last_start: usize,
     spare: Vec<Block>,
 }
@@ -433,7 +434,7 @@ impl ItemSizes {
         self.total += other.total;
     }
 
-    /// The statistics of these sizes, if they are of `n` items.
+    /// The statistics of these sizes. `n` is the number of items.
     #[expect(clippy::cast_precision_loss, reason = "a mean needs no more than 53 bits")]
     pub(crate) fn stats(self, n: u64) -> SizeStats {
         let mean = self.total as f64 / n as f64;

@@ -18,8 +18,8 @@ use crate::source::store::{ArrayType, Content, PixelShape};
 use crate::source::{ColumnValues, Listing, SourceColumn, SourceField};
 use crate::survey::{Sizes, mean_file_bytes, mean_item_bytes, mean_other_bytes, survey};
 
-/// Short side that images of several sizes are resized to. Together with [`DEFAULT_CROP`], this is the usual preprocessing for
-/// evaluation at 224 pixels.
+/// Short side that images of several sizes are resized to. Together with [`DEFAULT_CROP`], this is the usual
+/// preprocessing for evaluation at 224 pixels.
 const DEFAULT_SHORT: u32 = 256;
 const DEFAULT_CROP: u32 = 224;
 /// JPEG quality of the encoded part of a mixed pack.
@@ -248,7 +248,7 @@ fn label_dtype(listing: &Listing) -> DType {
 /// Maximum number of classes in a label set. Its bits must fit in a column item of 1024 bytes.
 const MAX_LABELS: i64 = 8192;
 
-/// Size of a label set in bytes. It has one bit per class, or more bits if an id exceeds the number of classes.
+/// Size of a label set in bytes. It has one bit per class, or more bits if the largest id requires them.
 fn label_set_bytes(listing: &Listing) -> Result<u64, ConvertError> {
     let lists = (0..listing.len()).filter_map(|i| listing.label_list(i));
     let largest = lists.flatten().copied().max().unwrap_or(0);
@@ -335,8 +335,8 @@ impl Plan {
         shape.map_or((0, 0), |(height, width, _)| (narrow(height), narrow(width)))
     }
 
-    /// Width and height that the masks of arrays must have. The arrays are planes of numbers, such as slices of a
-    /// volume, or have bands. `None` if the images are not arrays, or if no mask shows the size of arrays with bands.
+    /// Width and height that masks must have if the images are arrays: planes of numbers, such as slices of a volume,
+    /// or arrays with bands. `None` if the images are not arrays, or if the order of the arrays' dimensions is unknown.
     pub(crate) fn plane_size(&self) -> Option<(u32, u32)> {
         let ImageForm::Array(array) = &self.form else { return None };
         match *array.shape.as_slice() {
@@ -417,7 +417,8 @@ impl Plan {
         let variable = pictures.saturating_add(mean_other_bytes(listing, self));
         let most = chunk_samples_for(fixed.saturating_add(variable), options.batch);
         let schema = &self.pack.schema;
-        // If several fields are strided, the last chunk is padded to full size. Otherwise it ends after its last sample.
+        // If several fields are strided, the last chunk is padded to full size. Otherwise it ends after its last
+        // sample.
         let is_padded = schema.is_strided() && schema.body().count() > 1;
         Ok(match options.batch {
             None if is_padded => chunk_samples_without_padding(most, to_u64(listing.len())),
@@ -526,7 +527,8 @@ impl Fields {
         }
     }
 
-    /// Rejects fields of the source that have the same name as another field. `others` contains their indices.
+    /// Rejects fields of the source that have the same name as another field. `others` contains the indices of the
+    /// source's fields.
     fn check_names(&self, others: &[usize]) -> Result<(), ConvertError> {
         let named = |name: &str| self.list.iter().filter(|field| field.name == name).count();
         let others: Vec<&str> = others.iter().filter_map(|n| self.list.get(*n)).map(|f| f.name.as_str()).collect();
@@ -599,8 +601,8 @@ fn source_field(source: &SourceField, known: Option<&Field>, options: &ConvertOp
     Field { role: source.role, ..field }
 }
 
-/// The array type for pixels. If the shape in the exported pack differs only in a channel dimension of size one, that shape is
-/// used.
+/// The array type for pixels. If the shape in the exported pack differs only in a channel dimension of size one, that
+/// shape is used.
 fn pixel_array(shape: PixelShape, known: Option<&Field>) -> ArrayType {
     let known = known.map(|field| ArrayType { dtype: field.dtype, shape: field.shape.clone() });
     let same = |array: &ArrayType| PixelShape::of(array) == Some(shape);

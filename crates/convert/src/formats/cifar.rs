@@ -20,8 +20,8 @@ pub(crate) static ENTRY: Entry = Entry {
     ..Entry::new(&[], "CIFAR-10 and CIFAR-100, binary or Python version")
 };
 
-/// Whether a file is named like a CIFAR file, and either ends in `.bin` or is a pickled dictionary. CIFAR's binary files have no
-/// magic bytes.
+/// Whether a file is named like a CIFAR file, and either its name ends in `.bin` or it is a pickled dictionary. CIFAR's
+/// binary files have no magic bytes.
 fn starts(head: &Head<'_>) -> bool {
     let is_file = head.name.ends_with(".bin") || cifar::is_pickled_dictionary(head.bytes);
     cifar::is_cifar_name(head.name) && is_file

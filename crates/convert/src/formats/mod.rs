@@ -1,4 +1,4 @@
-//! The entries of the dataset formats, one file each. An entry tells how its format is named, detected, read and
+//! The entries of the dataset formats, one file each. An entry describes how its format is named, detected, read and
 //! written.
 //!
 //! The code that reads and writes is in `source` and `sink`; the entries refer to it.
@@ -29,11 +29,12 @@ use crate::source::{Found, Head, ListOptions, ReadWhole, Shards};
 
 /// The properties of a format.
 pub(crate) struct Entry {
-    /// The file and folder extensions of the format, the most common one first. Empty if names do not reveal the format.
+    /// The file and folder extensions of the format, the most common one first. Empty if names do not reveal the
+    /// format.
     pub(crate) extensions: &'static [&'static str],
     /// A short description of the format's contents.
     pub(crate) describe: &'static str,
-    /// What messages call the position of a sample: a row (of arrays or a table), a record, or a key.
+    /// The word that messages use for the position of a sample: `row` (in arrays or a table), `record` or `key`.
     pub(crate) sample: &'static str,
     /// Whether a file with these first bytes has this format.
     pub(crate) starts: fn(&Head<'_>) -> bool,
@@ -50,7 +51,7 @@ pub(crate) struct Entry {
     pub(crate) output: Option<Output>,
     /// Names of files that occur only in folders of this format.
     pub(crate) markers: &'static [&'static str],
-    /// Whether a folder with these names is a published dataset of this format that consists of several files.
+    /// Whether a folder that contains these names is a published dataset of this format that consists of several files.
     pub(crate) is_published: fn(&Path, &[String]) -> bool,
 }
 

@@ -24,7 +24,7 @@ fn dataset(listing: &Listing) -> String {
     uuids(listing, &json!({}), "").0.to_string()
 }
 
-/// A listing of five samples with several fields, read from an exported file of this name.
+/// A listing of five samples with several fields, read from an exported file with this name.
 fn exported(name: &str) -> Listing {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join(name);

@@ -9,7 +9,7 @@ use crate::opt;
 /// The options of every edit.
 #[derive(Debug, Clone, Default)]
 pub struct EditOptions {
-    /// Whether nothing is written.
+    /// Whether to only report what would be written.
     pub dry_run: bool,
     /// Number of threads. 0 means all cores.
     pub jobs: usize,

@@ -24,8 +24,9 @@ pub(super) fn check_folder(target: &Path) -> Result<(), ConvertError> {
 /// Rejects a target that cannot become the output, before any work is done.
 ///
 /// # Errors
-/// [`ConvertError::OutputFolderMissing`], [`ConvertError::OutputIsFolder`], [`ConvertError::OutputNotRegular`] for devices, pipes
-/// and broken links, [`ConvertError::OutputNotWritable`] if the name is too long, or [`ConvertError::OutputExists`] without `force`.
+/// [`ConvertError::OutputFolderMissing`], [`ConvertError::OutputIsFolder`], [`ConvertError::OutputNotRegular`] for
+/// devices, pipes and broken links, [`ConvertError::OutputNotWritable`] if the name is too long, or
+/// [`ConvertError::OutputExists`] without `force`.
 pub fn check_output(target: &Path, force: bool) -> Result<(), ConvertError> {
     place_output(target, force).map(drop)
 }
@@ -37,7 +38,7 @@ pub fn check_output(target: &Path, force: bool) -> Result<(), ConvertError> {
 pub fn place_output(target: &Path, force: bool) -> Result<PathBuf, ConvertError> {
     let path = target.to_owned();
     let there = std::fs::metadata(target);
-    // Some folders have no name: `.`, `..` and `/`.
+    // This comes before the check of the name, because some folders have no name: `.`, `..` and `/`.
     if there.as_ref().is_ok_and(std::fs::Metadata::is_dir) {
         return Err(ConvertError::OutputIsFolder { path });
     }
@@ -51,8 +52,7 @@ pub fn place_output(target: &Path, force: bool) -> Result<PathBuf, ConvertError>
     }
 }
 
-/// Rejects a target in a missing folder, and a target name that is so long that the even longer working name would be
-/// invalid.
+/// Rejects a target in a missing folder, and a target whose working name would be too long for the file system.
 fn check_name(target: &Path) -> Result<(), ConvertError> {
     let folder = parent(target);
     if target.file_name().is_none() || !folder.is_dir() {

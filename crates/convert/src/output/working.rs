@@ -67,7 +67,8 @@ pub(super) fn open(working: &Path, kind: Kind, target: &Path) -> Result<Option<O
 pub(super) fn claim(opened: Opened, working: &Path, kind: Kind, target: &Path) -> Result<Option<File>, ConvertError> {
     let Opened { file, is_new } = opened;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        // If the file system lacks file locks, users must avoid running two conversions to the same output at the same time.
+        // If the file system lacks file locks, users must avoid running two conversions to the same output at the same
+        // time.
         Ok(()) | Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK) => {}
         Err(_) => return Err(busy(target)),
     }

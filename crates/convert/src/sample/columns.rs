@@ -1,4 +1,4 @@
-//! The columns of a sample: labels, numbers, and additional source columns.
+//! The columns of a sample: labels, validity, source id and size, and additional source columns.
 
 use packds_format::{BlockBuilder, Coding, DType, Role};
 use packds_system::to_u64;
@@ -18,7 +18,7 @@ pub(super) struct Item {
 }
 
 impl SampleReader<'_> {
-    /// Fills in labels, numbers and additional source columns.
+    /// Fills in labels, validity, source id and size, and additional source columns. `size` is `None` for a bad sample.
     pub(super) fn columns(
         &self,
         id: usize,

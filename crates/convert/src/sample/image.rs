@@ -111,7 +111,8 @@ impl SampleReader<'_> {
         })
     }
 
-    /// Decodes the image into the block. Uses a buffer if the pack's type or layout differs.
+    /// Decodes the image into the block. If the pack's type or layout differs from that of decoded pixels, decodes into
+    /// a buffer first.
     pub(super) fn fixed_image(
         &mut self,
         id: usize,
@@ -309,7 +310,7 @@ impl SampleReader<'_> {
             rendered.render(&mut self.mask_decoder, &mut self.planes, out).map_err(wrong)?;
             self.mask_values.add(out);
         } else {
-            // Class numbers are not a file, even if they begin like one.
+            // Pixels are class numbers, not a file, even if their first bytes look like those of an image file.
             let is_file = |file: &[u8]| {
                 !matches!(content, Content::Pixels(_)) && probe(file).is_ok_and(|info| coding_of(info.format).is_some())
             };
@@ -358,7 +359,7 @@ impl SampleReader<'_> {
     }
 }
 
-/// Whether two sizes have the same ratio of width and height, up to the rounding to whole pixels.
+/// Whether two sizes have the same ratio of width and height, allowing for rounding to whole pixels.
 fn have_equal_shape((width, height): (u32, u32), (other_width, other_height): (u32, u32)) -> bool {
     let [one, other] = [(width, other_height), (other_width, height)].map(|(a, b)| u64::from(a) * u64::from(b));
     one.abs_diff(other) < u64::from(width.max(height).max(other_width).max(other_height))

@@ -44,7 +44,7 @@ pub(crate) struct BatchReader<'a, D> {
 }
 
 impl<D: AsRef<[u8]>> BatchReader<'_, D> {
-    /// Reads `n` of the exported samples starting at the one with index `first`. Checksums are verified.
+    /// Reads `n` of the exported samples, starting with index `first`. Checksums are verified.
     pub(crate) fn read(&self, first: u64, n: usize) -> Result<Batch, ConvertError> {
         let end = first.saturating_add(to_u64(n));
         let places = to_usize(first)..to_usize(end);

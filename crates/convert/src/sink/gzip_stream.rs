@@ -1,8 +1,8 @@
 //! A gzip stream in which parts can be compressed independently, on several threads.
 //!
-//! Each part ends with zlib's sync flush, which leaves it at a byte boundary and marks no block as the last. The parts
-//! can therefore be concatenated into one gzip member. This matters because stream readers such as Python's `tarfile` do
-//! not accept a second member.
+//! Each part ends with zlib's sync flush, which ends it at a byte boundary and marks no block as the last. The parts
+//! can therefore be concatenated into one gzip member. This matters because stream readers such as Python's `tarfile`
+//! do not accept a second member.
 
 use packds_system::{to_u64, to_usize};
 use std::io::{self, Write};
