@@ -29,8 +29,8 @@ pub(crate) fn uuids(listing: &Listing, options: &Value, tool: &str) -> (Uuid, Uu
     (dataset, uuid(&hasher))
 }
 
-/// The identifiers of a pack that is made from other packs. `parts` contains the `pack_uuid` of each of these packs, and
-/// the number and the indices of the samples taken from it. `settings` is a JSON object with everything else that
+/// The identifiers of a pack that is made from other packs. `parts` contains the `pack_uuid` of each of these packs,
+/// and the number and the indices of the samples taken from it. `settings` is a JSON object with everything else that
 /// affects the bytes.
 pub(crate) fn of_parts(
     parts: impl Iterator<Item = (Uuid, u64, impl Iterator<Item = u64>)>,

@@ -28,8 +28,8 @@ impl MaskValues {
         self.0.iter_mut().zip(other.0).for_each(|(own, other)| *own |= other);
     }
 
-    /// A note if the values are not class numbers that count up from 0: for example, if they are 0 and 255. If there are
-    /// at least two other values, 255 is taken as the mark of pixels to ignore.
+    /// A note if the values are not class numbers that count up from 0: for example, if they are 0 and 255. If there
+    /// are at least two other values, 255 is assumed to mark pixels to ignore.
     pub(crate) fn note(&self) -> Option<String> {
         let values: Vec<usize> = (0..256).filter(|value| self.0[*value]).collect();
         let classes = values.strip_suffix(&[255]).filter(|classes| classes.len() > 1).unwrap_or(&values);

@@ -1,4 +1,4 @@
-//! Messages name options in the notation of the front end. Packs must not depend on it: every front end writes the same
+//! Messages name options in the notation of the front end. Packs do not depend on the front end: all write the same
 //! bytes.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,7 +15,7 @@ fn images() -> PathBuf {
 /// Converts the source. Returns the messages and the bytes of the pack.
 fn converted(source: &Path, on_error: OnError, folder: &Path) -> (String, Vec<u8>) {
     let output = folder.join("out.pack");
-    // The folder contains masks, which are refused as classes otherwise.
+    // The folder contains masks, which would otherwise be refused as classes.
     let from = source.is_dir().then_some(DataFormat::ImageFolder);
     let list = ListOptions { from, ..ListOptions::default() };
     let options = ConvertOptions { on_error, force: true, list, ..ConvertOptions::default() };

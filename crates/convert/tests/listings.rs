@@ -1,7 +1,7 @@
 //! Exports each golden pack to each format and converts it back. Compares fields, types, roles, classes and values.
 //!
-//! `fixtures/listings/NAME.txt` has the results for the golden pack NAME. A change there changes how users' files are
-//! read, so it belongs in the changelog.
+//! `fixtures/listings/NAME.txt` contains the results for the golden pack NAME. If they change, users' files are read
+//! differently, so the change belongs in the changelog.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fmt::Write;
@@ -88,5 +88,5 @@ fn golden_packs_come_back_from_each_format_as_they_always_did() {
             changed.push(at);
         }
     }
-    assert!(changed.is_empty(), "other than fixtures/listings: {changed:?}");
+    assert!(changed.is_empty(), "these files differ from those in fixtures/listings: {changed:?}");
 }

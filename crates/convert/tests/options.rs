@@ -6,7 +6,7 @@ use std::path::Path;
 
 use packds_convert::{ConvertOptions, Declared, ExportOptions, OptionSpec, Takes};
 
-/// A row for each option, as in the page.
+/// The table of options as it must be on the page, with one row per option.
 fn table<O: Declared>() -> String {
     let mut table = "| option | Python | default | meaning |\n|---|---|---|---|\n".to_owned();
     for spec in O::OPTIONS {

@@ -134,7 +134,7 @@ pub(crate) fn is_folder(format: DataFormat, target: &Path, options: &ExportOptio
     }
 }
 
-/// The names of the exported fields that this target holds.
+/// The names of the exported fields that are written to this target.
 pub(crate) fn written_fields(
     exported: &Exported,
     format: DataFormat,

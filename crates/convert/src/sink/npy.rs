@@ -25,8 +25,8 @@ pub(crate) fn write(start: &SinkStart<'_>, run: &Run<'_>) -> Result<Vec<String>,
     }
 }
 
-/// Whether a field is written, given its position among the exported fields. A class id counts as written if it gives
-/// the folder of the sample.
+/// Whether a field is written, given its position among the exported fields. With one file per sample, class ids are
+/// written as folder names.
 pub(crate) fn is_written(exported: &Exported, place: usize, target: &Path, options: &ExportOptions) -> bool {
     if options.per_sample {
         place == 0 || label_column(exported).is_some_and(|(label, _)| label == place)
@@ -165,7 +165,7 @@ impl Sink for Samples {
         let arrays = planned(start);
         let hint = format!("omit {PER_SAMPLE} to get a file for each field");
         let label = label_column(start.exported);
-        // The label gives the folder of a sample, and the path its name.
+        // Labels and paths are not lost: they become the names of folders and files.
         let others = arrays.iter().enumerate().filter(|(place, array)| {
             array.dtype.is_some() && !is_written(start.exported, *place, start.target, start.options)
         });

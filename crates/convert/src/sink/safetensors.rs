@@ -29,7 +29,7 @@ impl Sink for SafetensorsSink {
             return Err(ConvertError::options(reason, "choose another format, or write the pack without this field"));
         }
         let mut order: Vec<&Planned> = arrays.iter().collect();
-        // Put wide elements first, so that every tensor is aligned to its element size.
+        // Put tensors with wide elements first, so that every tensor is aligned to its element size.
         order.sort_by_key(|array| std::cmp::Reverse(array.as_numbers().0.size()));
         let mut metadata = json!({"format": "pt", METADATA_KEY: start.metadata.to_text()});
         let classes = start.metadata.class_names("label");

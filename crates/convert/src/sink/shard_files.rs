@@ -59,8 +59,8 @@ impl Spread {
         self.n_samples.div_ceil(self.samples).max(1)
     }
 
-    /// Splits a batch where a file ends, and marks where each file begins. Each file begins with `head` and ends with `tail`.
-    /// `sample` appends one sample, given its position in the batch and its index in the export.
+    /// Splits a batch where a file ends, and marks where each file begins. Each file begins with `head` and ends with
+    /// `tail`. `sample` appends one sample, given its position in the batch and its index in the export.
     pub(super) fn pieces(
         self,
         batch: &Batch,
@@ -102,7 +102,7 @@ impl ShardFiles {
         self.is_folder
     }
 
-    /// Writes pieces in order. In a folder, `name` gives the name of each file by its index.
+    /// Writes pieces in order. In a folder, `name` returns the name of the file with the given index.
     pub(super) fn put(&mut self, pieces: Vec<Piece>, name: impl Fn(u64) -> String) -> Result<(), ConvertError> {
         pieces.into_iter().try_for_each(|piece| match piece {
             Piece::Begin(number) => self.begin(&name(number)),

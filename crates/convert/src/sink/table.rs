@@ -55,7 +55,8 @@ pub(crate) struct TableLayout {
     odd_paths: AtomicBool,
 }
 
-/// A column of bytes for which options are set. `parts` is its path in the schema, because it may be part of a struct.
+/// A column of bytes that needs its own Parquet options. The column may be part of a struct, so `parts` is its path in
+/// the schema.
 #[derive(Debug, Clone)]
 pub(crate) struct BytesColumn {
     pub(super) parts: Vec<String>,

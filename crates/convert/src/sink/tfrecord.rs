@@ -36,7 +36,7 @@ impl Sink for TfRecordSink {
         let mut lost = Vec::new();
         if !files.is_folder() {
             lost.push(format!(
-                "the pack's metadata (a single TFRecord file cannot store it). When the file is read back, small integers and bool become int64, JSON text, gray pixels rgb, and channels-first pixels hwc. Normalization, statistics, provenance and classes without samples are lost. To keep everything, export to a folder ({}).",
+                "the pack's metadata (a single TFRecord file cannot store it). When the file is read back, small integers and bool become int64, JSON becomes text, gray pixels become rgb, and channels-first pixels become hwc. Normalization, statistics, provenance and classes without samples are lost. To keep everything, export to a folder ({}).",
                 SHARD.with("N")
             ));
         }

@@ -193,7 +193,7 @@ impl TreeWriter {
         let mut pages: Vec<Vec<Child>> = Vec::new();
         let mut room = 0;
         for child in children {
-            // The size of the node, padded to an even number, and of its position.
+            // The size of the node, padded to an even number, plus the size of its position.
             let node_bytes = (NODE_HEADER + child.first_key.len()).next_multiple_of(2) + 2;
             match pages.last_mut() {
                 Some(page) if room >= node_bytes => {
