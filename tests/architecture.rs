@@ -1,8 +1,7 @@
 //! Tests the rules of ARCHITECTURE.md that the compiler does not check: dependencies between crates, and where code may
 //! use certain features.
 //!
-//! Every violation is reported as `file:line: what is wrong; what to do`. `scanner` reads the
-//! sources.
+//! Every violation is reported as `file:line: what is wrong; what to do`. `scanner` reads the sources.
 
 #![cfg(test)]
 
@@ -80,7 +79,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("zip", FORMATS),
 ];
 
-/// The crates that know other dataset formats: the converter and the benchmark.
+/// The crates that read and write other dataset formats: the converter and the benchmark.
 const FORMATS: &[&str] = &["packds-convert", "packds-bench"];
 
 /// The only places where literals may name flags of the command, because their messages reach only its users.
@@ -92,7 +91,7 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/bench/src/formats/read/hdf5.rs",
     "crates/bench/src/formats/read/lmdb.rs",
     "crates/bench/src/load/limit/direct_read.rs",
-    // It measures calls of the driver.
+    // It measures calls to the driver.
     "crates/cuda/examples/gpu_rows/",
     "crates/cuda/src/driver/",
     "crates/cuda/src/resident.rs",
@@ -188,7 +187,7 @@ fn dependencies_follow_the_arrows() {
             let ours = ARROWS.iter().any(|(name, _)| name == dependency);
             if ours && *dependency != package.name && !allowed.contains(&dependency.as_str()) {
                 violations.push(format!(
-                    "{}:{}: {} may not depend on {dependency}; move what is needed to a crate both may use",
+                    "{}:{}: {} may not depend on {dependency}; move what is needed to a crate that both may use",
                     package.manifest,
                     package.line_of(dependency),
                     package.name
@@ -207,7 +206,7 @@ fn outside_crates_stay_in_their_rooms() {
             let depends = package.dependencies.iter().any(|name| name == confined);
             if depends && !rooms.contains(&package.name.as_str()) {
                 violations.push(format!(
-                    "{}:{}: {confined} belongs to {} alone; call that crate instead",
+                    "{}:{}: {confined} may only be used by {}; call that crate instead",
                     package.manifest,
                     package.line_of(confined),
                     rooms.join(", ")
@@ -295,7 +294,7 @@ fn unsafe_stays_in_the_named_files() {
         // Tests are included, because a test should use the safe interface rather than `unsafe`.
         for (at, _) in words(&source.all_code).filter(|(_, word)| *word == "unsafe" && !named) {
             violations.push(format!(
-                "{}:{}: unsafe outside the files of UNSAFE_FILES; use a safe interface, or argue for the file there",
+                "{}:{}: unsafe outside the files of UNSAFE_FILES; use a safe interface, or add the file there with a reason",
                 source.path,
                 line_at(&source.all_code, at)
             ));
@@ -340,7 +339,7 @@ fn packs_are_read_unchecked_in_the_named_files_only() {
         for (at, word) in words(&source.code).filter(|(_, word)| UNCHECKED.contains(word) && !named) {
             let (path, line) = (&source.path, line_at(&source.code, at));
             violations.push(format!(
-                "{path}:{line}: {word} hands out bytes that were not compared with a checksum; call the accessor without `_unchecked`, or argue for the file in MAY_SKIP_CHECKS"
+                "{path}:{line}: {word} returns bytes that were not compared with a checksum; call the accessor without `_unchecked`, or add the file to MAY_SKIP_CHECKS with a reason"
             ));
         }
     }
@@ -388,7 +387,7 @@ fn no_file_is_longer_than_800_lines() {
         let n_lines = source.all_code.lines().count();
         if n_lines > MAX_LINES {
             violations.push(format!(
-                "{}:{MAX_LINES}: {n_lines} lines, more than {MAX_LINES}; split the file by noun, or move its tests to a sibling",
+                "{}:{MAX_LINES}: {n_lines} lines, more than {MAX_LINES}; split the file by concept, or move its tests to a separate file",
                 source.path
             ));
         }

@@ -47,7 +47,7 @@ fn bench_load_tells_loading_beside_memcpy() {
         ("random", "4"),
         ("chunks", "4"),
         ("window", "4"),
-        // 20 samples: the last batch is not full, and every sample counts.
+        // There are 20 samples, so the last batch is not full. The checksum covers it too.
         ("window", "6"),
     ] {
         let options = ["--order", order, "--batch", batch, "--threads", "2", "--memory", "1GiB"];
@@ -70,7 +70,7 @@ fn bench_load_tells_loading_beside_memcpy() {
         assert_eq!(bench["limit"], "memcpy");
         assert_eq!(bench["cache"], "warm");
         assert_eq!(bench["options"]["order"], order);
-        // Values as on the command line, and no sentences.
+        // The report has the values of the command line, not descriptions.
         assert_eq!(bench["options"]["checksums"], "first-touch");
         assert_eq!(bench["access"], "mapped");
         assert!(bench["access_reason"].as_str().unwrap().starts_with("mapped, because"));

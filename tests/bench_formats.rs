@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::{fixture, packds, stderr, stdout, temp_dir};
 
-/// The formats that this build leaves out, and the reason in their rows.
+/// The reason in the rows of formats that this build leaves out.
 const LEFT_OUT: &str = "not part of this build";
 
 fn is_left_out(name: &str) -> bool {

@@ -108,7 +108,7 @@ fn encoded_mode_keeps_the_files_bytes() {
         assert_eq!(pack.coding("image", sample).unwrap(), Some(coding), "{path}");
     }
     assert_eq!(pack.stats().unwrap().sizes["image"].total, folder_bytes());
-    assert!(pack.stats().unwrap().fields.is_empty(), "pixels that were not looked at have no statistics");
+    assert!(pack.stats().unwrap().fields.is_empty(), "images that were not decoded have no pixel statistics");
 }
 
 #[test]
@@ -318,7 +318,7 @@ fn a_small_pack_of_images_and_masks_is_not_mostly_padding() {
     let out = dir.path().join("out.pack");
     convert(&["--resize", "30x20"], &fixture("images/masks/manifest.csv"), &out);
     assert_eq!(open(&out).header().chunk_samples, 6);
-    // Six images and masks have 14 KB; each section and column starts at a page.
+    // Six images and masks take 14 KB, and each section and column starts on a new page.
     let bytes = fs::metadata(&out).unwrap().len();
     assert!(bytes < 100_000, "{bytes} bytes");
 }

@@ -34,7 +34,7 @@ pub(crate) fn same_size() -> PathBuf {
     fixture("images/same_size")
 }
 
-/// A copy of the image folder, plus the bad image `file` under `name`.
+/// A copy of the image folder, with bad images added. `bad` lists their fixtures and the names of the copies.
 pub(crate) fn folder_with_bad(dir: &Path, bad: &[(&str, &str)]) -> PathBuf {
     let source = dir.join("source");
     copy_tree(&folder(), &source);
@@ -57,7 +57,7 @@ pub(crate) fn copy_tree(from: &Path, to: &Path) {
     }
 }
 
-/// Everything in a folder, including hidden files.
+/// The names of everything in a folder, including hidden files.
 pub(crate) fn names_in(dir: &Path) -> Vec<String> {
     let mut names: Vec<String> =
         fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
@@ -88,7 +88,7 @@ pub(crate) fn folder_bytes() -> u64 {
     classes.flat_map(|c| fs::read_dir(c).unwrap()).map(|f| f.unwrap().metadata().unwrap().len()).sum()
 }
 
-/// Checks the exit code, the single line of the error, and that only a hint may follow.
+/// Checks the exit code, the line of the error, and that nothing was printed to stdout.
 pub(crate) fn refused(result: &std::process::Output, code: i32, message: &str) {
     let text = stderr(result);
     assert_eq!(result.status.code(), Some(code), "{text}");

@@ -84,7 +84,7 @@ fn what_is_found_is_shown_and_drawn() {
 #[test]
 fn the_step_of_a_training_is_learned_from_its_loader() {
     let (_dir, pack) = pack(&["--chunk", "4"]);
-    // A program that takes a loader's batches and holds each for a while.
+    // This program takes a loader's batches and waits after each.
     let training = format!("bench tune {pack} --step-ms 20 --seconds 1.5 --threads 1 --prefetch 2 --batch 4");
     let program = binary();
     // The training's batch size is used, not `--batch`.

@@ -1,5 +1,4 @@
-//! Tests that references are valid: those of pages to files, headings, commands and messages, and those of sources to
-//! pages.
+//! Tests that references are valid: from pages to files, headings, commands and messages, and from sources to pages.
 //!
 //! Tables and examples are tested by the crates that they describe.
 

@@ -110,7 +110,7 @@ fn every_format_gives_back_images_labels_and_class_names() {
     }
 }
 
-/// Converts the fixture with these options to `in.pack`.
+/// Converts the fixture to `in.pack` with these options.
 fn packed(folder: &Folder, args: &[&str]) -> Pack<Vec<u8>> {
     let source = fixture("images/same_size");
     let source = ["convert", source.to_str().unwrap(), "in.pack", "--force"];
@@ -128,7 +128,7 @@ fn converted_back(folder: &Folder, source: &str, args: &[&str]) -> (Pack<Vec<u8>
     (pack, ran.json()["warnings"].to_string())
 }
 
-/// Describes the images of a pack, and their bytes.
+/// The image field of a pack, and the bytes of its images.
 fn images(pack: &Pack<Vec<u8>>) -> (Field, Vec<Vec<u8>>) {
     let (_, field) = pack.schema().by_role(Role::Image, None).unwrap();
     (field.clone(), content(pack).0)

@@ -13,7 +13,7 @@ use std::{
 use super::{read, relative, root};
 
 pub(super) struct Source {
-    /// From the workspace root.
+    /// The path from the workspace root.
     pub(super) path: String,
     /// The code without comments, literals and items under `#[cfg(test)]`. Line numbers are as in the file.
     pub(super) code: String,
@@ -86,7 +86,7 @@ pub(super) fn words(code: &str) -> impl Iterator<Item = (usize, &str)> {
         .map(|word| (word.as_ptr() as usize - code.as_ptr() as usize, word))
 }
 
-/// The first two parts of every path that starts with `std`, in order, also inside `use std::{..}`.
+/// The first two parts of every path that starts with `std`, in order, including paths inside `use std::{..}`.
 pub(super) fn standard_paths(code: &str) -> Vec<(usize, String)> {
     let mut found = BTreeSet::new();
     for (at, _) in words(code).filter(|(_, word)| *word == "std") {
@@ -141,8 +141,8 @@ fn matching_brace(code: &str) -> usize {
     code.len()
 }
 
-/// Blanks items under `#[cfg(test)]` or `#[cfg(all(test, ..))]`. Also returns the names of those that are modules in
-/// separate files, and the positions of all.
+/// Blanks items under `#[cfg(test)]` or `#[cfg(all(test, ..))]`. Also returns the names of the items that are modules
+/// in separate files, and the positions of all items.
 fn blank_test_items(code: &str) -> (String, Vec<String>, Vec<Range<usize>>) {
     let mut blanked = code.to_owned();
     let (mut modules, mut tests) = (Vec::new(), Vec::new());
