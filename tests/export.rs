@@ -431,7 +431,7 @@ fn the_report_says_what_was_written_and_what_was_lost() {
     assert!(text.contains("not kept: "), "{text}");
     let report: Value = export(&folder, "out.h5", &["--json"]).json();
     assert_eq!(report["fields"], json!(["image", "label"]));
-    // A single `.npy` file holds one field, and a folder all.
+    // A single `.npy` file stores one field, and a folder stores all fields.
     for (target, options, fields) in [
         ("one.npy", &["--json"][..], json!(["image"])),
         ("folder", &["--to", "npy", "--json"], json!(["image", "label"])),

@@ -26,7 +26,7 @@ struct Place {
     at: u64,
 }
 
-/// The first byte of every section that is not checked by opening, of every column, and of the first chunk.
+/// The first byte of every section that opening a pack does not check, of every column, and of the first chunk.
 fn places(bytes: &[u8]) -> Vec<Place> {
     let pack = Pack::open(bytes).unwrap();
     let sections = pack.sections().iter().filter(|s| s.len > 0);
@@ -78,7 +78,7 @@ fn run(folder: &Folder, bytes: &[u8], command: &[&str]) -> Outcome {
     outcome
 }
 
-/// Only slow commands show progress.
+/// Removes progress lines, which only slow commands show.
 fn without_progress(stderr: &str) -> String {
     let lines = stderr.lines().filter(|line| !line.contains("samples/s"));
     lines.collect::<Vec<_>>().join("\n")

@@ -115,7 +115,7 @@ fn a_killed_conversion_leaves_no_pack_and_the_next_one_succeeds() {
     let (out, working) = (dir.path().join("out.pack"), dir.path().join(".out.pack.packing"));
     let mut child = start(&source, &out);
     wait_for_bytes(&working);
-    // While the conversion runs, no other one may write the same file.
+    // While the conversion runs, no other conversion may write the same file.
     let second = packds(&["convert", source.to_str().unwrap(), out.to_str().unwrap()]);
     assert_eq!(second.status.code(), Some(2));
     let message = format!("packds: error: {}: another conversion is writing this file\n", out.display());

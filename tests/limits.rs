@@ -1,4 +1,4 @@
-//! What the system may refuse, and what may block a reader forever: threads, pipes, damaged heaps.
+//! Threads and writes that the system refuses, and sources that could block a reader forever: pipes, damaged heaps.
 
 #![cfg(test)]
 
@@ -115,7 +115,7 @@ fn a_pipe_beside_the_images_is_refused_or_left_out() {
     assert!(ran.code == 2 && ran.stderr.contains("not a regular file"), "{ran:?}");
 }
 
-/// Replaces `name` by a pipe, and then by a broken link. Both make `source` fail.
+/// Replaces `name` with a pipe, and then with a broken link. Both make `source` fail.
 fn is_refused_without(folder: &Folder, source: &str, name: &str) {
     for put in ["pipe", "link"] {
         let path = folder.path(name);

@@ -317,7 +317,8 @@ fn a_contact_sheet_shows_the_samples_asked_for() {
     ran.ok();
     let png = fs::read(folder.path("sheet.png")).unwrap();
     let sheet = decode(&png);
-    // 3 cells of 48 with gaps of 12 and margins of 16; a title of two lines in a header of 62, 2 rows of 48 + 3 + 2 * 14.
+    // Width: 3 cells of 48, with gaps of 12 and margins of 16. Height: a header of 62 for a title of two lines, 2 rows
+    // of 48 + 3 + 2 * 14, a gap and a margin.
     assert_eq!((sheet.width, sheet.height), (200, 62 + 2 * 79 + 12 + 16));
     // 6 x 4 pixels are enlarged 8 times and centred in their square.
     let at = |x: u32, y: u32| {

@@ -14,7 +14,7 @@ use std::{
 use crate::documentation::{commands, pages, root};
 use crate::support::{binary, temp_dir};
 
-/// The pages, with the number of their commands.
+/// The pages, each with its number of commands.
 const PAGES: [(&str, usize); 8] = [
     ("README.md", 3),
     ("docs/explanation/shuffling.md", 2),
@@ -27,7 +27,8 @@ const PAGES: [(&str, usize); 8] = [
     ("docs/reference/where.md", 1),
 ];
 
-/// Options that make measurements short, for the commands that begin with these words. They replace those of the page.
+/// Options that make measurements short, for the commands that begin with these words. They replace the values on the
+/// page.
 const SMALL: [(&str, &[(&str, &str)]); 5] = [
     ("bench convert", &[("--rounds", "1")]),
     (
@@ -79,7 +80,7 @@ fn the_scripts_of_bench_run_as_written() {
     symlink(binary(), folder.path().join("bin/packds")).unwrap();
     let bins = [folder.path().join("bin"), root().join(".venv/bin"), "/usr/bin".into(), "/bin".into()];
     let path = std::env::join_paths(bins).unwrap();
-    // The programs that stand for trainings are not needed here.
+    // The stand-ins for training programs are not needed here.
     fs::remove_file(folder.path().join("bin/python")).unwrap();
     let pages = pages();
     for (page, command, options) in SCRIPTS {
@@ -91,7 +92,7 @@ fn the_scripts_of_bench_run_as_written() {
             .current_dir(folder.path())
             .env("PATH", &path)
             .env("PACKDS", binary())
-            // No other packds is found.
+            // The scripts must not find another packds.
             .env("CARGO_TARGET_DIR", folder.path())
             .env_remove("PYTHON")
             .stdin(Stdio::null())
@@ -128,7 +129,7 @@ fn the_commands_of_the_pages_run_as_written() {
             assert!(output.status.success(), "{page}:{line}: packds {}: {said}", words.join(" "));
             n_commands += 1;
         }
-        assert_eq!(n_commands, expected, "{page} has other commands");
+        assert_eq!(n_commands, expected, "the number of commands in {page}");
     }
 }
 

@@ -36,7 +36,7 @@ const SEVEN: [u8; 3] = [58, 240, 50];
 fn a_mask_lies_over_its_image_unless_it_is_asked_for() {
     let folder = Folder::new();
     masked(&folder, &[4, 6], DType::U8);
-    // Pixel 1 of sample 0 has class 7, and bytes 3 to 5 of the image. Pixels are enlarged to 8x8.
+    // Pixel 1 of sample 0 has class 7, and its colour is in bytes 3 to 5 of the image. Pixels are enlarged to 8x8.
     let sheet = show(&folder, &["--samples", "0", "--columns", "1"]);
     assert_eq!(sheet.width, 2 * 48 + 2 + 32);
     // The brightness of the pixel is 27.

@@ -110,7 +110,7 @@ fn the_default_batch_fits_the_pack() {
     assert!(text.contains("\nshuffle   batches of 20, order random: "), "{text}");
     assert!(text.ends_with(&format!("note      {note}\n")), "{text}");
     assert_eq!(report(&folder, &["--order", "random"])["notices"], serde_json::json!([note]));
-    // A size that is passed is not changed, and nothing is said about it.
+    // A batch size that is passed is not reduced, so there is no notice.
     assert!(!info(&folder, &["--batch", "20"]).ok().contains("reduced"));
 }
 
@@ -153,7 +153,7 @@ fn the_document_gains_one_key() {
 fn the_memory_decides_what_is_left_open() {
     let folder = Folder::new();
     sorted(&folder);
-    // Two chunks of 12 KiB fit twice in 50,000 bytes, all five do not.
+    // Two chunks of 12 KiB fit twice in 50,000 bytes, but all five do not.
     let found = report(&folder, &["--batch", "4", "--memory", "50000"]);
     assert_eq!((&found["order"], &found["window"]), (&"window".into(), &2.into()));
     assert_eq!(found["verdict"], "ok");

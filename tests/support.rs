@@ -225,7 +225,7 @@ pub(crate) fn packds(args: &[&str]) -> Output {
     Command::new(binary()).args(args).stdin(Stdio::null()).output().unwrap()
 }
 
-/// What a pack says about its origin.
+/// The provenance that a pack stores.
 pub(crate) fn provenance<D: AsRef<[u8]>>(pack: &Pack<D>) -> serde_json::Value {
     serde_json::from_str(&pack.provenance().unwrap()).unwrap()
 }

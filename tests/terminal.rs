@@ -1,6 +1,6 @@
 //! Commands on a terminal: each command ends, no progress line is too wide or left behind, and Ctrl-C works.
 //!
-//! `script` provides a terminal, passes on keys and output; `vt100` emulates the screen.
+//! `script` provides a terminal, and passes on keys and output. `vt100` emulates the screen.
 
 #![cfg(test)]
 
@@ -477,7 +477,7 @@ fn what_is_interrupted_while_it_extracts_leaves_whole_files() {
     }
 }
 
-/// Whether a process runs. Its number is in this file.
+/// Whether the process whose id is in this file is running.
 fn runs(file: &Path) -> bool {
     let number = fs::read_to_string(file).unwrap();
     Path::new("/proc").join(number.trim()).join("exe").exists()

@@ -107,7 +107,7 @@ fn the_page_lists_searches_and_draws_samples() {
     assert_eq!(view.stop("-INT"), Some(130));
 }
 
-/// What the page needs of a browser. A search finds nothing, and too many requests end the program.
+/// The parts of a browser that the page needs. A search finds nothing, and too many requests end the program.
 const BROWSER: &str = r#"
 const elements = {};
 const element = () => ({

@@ -129,7 +129,7 @@ def write_all(at):
 
 
 def tar_of_tars(at):
-    """The archive of ILSVRC: a tar file that holds a tar file for each class. Also as a folder of these tar files."""
+    """ILSVRC's archive, which is a tar file that contains a tar file for each class, and a folder of these tar files."""
     for name in ("n02", "n01"):
         with tarfile.open(at(f"{name}.tar"), "w") as out:
             for i in (1, 2):

@@ -14,7 +14,7 @@ fn parse(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-/// Converts a source and exports the pack as this target.
+/// Converts a source and exports the pack to this target.
 fn there_and_back(folder: &Folder, source: &[&str], target: &[&str]) {
     let mut convert = vec!["convert", source[0], "a.pack", "--keep-order", "--force"];
     convert.extend_from_slice(&source[1..]);

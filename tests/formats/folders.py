@@ -1,4 +1,4 @@
-"""Writes folders like those of published datasets with masks, depth images and versions of images: folders.py DIR."""
+"""Writes folders like those of published datasets with masks, depth images and several versions of images: folders.py DIR."""
 
 import sys
 from pathlib import Path

@@ -1,5 +1,5 @@
-//! Folders of published datasets of masks, depth and versions of images. They are read correctly, cause a warning, or
-//! are rejected with advice.
+//! Folders like those of published datasets with masks, depth images and several versions of images. They are read
+//! correctly, cause a warning, or are rejected with advice.
 
 use packds_format::Pack;
 

@@ -1,4 +1,4 @@
-"""HDF5 files made and read by h5py: `write DIR` makes sources, `read FILE` prints what an export holds."""
+"""HDF5 files made and read by h5py: `write DIR` makes sources, `read FILE` prints what an export contains."""
 
 import hashlib
 import io

@@ -49,7 +49,7 @@ pub(super) fn convert(folder: &Folder, source: &str, args: &[&str]) -> Bytes {
     Pack::open(std::fs::read(folder.path("out.pack")).unwrap()).unwrap()
 }
 
-/// Converts a source that must fail with this text.
+/// Runs a command that must fail with this text.
 pub(super) fn refused(folder: &Folder, args: &[&str], words: &str) {
     let ran = folder.packds(args);
     assert_ne!(ran.code, 0, "{args:?}");
@@ -57,7 +57,7 @@ pub(super) fn refused(folder: &Folder, args: &[&str], words: &str) {
     assert!(!folder.path("no.pack").exists());
 }
 
-/// A pack of images, texts and floats of two bytes.
+/// A pack of images, texts and 16-bit floats.
 pub(super) fn sample_pack(folder: &Folder, name: &str) -> Bytes {
     let (width, height) = SIZE;
     let mut image = Field::tensor("image", DType::U8, &[height.into(), width.into(), 3]);

@@ -86,7 +86,7 @@ def papers(root):
     (root / "flowers" / "imagelabels.mat").write_bytes(b"MATLAB 5.0 MAT-file")
     images(root / "flat")
     (root / "flat" / "labels.mat").write_bytes(b"MATLAB 5.0 MAT-file")
-    # YOLO: the numbers of boxes.
+    # YOLO: text files of numbers that describe boxes.
     images(root / "yolo" / "images")
     (root / "yolo" / "labels").mkdir()
     (root / "yolo" / "labels" / "0000.txt").write_text("0 0.5 0.5 0.2 0.1\n")

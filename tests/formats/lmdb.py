@@ -1,4 +1,4 @@
-"""LMDB, with its own library."""
+"""Writes and reads LMDB with its own library."""
 
 import io
 import json

@@ -41,8 +41,8 @@ pub(crate) fn python(args: &[&str]) -> String {
     run(&clients(), args)
 }
 
-/// Like [`python`], with the first Python that has `module`: the test clients' or the system's. `None` with a clear
-/// message if neither has it; a failure if `PACKDS_REQUIRE_TORCH` is 1.
+/// Like [`python`], with the first Python that has `module`: the test clients' or the system's. If neither has it,
+/// prints a message and returns `None`, or fails if `PACKDS_REQUIRE_TORCH` is 1.
 pub(crate) fn python_with(module: &str, args: &[&str]) -> Option<String> {
     let has = |python: &PathBuf| {
         let tried = Command::new(python).args(["-c", &format!("import {module}")]).output();

@@ -121,7 +121,7 @@ def archives(root):
 
 
 def several(root):
-    """Files with an array for each class, and with one for each image, and the results of the lines in the hints."""
+    """Files with an array for each class, files with an array for each image, and the results of the hints' lines of Python."""
     root.mkdir()
     by_class = {"cat": COLORS[:2], "dog": COLORS[2:]}
     by_image = {f"{'ab'[i % 2]}/{i}": pixels for i, pixels in enumerate(COLORS)}
@@ -144,7 +144,7 @@ def several(root):
 
 
 def matlab(root):
-    """The files of SVHN in both versions, and the result of the line in the hint."""
+    """The files of SVHN in both versions of MAT-files, and the result of the hint's line of Python."""
     root.mkdir()
     x, y = np.moveaxis(COLORS, 0, -1), np.array([[i % 2] for i in range(N)], np.uint8)
     scipy.io.savemat(root / "5.mat", {"X": x, "y": y})

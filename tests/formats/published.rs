@@ -1,4 +1,5 @@
-//! Datasets with the files and names of their publishers. They are read without options, or refused with a way out that works.
+//! Datasets with the files and names of their publishers. They are read without options, or refused with a hint that
+//! works.
 
 use serde_json::{Value, json};
 

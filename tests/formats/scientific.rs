@@ -39,7 +39,7 @@ fn labels_and_splits_of_numbered_images_are_read() {
     }
     assert_told(&folder, "matlab/flowers", &["labels are read from 'imagelabels.mat' and splits from 'setid.mat'"]);
     assert!(!told(&folder, "matlab/flowers").contains("ignored"), "{}", told(&folder, "matlab/flowers"));
-    // The folder has one image more than there are labels.
+    // The folder has one more image than there are labels.
     std::fs::copy(folder.path("matlab/flowers/jpg/image_00001.png"), folder.path("matlab/flowers/jpg/image_00008.png"))
         .unwrap();
     assert_told(&folder, "matlab/flowers", &["'imagelabels.mat' was not read"]);

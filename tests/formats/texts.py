@@ -112,7 +112,7 @@ def medical(root):
 
 
 def bands(path, channels, compression=1):
-    """Writes a TIFF file of bytes with this number of channels, one strip, and no alpha by its tags."""
+    """Writes a TIFF file of bytes with this number of channels and one strip. No tag marks a channel as alpha."""
     height, width = PIXELS.shape[1:3]
     data = np.arange(height * width * channels, dtype=np.uint8).tobytes()
     bits = struct.pack(f"<{channels}H", *[8] * channels)
@@ -127,7 +127,7 @@ def bands(path, channels, compression=1):
 
 
 def doubtful(root):
-    """Folders and tables that were once read as something else."""
+    """Folders and tables that are easy to mistake for something else."""
     for i in range(4):
         for series in ("01", "02"):
             image(root / f"series/{series}/t{i:03d}.png", i)

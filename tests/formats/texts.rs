@@ -30,7 +30,7 @@ fn labels_that_are_nearly_all_different_are_texts() {
         let pack = convert(&folder, source, &["--label-key", "label"]);
         assert_eq!((names(&pack).len(), pack.n_samples()), (12, 12), "{source}");
     }
-    // A column that is called label has labels.
+    // A column named `label` contains labels.
     assert_told(
         &folder,
         "named/labels.csv",

@@ -1,4 +1,4 @@
-"""TFRecord, with the library tfrecord and its protocol buffers, and crc32c for checksums."""
+"""Writes and reads TFRecord with the library tfrecord and its protocol buffers, and with crc32c for checksums."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""WebDataset, with the library webdataset and Python's tarfile."""
+"""Writes and reads WebDataset with the library webdataset and Python's tarfile."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Zarr groups made and read by zarr-python: `write DIR` makes sources, `read DIR` prints what an export holds."""
+"""Zarr groups made and read by zarr-python: `write DIR` makes sources, `read DIR` prints what an export contains."""
 
 import hashlib
 import json
@@ -79,7 +79,7 @@ def write(folder):
 
 
 def bombs(folder):
-    """Replaces a chunk of each codec by far more zeros than a chunk holds."""
+    """Replaces a chunk of each codec with one that unpacks to far more zeros than a chunk can contain."""
     import numcodecs
 
     zeros = np.zeros(1 << 23, "u1")

@@ -20,7 +20,7 @@ def write_all(folder: Path) -> None:
                 for subsampling in ("4:4:4", "4:2:2", "4:2:0"):
                     plain = subsampling.replace(":", "")
                     image.save(folder / f"{plain}-{name}", subsampling=subsampling, **options)
-                # JPEG files with RGB pixels that were not converted, which only the Adobe marker indicates.
+                # JPEG files with RGB pixels that were not converted to YCbCr. Only the Adobe marker indicates this.
                 image.save(folder / f"rgb-{name}", keep_rgb=True, **options)
                 image.convert("L").save(folder / f"gray-{name}", **options)
 

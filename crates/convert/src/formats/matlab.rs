@@ -1,4 +1,4 @@
-//! MATLAB files.
+//! MATLAB's MAT-files.
 
 use super::{Entry, Input};
 use crate::DataFormat;
@@ -12,5 +12,5 @@ pub(crate) static ENTRY: Entry = Entry {
         read: matlab::read,
         whole: None,
     }),
-    ..Entry::new(&["mat"], "arrays of MATLAB, version 5")
+    ..Entry::new(&["mat"], "arrays in version 5 MAT-files")
 };
