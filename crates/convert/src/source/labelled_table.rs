@@ -10,12 +10,11 @@ use super::candidate::SampleFiles;
 use super::coco;
 use super::directory::Directory;
 use super::directory::Identity;
+use super::folder_tables::{self, MAX_TABLES};
 use super::image_folder::{self, is_archive, is_submission};
 use super::listing::{Images, Listing, SourceKind};
 use super::manifest;
-use super::mask_colors::is_table;
 use super::numbered_labels;
-use super::offers::named_file;
 use super::paths::{FileTable, PathTable, as_path, lossy, stem};
 use super::roles::is_caption_name;
 use super::root::without_dots;
@@ -29,11 +28,6 @@ use super::warning::Warning;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::formats::Input;
-
-/// Maximum number of tables to try in a folder.
-const MAX_TABLES: usize = 8;
-/// Maximum number of lists to try in the folders next to the images.
-const MAX_LISTS: usize = 32;
 
 /// The listing of a table that is read instead of the folder. `None` if the folder itself is read.
 ///
@@ -83,21 +77,13 @@ fn only_complete(folder: &Path, found: &Listing, options: &ListOptions) -> Optio
     if !found.has_only_images() && !is_one_class {
         return None;
     }
-    let files = found.warnings.iter().filter_map(|warning| match warning {
-        Warning::ListsUnread { file, others } | Warning::ManifestUnread { file, others } => {
-            Some(std::iter::once(file).chain(others))
-        }
-        _ => None,
-    });
-    let lists: Vec<PathBuf> =
-        files.flatten().take(MAX_LISTS).filter_map(|file| named_file(&[folder, found.root()], file)).collect();
-    let complete = |list: &PathBuf| {
-        let listing = manifest::list(list, RowForm::of_source(list)?, options).ok()?;
-        let has_all = listing.len() == found.len() && listing.faults.is_empty() && listing.paths.is_unique();
+    let complete = |(_, list): (Vec<u8>, PathBuf)| {
+        let listing = folder_tables::list_whole(&list, options)?;
+        let has_all = listing.len() == found.len() && listing.paths.is_unique();
         let has_values = listing.has_labels() || listing.has_label_lists() || has_columns(&listing);
-        (has_all && has_values).then(|| (listing, vec![list.clone()]))
+        (has_all && has_values).then(|| (listing, vec![list]))
     };
-    let mut complete = lists.iter().filter_map(complete);
+    let mut complete = folder_tables::offered_with_lists(folder, found).into_iter().filter_map(complete);
     complete.next().filter(|_| complete.next().is_none())
 }
 
@@ -123,7 +109,7 @@ fn meant(table: PathBuf, options: &ListOptions) -> Option<Meant> {
         return None;
     }
     let form = RowForm::of_source(&table)?;
-    let listing = manifest::list(&table, form, options).ok().filter(|listing| listing.faults.is_empty())?;
+    let listing = folder_tables::list_whole(&table, options)?;
     let split = split_and_rest(&lossy(stem(&name)));
     let is_train = name.starts_with(b"train") || split.is_some_and(|(split, _)| split.starts_with("train"));
     let is_captions = name.windows(7).any(|word| word == b"caption")
@@ -215,11 +201,10 @@ fn splits(
     let (mut listings, mut are_meant, mut has_label_key) = (Vec::new(), false, false);
     for ((split, _), table) in &named {
         let path = folder.join(as_path(table));
-        let form = RowForm::of_source(&path)?;
         // The table of the test split may lack the chosen label column.
-        let listing = manifest::list(&path, form, &options).inspect(|_| has_label_key = true);
+        let listing = folder_tables::list(&path, &options)?.inspect(|_| has_label_key = true);
         let listing = match listing {
-            Err(_) if options.label_key.is_some() => manifest::list(&path, form, &without_label_key).ok()?,
+            Err(_) if options.label_key.is_some() => folder_tables::list(&path, &without_label_key)?.ok()?,
             listing => listing.ok()?,
         };
         // The table of the test split may have nothing but the names of its images.
@@ -348,10 +333,7 @@ fn tables_in(folder: &Path, options: &ListOptions) -> Option<(Vec<Vec<u8>>, bool
         return None;
     }
     let top = Directory::scan(folder, b"", SampleFiles::Images).ok()?;
-    let is_delimited = |name: &&[u8]| matches!(RowForm::from_path(as_path(name)), Some(RowForm::Csv));
-    let tables = top.names().filter(is_delimited).filter(|name| !is_submission(name) && !is_table(name));
-    let mut tables: Vec<Vec<u8>> = tables.map(<[u8]>::to_vec).collect();
-    tables.sort_unstable();
+    let mut tables = folder_tables::names_in(&top, |form| form == RowForm::Csv);
     // The images may be in archives, or in arrays that are not read.
     let has_images = |name: &[u8]| {
         is_archive(&lossy(name).to_ascii_lowercase()) || Unread::of_name(name).is_some_and(Unread::is_array)
@@ -460,11 +442,7 @@ fn tables_of(folder: &Path, found: &Result<Listing, ConvertError>) -> Vec<PathBu
         Err(ConvertError::OnlySplits { path, tables, .. }) => tables.iter().map(|table| path.join(table)).collect(),
         Err(ConvertError::Parts { table, .. }) => vec![table.clone()],
         Ok(listing) if !listing.has_masks() && !has_sure_labels(listing) => {
-            let unread = listing.warnings.iter().filter_map(|warning| match warning {
-                Warning::ManifestUnread { file, others } => Some(std::iter::once(file).chain(others)),
-                _ => None,
-            });
-            unread.flatten().filter_map(|file| named_file(&[folder, listing.root()], file)).collect()
+            folder_tables::offered(folder, listing).into_iter().map(|(_, table)| table).collect()
         }
         _ => Vec::new(),
     }

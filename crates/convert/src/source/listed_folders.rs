@@ -1,9 +1,10 @@
 //! Refuses folders that are clips, although they look like classes: they are named like clips or numbers, and a table lists them.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::ListOptions;
+use super::folder_tables::{FIRST_ROWS, named_in};
 use super::listing::Listing;
 use super::mistaken::as_classes;
 use super::offers::named_file;
@@ -12,9 +13,6 @@ use super::rows::{RowFile, RowForm, Rows};
 use super::values::text_of;
 use super::warning::Warning;
 use crate::error::ConvertError;
-
-/// Maximum number of rows to read.
-const FIRST_ROWS: usize = 100;
 
 /// Refuses class folders that may be clips if most of a table's first rows begin with the name of one. `folder` is the source.
 pub(super) fn refuse(folder: &Path, listing: &Listing, options: &ListOptions) -> Result<(), ConvertError> {
@@ -25,7 +23,8 @@ pub(super) fn refuse(folder: &Path, listing: &Listing, options: &ListOptions) ->
     }
     let names: HashSet<String> = listing.classes.iter().map(|class| lossy(class)).collect();
     let root = listing.root();
-    for table in listing.warnings.iter().flat_map(|warning| tables_in([folder, root], warning)) {
+    let files = listing.warnings.iter().flat_map(named_in);
+    for table in files.filter_map(|file| named_file(&[folder, root], file)) {
         // A table that cannot be read says nothing about the folders.
         let Ok(Some(first)) = first_listed(&table, &names, options) else { continue };
         let reason = format!(
@@ -37,17 +36,6 @@ pub(super) fn refuse(folder: &Path, listing: &Listing, options: &ListOptions) ->
         return Err(ConvertError::contradictory(root, "", reason, hint));
     }
     Ok(())
-}
-
-/// The files that a warning names and one of the folders contains.
-fn tables_in(folders: [&Path; 2], warning: &Warning) -> Vec<PathBuf> {
-    let (Warning::ManifestUnread { file, others }
-    | Warning::ListsUnread { file, others }
-    | Warning::NoLists { file, others }) = warning
-    else {
-        return Vec::new();
-    };
-    std::iter::once(file).chain(others).filter_map(|file| named_file(&folders, file)).collect()
 }
 
 /// The first folder that a table lists. `None` if the table has just one column, or if most of its first rows do not begin with a folder.

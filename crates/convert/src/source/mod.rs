@@ -38,6 +38,7 @@ mod directory;
 mod doubles;
 mod encoding;
 mod folder_labels;
+mod folder_tables;
 mod foreign;
 mod found;
 mod gather;

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::ListOptions;
+use super::folder_tables::{FIRST_ROWS, MAX_OFFERED, named_in};
 use super::listed_folders;
 use super::listing::Listing;
 use super::manifest;
@@ -15,11 +16,6 @@ use super::paths::as_path;
 use super::rows::RowForm;
 use super::warning::Warning;
 use crate::error::ConvertError;
-
-/// Maximum number of files to try for one warning.
-const MAX_FILES: usize = 32;
-/// Number of rows to try.
-const FIRST_ROWS: u64 = 100;
 
 /// Checks the warnings of a folder's listings. Those that suggest files which cannot be sources are replaced.
 ///
@@ -60,17 +56,15 @@ impl Tries {
     /// The warning to give instead of this one. `None` to keep this one.
     fn checked(&mut self, folders: &[PathBuf; 2], warning: &Warning) -> Option<Warning> {
         match warning {
-            Warning::ManifestUnread { file, others } => {
-                let files: Vec<Vec<u8>> = std::iter::once(file).chain(others).cloned().collect();
-                let (sources, rest) = self.partition(folders, files);
+            Warning::ManifestUnread { .. } => {
+                let (sources, rest) = self.partition(folders, named_in(warning).cloned().collect());
                 match Warning::manifests_unread(sources) {
                     None => Warning::no_lists(rest),
                     offered => offered,
                 }
             }
-            Warning::ListsUnread { file, others } => {
-                let files: Vec<Vec<u8>> = std::iter::once(file).chain(others).cloned().collect();
-                let (mut sources, rest) = self.partition(folders, files);
+            Warning::ListsUnread { .. } => {
+                let (mut sources, rest) = self.partition(folders, named_in(warning).cloned().collect());
                 if sources.is_empty() {
                     return Warning::no_lists(rest);
                 }
@@ -89,7 +83,7 @@ impl Tries {
 
     /// The files that can be sources, and the others. Of many files, only the first are tried and returned.
     fn partition(&mut self, folders: &[PathBuf; 2], files: Vec<Vec<u8>>) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
-        files.into_iter().take(MAX_FILES).partition(|file| {
+        files.into_iter().take(MAX_OFFERED).partition(|file| {
             let path = named_file(&[&folders[0], &folders[1]], file);
             path.is_none_or(|path| self.is_source(path))
         })

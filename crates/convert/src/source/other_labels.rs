@@ -4,18 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use super::ListOptions;
+use super::folder_tables::{self, MAX_TABLES};
 use super::labelled_table::file_key;
 use super::listing::{Listing, SourceKind};
-use super::manifest;
-use super::offers::named_file;
 use super::paths::as_path;
-use super::rows::RowForm;
 use super::table_note::TableNote;
 use super::unread::take_offered;
 use super::warning::Warning;
-
-/// Maximum number of tables to read.
-const MAX_TABLES: usize = 4;
 
 /// Replaces the warning about an unread table if the labels of the table differ from the class folders. `folder` is the
 /// source.
@@ -23,19 +18,9 @@ pub(super) fn note(folder: &Path, listing: &mut Listing, options: &ListOptions) 
     if listing.kind() != SourceKind::ImageFolder || listing.has_one_folder() || listing.metadata.is_some() {
         return;
     }
-    let offered = listing.warnings.iter().filter_map(|warning| match warning {
-        Warning::ManifestUnread { file, others } => Some(std::iter::once(file).chain(others)),
-        _ => None,
-    });
-    let files: Vec<Vec<u8>> = offered.flatten().take(MAX_TABLES).cloned().collect();
-    for file in files {
-        let Some(table) = named_file(&[folder, listing.root()], &file) else { continue };
-        let Some(n_table) = RowForm::of_source(&table).and_then(|form| {
-            let other = manifest::list(&table, form, options).ok()?;
-            other_classes(listing, &other)
-        }) else {
-            continue;
-        };
+    for (file, table) in folder_tables::offered(folder, listing).into_iter().take(MAX_TABLES) {
+        let other = folder_tables::list_whole(&table, options);
+        let Some(n_table) = other.and_then(|other| other_classes(listing, &other)) else { continue };
         let n_folders = listing.classes().len();
         take_offered(&mut listing.warnings, std::slice::from_ref(&file));
         let note = TableNote::OtherLabels { file, n_folders, n_table, table: Some(table) };
@@ -46,7 +31,7 @@ pub(super) fn note(folder: &Path, listing: &mut Listing, options: &ListOptions) 
 /// The number of classes in a table that divides the same images into other classes. `None` if the table and the
 /// folders divide the images in the same way, or if the table lacks one of the images.
 fn other_classes(listing: &Listing, table: &Listing) -> Option<usize> {
-    if !table.has_labels() || !table.faults.is_empty() {
+    if !table.has_labels() {
         return None;
     }
     let key = |listing: &Listing, idx: usize| file_key(&listing.root().join(as_path(&listing.paths.path(idx))));

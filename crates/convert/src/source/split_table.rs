@@ -7,17 +7,12 @@ use std::path::{Path, PathBuf};
 use super::ListOptions;
 use super::candidate::SampleFiles;
 use super::directory::Directory;
-use super::image_folder::is_submission;
+use super::folder_tables::{self, MAX_TABLES};
 use super::listing::{Labels, Listing};
-use super::manifest;
 use super::paths::{as_path, lossy, stem};
-use super::rows::RowForm;
 use super::split::split_and_rest;
 use super::table_note::TableNote;
 use super::warning::Warning;
-
-/// Maximum number of tables in a folder to read.
-const MAX_TABLES: usize = 8;
 
 /// Gives an unlabelled split the labels of a table in `folders`. The last of these is the folder of the split. The
 /// table must be named like the split, and must have a label for each of its images. Each label must be the name or the
@@ -33,8 +28,7 @@ pub(super) fn label(listing: &mut Listing, folders: &[&Path], classes: &[Vec<u8>
     tables.sort_unstable();
     tables.dedup();
     let labelled = |table: &PathBuf| {
-        let found = manifest::list(table, RowForm::of_source(table)?, &options).ok()?;
-        Some((table.clone(), labels_of(listing, &found, classes)?))
+        Some((table.clone(), labels_of(listing, &folder_tables::list_whole(table, &options)?, classes)?))
     };
     let mut found = tables.iter().filter_map(labelled);
     let (Some((table, labels)), None) = (found.next(), found.next()) else { return };
@@ -52,17 +46,14 @@ fn split_in(path: &Path) -> Option<String> {
 
 fn tables_in(folder: &Path) -> Vec<PathBuf> {
     let Ok(directory) = Directory::scan(folder, b"", SampleFiles::Images) else { return Vec::new() };
-    let is_table = |name: &&[u8]| RowForm::from_path(as_path(name)).is_some() && !is_submission(name);
-    let mut tables: Vec<PathBuf> = directory.names().filter(is_table).map(|name| folder.join(as_path(name))).collect();
-    tables.sort_unstable();
-    tables.truncate(MAX_TABLES);
-    tables
+    let tables = folder_tables::names_in(&directory, |_| true);
+    tables.iter().take(MAX_TABLES).map(|name| folder.join(as_path(name))).collect()
 }
 
 /// The class id of each image of a split, from the listing of a table. `None` if the table does not have one of
 /// `classes` for each image, or if it has other images.
 fn labels_of(listing: &Listing, table: &Listing, classes: &[Vec<u8>]) -> Option<Vec<i64>> {
-    if !table.has_labels() || !table.faults.is_empty() || table.len() != listing.len() {
+    if !table.has_labels() || table.len() != listing.len() {
         return None;
     }
     let place: HashMap<Vec<u8>, usize> = (0..table.len()).map(|idx| (table.paths.path(idx), idx)).collect();

@@ -5,17 +5,13 @@ use std::path::{Path, PathBuf};
 
 use super::ListOptions;
 use super::column::{ColumnValues, SourceColumn};
+use super::folder_tables::{self, MAX_TABLES};
 use super::image_folder::is_submission;
 use super::listing::{Images, Listing};
-use super::manifest;
 use super::roles::SPLIT_COLUMN_NAMES;
-use super::rows::RowForm;
 use super::table_note::TableNote;
 use super::warning::Warning;
 use crate::error::ConvertError;
-
-/// Maximum number of tables to read.
-const MAX_TABLES: usize = 16;
 
 /// The listing of the first table that has a row for each of `n` images, joined with the other such tables. Also
 /// returns the paths of the joined tables. `None` if there are fewer than two such tables.
@@ -31,7 +27,7 @@ pub(super) fn all(
     let own = ListOptions { leave_out: Vec::new(), ..options.clone() };
     let mut wrong = None;
     for table in tables.iter().filter(|table| is_possible(table)).take(MAX_TABLES) {
-        let listing = match manifest::list(table, RowForm::of_source(table)?, &own) {
+        let listing = match folder_tables::list(table, &own)? {
             Ok(listing) => listing,
             Err(ConvertError::KeyMissing { .. }) => continue,
             Err(error) => {
@@ -63,8 +59,10 @@ pub(super) fn join(listing: &mut Listing, read: &mut Vec<PathBuf>, tables: &[Pat
     let names = |listing: &Listing| listing.columns.iter().map(|column| column.name.clone()).collect::<Vec<_>>();
     let mut joined = vec![(read.first().map(name).unwrap_or_default(), names(listing))];
     for table in tables.iter().filter(|table| is_possible(table)).take(MAX_TABLES) {
-        let Some(form) = RowForm::of_source(table).filter(|_| !read.contains(table)) else { continue };
-        let Some(other) = manifest::list(table, form, &options).ok().filter(is_complete) else { continue };
+        if read.contains(table) {
+            continue;
+        }
+        let Some(other) = folder_tables::list_whole(table, &options).filter(is_complete) else { continue };
         let is_named = |column: &SourceColumn| listing.columns.iter().any(|own| own.name == column.name);
         let has_labels = other.has_labels() || other.has_label_lists() || other.has_masks();
         if has_labels || other.columns.is_empty() || other.columns.iter().any(is_named) {
