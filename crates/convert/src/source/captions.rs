@@ -43,11 +43,11 @@ pub(super) fn add(listing: &mut Listing) -> Result<(), ConvertError> {
     }
     if n_other == 0 && n_boxes > 0 {
         listing.warnings.push(Warning::BoxesUnread { count: to_u64(n_boxes) });
-        take_others(&mut listing.warnings, "txt", to_u64(n_texts));
+        take_others(&mut listing.warnings, "txt", to_u64(n_texts), |_| true);
     } else if n_other > 0 && are_nearly_all(n_texts, listing.len()) {
         listing.columns.push(SourceColumn { name: NAME.to_owned(), values: ColumnValues::Text(texts) });
         listing.ignored = listing.ignored.saturating_sub(to_u64(n_texts));
-        take_others(&mut listing.warnings, "txt", to_u64(n_texts));
+        take_others(&mut listing.warnings, "txt", to_u64(n_texts), |_| true);
         listing.warnings.push(Warning::Captions { missing: to_u64(listing.len() - n_texts) });
     }
     Ok(())

@@ -33,6 +33,12 @@ impl Clips {
         })
     }
 
+    /// Whether a cell names a folder of images below the root.
+    pub(super) fn is_folder(root: &Path, cell: &str) -> bool {
+        let is_plain = !cell.is_empty() && !cell.starts_with('/') && !parts(cell.as_bytes()).any(|part| part == b"..");
+        is_plain && Self::find(root, &[cell.as_bytes().to_vec()]).is_some()
+    }
+
     /// The images of the folder that a path names, in name order. Empty if there is no such folder.
     pub(super) fn images(&self, root: &Path, path: &[u8]) -> Result<Vec<Vec<u8>>, ConvertError> {
         let inside = (!self.inside.is_empty()).then_some(self.inside.as_slice());
@@ -52,11 +58,7 @@ impl Clips {
 pub(super) fn column_of_folders(table: &Path, cells: &[String]) -> Option<usize> {
     let root = table.parent()?;
     let root = if root == Path::new("") { Path::new(".") } else { root };
-    let is_folder = |cell: &String| Clips::find(root, &[cell.clone().into_bytes()]).is_some();
-    let is_plain = |cell: &&String| {
-        !cell.is_empty() && !cell.starts_with('/') && !parts(cell.as_bytes()).any(|part| part == b"..")
-    };
-    cells.iter().position(|cell| is_plain(&cell) && is_folder(cell))
+    cells.iter().position(|cell| Clips::is_folder(root, cell))
 }
 
 /// The parts of a path.

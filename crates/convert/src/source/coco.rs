@@ -21,7 +21,7 @@ const CATEGORIES: &str = "categories";
 /// Names of the label field: for one category per image, and for several.
 pub(super) const LABELS: [&str; 2] = ["label", "labels"];
 /// The name of the column with the list of captions of each image.
-const CAPTIONS: &str = "captions";
+pub(super) const CAPTIONS: &str = "captions";
 /// Keys that occur in annotations of a part of an image.
 const PARTS: [&str; 4] = ["bbox", "segmentation", "keypoints", "segments_info"];
 /// Maximum number of JSON files in a folder to inspect. If there are more, none is inspected.

@@ -9,7 +9,7 @@ use super::{
     captions, class_names, coco,
     detect::{data_set_in, head_of, of_set},
     directory::{Directory, Identity},
-    json_files,
+    folder_tables, json_files,
     layout::{Layout, MAX_DEPTH, Pair, inside},
     listing::{Labels, Listing, SourceKind},
     lists, mask_colors, mistaken, name_words, nested, pairs,
@@ -99,31 +99,20 @@ impl Opened {
     }
 }
 
-/// The tables among a folder's files: training manifests first, tables of boxes last. Sample submissions count only if there is
-/// nothing else.
+/// The tables among a folder's files: training manifests first, tables of boxes last.
 pub(super) fn manifests_in(top: &Directory) -> Vec<Vec<u8>> {
-    let rank = |name: &&[u8]| {
+    let rank = |name: &[u8]| {
         let lower = name.to_ascii_lowercase();
         (lists::has_boxes(&lossy(&lower)), !lower.starts_with(b"train"), name.to_vec())
     };
-    let is_table = |name: &&[u8]| RowForm::from_path(as_path(name)).is_some() && !mask_colors::is_table(name);
-    let (examples, mut tables): (Vec<&[u8]>, Vec<&[u8]>) =
-        top.names().filter(is_table).partition(|name| is_submission(name));
-    if tables.is_empty() {
-        tables = examples;
-    }
-    tables.sort_by_key(rank);
-    tables.into_iter().map(<[u8]>::to_vec).collect()
+    let mut tables = folder_tables::names_in(top, |_| true);
+    tables.sort_by_key(|name| rank(name));
+    tables
 }
 
 /// The files of a folder that may be meant instead of its images.
 fn manifests_beside(root: &Path, top: &Directory) -> Vec<Vec<u8>> {
-    let (mut tables, rows) = (manifests_in(top), rows_in(root, top));
-    // A sample submission has no labels of its own.
-    if !rows.is_empty() {
-        tables.retain(|table| !is_submission(table));
-    }
-    let found = [tables, labels_in(top), rows].into_iter().find(|found| !found.is_empty());
+    let found = [manifests_in(top), labels_in(top), rows_in(root, top)].into_iter().find(|found| !found.is_empty());
     found.unwrap_or_else(|| data_file_in(top).into_iter().collect())
 }
 
@@ -190,7 +179,7 @@ pub(super) fn only_with(
 
 /// Whether a file's name has one of these endings and contains a word for labels.
 pub(super) fn is_list(name: &[u8], ends: &[&str]) -> bool {
-    const WORDS: [&str; 13] = [
+    const WORDS: [&str; 14] = [
         "gt",
         "train",
         "val",
@@ -203,6 +192,7 @@ pub(super) fn is_list(name: &[u8], ends: &[&str]) -> bool {
         "annotations",
         "caption",
         "captions",
+        "token",
         "dataset",
     ];
     let lower = lossy(name).to_ascii_lowercase();
@@ -210,8 +200,10 @@ pub(super) fn is_list(name: &[u8], ends: &[&str]) -> bool {
     // These also count as part of a word, as in `sceneCategories.txt`.
     const PARTS: [&str; 4] = ["label", "annotation", "caption", "categor"];
     stem.is_some_and(|stem| {
-        stem.split(['_', '-', '.', ' ']).any(|word| WORDS.contains(&word))
-            || PARTS.iter().any(|part| stem.contains(part))
+        let has = |is: &dyn Fn(&str) -> bool| stem.split(['_', '-', '.', ' ']).any(is);
+        // `Flickr8k.lemma.token.txt` repeats the captions with the base forms of their words.
+        !has(&|word| word == "lemma")
+            && (has(&|word| WORDS.contains(&word)) || PARTS.iter().any(|part| stem.contains(part)))
     })
 }
 
@@ -264,7 +256,15 @@ fn has_only_classes(root: &Path, options: &ListOptions) -> Result<bool, ConvertE
 
 /// Lists a folder when no split was chosen.
 pub(super) fn list_source(root: &Path, options: &ListOptions, files: SampleFiles) -> Result<Listing, ConvertError> {
-    list_opened(without_splits(root, options, files)?, None, options)
+    let opened = without_splits(root, options, files)?;
+    let inner = opened.root.strip_prefix(root).map(Path::to_owned).unwrap_or_default();
+    let mut listing = list_opened(opened, None, options)?;
+    for warning in &mut listing.warnings {
+        if let Warning::OneClass { class } = warning {
+            *class = joined(inner.as_os_str().as_encoded_bytes(), class);
+        }
+    }
+    Ok(listing)
 }
 
 /// The error if the folder consists of splits.

@@ -31,7 +31,7 @@ pub(super) fn add(listing: &mut Listing) -> Result<(), ConvertError> {
         return Ok(());
     }
     let Keys { keys, n_objects, n_files, first } = Keys::of(listing)?;
-    take_others(&mut listing.warnings, "json", n_files);
+    take_others(&mut listing.warnings, "json", n_files, |_| true);
     if keys.is_empty() || keys.len() > MAX_KEYS || !are_nearly_all(n_objects, listing.len()) {
         listing.warnings.push(Warning::JsonUnread { count: n_files, first });
         return Ok(());

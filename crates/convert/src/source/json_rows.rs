@@ -13,8 +13,14 @@ use super::coco;
 use super::roles::IMAGE_PATH_NAMES;
 use super::rows::{malformed, members};
 use super::split::is_split_folder;
+use super::table_note::TableNote;
 use super::warning::Warning;
 use crate::error::ConvertError;
+
+/// The two members of a file of class labels that FiftyOne writes.
+const FIFTYONE: [&str; 2] = ["classes", "labels"];
+/// Maximum number of characters of a value to show in a message.
+const MAX_SHOWN: usize = 60;
 
 /// A row as a JSON object, and the line where it starts.
 pub(super) type JsonRow = (u64, String);
@@ -103,9 +109,45 @@ impl<'a> File<'a> {
         let members = self.members(object)?;
         if coco::is_coco(self, &members) {
             coco::rows(self, &members)
+        } else if let Some(labels) = fiftyone_labels(&members) {
+            self.rows_of_fiftyone(&members, labels)
         } else {
             self.rows_of_members(object, &members).map(JsonRows::from)
         }
+    }
+
+    /// The rows of `{"classes": ["cat", "dog"], "labels": {"1": 0, "2": 1}}`, as FiftyOne writes. The keys are the names of the images
+    /// without extension. An image whose label is null is left out.
+    fn rows_of_fiftyone(&self, members: &[Member<'a>], labels: &RawValue) -> Result<JsonRows, ConvertError> {
+        let classes: Vec<String> = self
+            .list(members, FIFTYONE[0])?
+            .into_iter()
+            .map(|name| serde_json::from_str(name.get()).map_err(|_| self.unread(name, "a class that is not a text")))
+            .collect::<Result<_, _>>()?;
+        let is_id = |label: &RawValue| label.get().parse().is_ok_and(|id: usize| id < classes.len());
+        let (mut rows, mut nulls, mut first) = (Vec::new(), 0, String::new());
+        for (name, label) in self.members(labels)? {
+            if label.get() == "null" {
+                if nulls == 0 {
+                    first = name;
+                }
+                nulls += 1;
+                continue;
+            }
+            let is_right = if classes.is_empty() { is_text(label) } else { is_id(label) };
+            if !is_right {
+                let n = classes.len();
+                let expected = match n {
+                    0 => "expected the name of a class".to_owned(),
+                    _ => format!("expected the number of one of {n} classes, from 0 to {}", n - 1),
+                };
+                let found = label.get().chars().take(MAX_SHOWN).collect::<String>();
+                return Err(self.wrong(label, format!("the label of '{name}': {expected}, found {found}")));
+            }
+            rows.push((self.line(label), labelled(&Value::from(name).to_string(), label.get())));
+        }
+        let null = (nulls > 0).then_some(Warning::Table(TableNote::NullLabels { count: nulls, first }));
+        Ok(JsonRows { rows, classes, warnings: null.into_iter().collect() })
     }
 
     fn rows_of_members(&self, object: &'a RawValue, members: &[Member<'a>]) -> Result<Vec<JsonRow>, ConvertError> {
@@ -250,6 +292,18 @@ impl<'a> File<'a> {
     pub(super) fn members<'b>(&self, object: &'b RawValue) -> Result<Vec<Member<'b>>, ConvertError> {
         members(Deserializer::from_str(object.get()), "a JSON object", "column")
             .map_err(|error| malformed(self.path, self.line(object), error.to_string()))
+    }
+}
+
+/// The labels of a file as FiftyOne writes it. `None` for other files.
+fn fiftyone_labels<'a>(members: &[Member<'a>]) -> Option<&'a RawValue> {
+    match members {
+        [(classes, list), (labels, object)]
+            if [classes, labels] == FIFTYONE && (is_array(list) || list.get() == "null") && is_object(object) =>
+        {
+            Some(object)
+        }
+        _ => None,
     }
 }
 

@@ -1,26 +1,28 @@
 //! Reads a table of labels next to unlabelled images: `train.csv` next to `train/` and `test/`, or `metadata.jsonl` in a split.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf, absolute};
 
 use packds_system::to_u64;
 
 use super::ListOptions;
 use super::candidate::SampleFiles;
-use super::coco;
+use super::coco::{self, CAPTIONS};
 use super::directory::Directory;
 use super::directory::Identity;
 use super::folder_tables::{self, MAX_TABLES};
-use super::image_folder::{self, is_archive, is_submission};
-use super::listing::{Images, Listing, SourceKind};
+use super::image_folder::is_archive;
+use super::listing::{Images, Listing};
 use super::manifest;
 use super::numbered_labels;
 use super::paths::{FileTable, PathTable, as_path, lossy, stem};
 use super::roles::is_caption_name;
 use super::root::without_dots;
 use super::rows::RowForm;
-use super::split::{is_split_folder, split_and_rest, unite_classes};
+use super::split::split_and_rest;
 use super::table_join;
+use super::table_note::TableNote;
+use super::table_splits::{self, top_folder};
 use super::tally::Tally;
 use super::unread::{Unread, UnreadFiles, is_note};
 use super::walk::Found;
@@ -65,8 +67,8 @@ pub(super) fn instead(
     let others = note_others(folder, &paths, &mut [&mut listing]).ok()?.tally();
     let table = read.first()?;
     let file = table.strip_prefix(folder).unwrap_or(table).as_os_str().as_encoded_bytes().to_vec();
-    let in_splits = matches!(found, Err(ConvertError::OnlySplits { .. }));
-    listing.warnings.insert(0, Warning::TableRead { file, count: others.count, first: others.first, in_splits });
+    let is_inside = is_inside(folder, found);
+    listing.warnings.insert(0, Warning::TableRead { file, count: others.count, first: others.first, is_inside });
     Some(Ok(listing))
 }
 
@@ -78,7 +80,7 @@ fn only_complete(folder: &Path, found: &Listing, options: &ListOptions) -> Optio
         return None;
     }
     let complete = |(_, list): (Vec<u8>, PathBuf)| {
-        let listing = folder_tables::list_whole(&list, options)?;
+        let listing = with_files(folder_tables::list(&list, options)?.ok()?, &list)?;
         let has_all = listing.len() == found.len() && listing.paths.is_unique();
         let has_values = listing.has_labels() || listing.has_label_lists() || has_columns(&listing);
         (has_all && has_values).then(|| (listing, vec![list]))
@@ -87,17 +89,33 @@ fn only_complete(folder: &Path, found: &Listing, options: &ListOptions) -> Optio
     complete.next().filter(|_| complete.next().is_none())
 }
 
+/// A listing without the captions of missing images. `None` if a file is missing that has other values.
+fn with_files(mut listing: Listing, list: &Path) -> Option<Listing> {
+    let mut missing = Tally::default();
+    listing.faults.keys().for_each(|idx| missing.add(&listing.paths.path(*idx)));
+    if missing.count > 0 {
+        if listing.has_labels() || listing.columns.iter().any(|column| column.name != CAPTIONS) {
+            return None;
+        }
+        let places: Vec<usize> = (0..listing.len()).filter(|idx| !listing.faults.contains_key(idx)).collect();
+        listing = listing.picked(&places);
+        let (Tally { count, first }, file) = (missing, list.file_name()?.as_encoded_bytes().to_vec());
+        listing.warnings.push(Warning::Table(TableNote::MissingImages { file, count, first }));
+    }
+    Some(listing)
+}
+
 /// The only table that describes images, or the first if its name shows its purpose.
-fn only_meant(tables: Vec<PathBuf>, options: &ListOptions) -> Option<Meant> {
+pub(super) fn only_meant(tables: Vec<PathBuf>, options: &ListOptions) -> Option<Meant> {
     let mut meant = tables.into_iter().take(MAX_TABLES).filter_map(|table| meant(table, options));
     let first = meant.next()?;
     (first.is_named || meant.next().is_none()).then_some(first)
 }
 
 /// A table that describes images.
-struct Meant {
-    table: PathBuf,
-    listing: Listing,
+pub(super) struct Meant {
+    pub(super) table: PathBuf,
+    pub(super) listing: Listing,
     /// Whether it is named like Hugging Face's `metadata` files, or like training data.
     is_named: bool,
 }
@@ -105,9 +123,6 @@ struct Meant {
 /// The listing of a table, if it has labels, targets, captions or masks for files that exist.
 fn meant(table: PathBuf, options: &ListOptions) -> Option<Meant> {
     let name = table.file_name()?.as_encoded_bytes().to_ascii_lowercase();
-    if is_submission(&name) {
-        return None;
-    }
     let form = RowForm::of_source(&table)?;
     let listing = folder_tables::list_whole(&table, options)?;
     let split = split_and_rest(&lossy(stem(&name)));
@@ -147,11 +162,7 @@ pub(super) fn of_folder(folder: &Path, input: &Input, options: &ListOptions) -> 
             let table = folder.join(as_path(table));
             Some(Tables::Only(OnlyTable { form: RowForm::of_source(&table)?, folder: folder.to_owned(), table }))
         }
-        tables => {
-            let splits = splits(folder, tables, has_only_files, options);
-            let splits = splits.or_else(|| with_unnamed(folder, tables, options));
-            splits.or_else(|| with_split_column(folder, tables, options)).map(Tables::Splits)
-        }
+        tables => table_splits::find(folder, tables, has_only_files, options).map(Tables::Splits),
     }
 }
 
@@ -177,152 +188,7 @@ impl OnlyTable {
     }
 }
 
-/// The tables that divide a folder into splits, such as `train.csv` and `val.csv`. All files that they name must exist. At least one
-/// table must have labels or other columns, unless the folder has only files and none of them is an image.
-fn splits(
-    folder: &Path,
-    tables: &[Vec<u8>],
-    has_only_files: bool,
-    options: &ListOptions,
-) -> Option<Vec<(String, Listing)>> {
-    let split_of = |table: &Vec<u8>| {
-        let name = lossy(stem(table));
-        let found = split_and_rest(&name).or_else(|| split_and_rest(without_year(&name)?));
-        found.map(|found| (found, table.clone()))
-    };
-    let named: Vec<_> = tables.iter().filter_map(split_of).collect();
-    let ((_, rest), _) = named.first()?;
-    let splits: BTreeSet<&String> = named.iter().map(|((split, _), _)| split).collect();
-    if named.iter().any(|((_, other), _)| other != rest) || splits.len() < named.len() || splits.len() < 2 {
-        return None;
-    }
-    let options = ListOptions { split: None, ..options.clone() };
-    let without_label_key = ListOptions { label_key: None, ..options.clone() };
-    let (mut listings, mut are_meant, mut has_label_key) = (Vec::new(), false, false);
-    for ((split, _), table) in &named {
-        let path = folder.join(as_path(table));
-        // The table of the test split may lack the chosen label column.
-        let listing = folder_tables::list(&path, &options)?.inspect(|_| has_label_key = true);
-        let listing = match listing {
-            Err(_) if options.label_key.is_some() => folder_tables::list(&path, &without_label_key)?.ok()?,
-            listing => listing.ok()?,
-        };
-        // The table of the test split may have nothing but the names of its images.
-        are_meant |= has_only_files || listing.has_labels() || listing.has_label_lists() || has_columns(&listing);
-        if !listing.faults.is_empty() {
-            return None;
-        }
-        listings.push((split.clone(), listing));
-    }
-    // If only some tables have class names, the ids of the others may have another meaning.
-    let are_named = |(_, listing): &(String, Listing)| {
-        (listing.has_labels() || listing.has_label_lists()).then_some(!listing.classes.is_empty())
-    };
-    let mut are_named = listings.iter().filter_map(are_named);
-    let is_first = are_named.next();
-    if !are_meant || !has_label_key || are_named.any(|is_named| Some(is_named) != is_first) {
-        return None;
-    }
-    unite_classes(&mut listings);
-    let paths: Vec<PathBuf> = named.iter().map(|(_, table)| folder.join(as_path(table))).collect();
-    let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
-    let mut all: Vec<&mut Listing> = listings.iter_mut().map(|(_, listing)| listing).collect();
-    let others = note_others(folder, &paths, &mut all).ok()?.tally();
-    let in_splits = image_folder::refused_splits(folder, &options).is_some();
-    // Without images, the folder cannot be read in another way.
-    for (listing, (_, table)) in all.into_iter().zip(&named).filter(|_| !has_only_files) {
-        let (count, first) = (others.count, others.first.clone());
-        listing.warnings.insert(0, Warning::TableRead { file: table.clone(), count, first, in_splits });
-    }
-    Some(listings)
-}
-
-/// Reads a folder of splits with a table. The images that the table names form one split. Splits without such images have no
-/// labels. `None` if an image outside these splits has no row.
-fn with_unnamed(folder: &Path, tables: &[Vec<u8>], options: &ListOptions) -> Option<Vec<(String, Listing)>> {
-    let options = ListOptions { split: None, ..options.clone() };
-    let found = image_folder::refused_splits(folder, &options).filter(|_| !tables.is_empty())?;
-    let ConvertError::OnlySplits { splits, .. } = &found else { return None };
-    let splits = splits.clone();
-    let Meant { table, mut listing, .. } = only_meant(tables_of(folder, &Err(found)), &options)?;
-    let others = note_others(folder, &[&table], &mut [&mut listing]).ok()?;
-    let is_split = |folder: &[u8]| splits.iter().any(|split| split.as_bytes() == folder);
-    let named = match others.named.iter().filter(|folder| is_split(folder)).collect::<Vec<_>>().as_slice() {
-        [] => "train".to_owned(),
-        [only] => lossy(only),
-        _ => return None,
-    };
-    let file = table.file_name()?.as_encoded_bytes().to_vec();
-    let mut unnamed: BTreeMap<Vec<u8>, (FileTable, Vec<u64>)> = BTreeMap::new();
-    for (idx, bytes) in others.bytes.iter().enumerate() {
-        let path = others.paths.path(idx);
-        let top = top_folder(&path);
-        if !is_split(top) || lossy(top) == named || others.named.contains(top) {
-            return None;
-        }
-        let (files, sizes) = unnamed.entry(top.to_vec()).or_default();
-        files.push(&path);
-        sizes.push(*bytes);
-    }
-    let (count, first) = (0, Vec::new());
-    listing.warnings.insert(0, Warning::TableRead { file: file.clone(), count, first, in_splits: true });
-    let mut listings: Vec<(String, Listing)> = unnamed
-        .into_iter()
-        .map(|(split, (files, bytes))| {
-            let mut listing = Listing::of_files(SourceKind::FlatFolder, folder, files.paths, bytes);
-            listing.warnings.push(Warning::NotInTable { folder: split.clone(), table: file.clone() });
-            (lossy(&split), listing)
-        })
-        .collect();
-    if listings.is_empty() {
-        return None;
-    }
-    listings.push((named, listing));
-    listings.sort_by(|(one, _), (other, _)| one.cmp(other));
-    unite_classes(&mut listings);
-    Some(listings)
-}
-
-/// Reads the only table with a column of splits, such as `train` and `test`, if the folder has no labels of its own.
-fn with_split_column(folder: &Path, tables: &[Vec<u8>], options: &ListOptions) -> Option<Vec<(String, Listing)>> {
-    let options = ListOptions { split: None, ..options.clone() };
-    let listed = |file: &Vec<u8>| {
-        let table = folder.join(as_path(file));
-        let listings = manifest::list_splits(&table, RowForm::of_source(&table)?, &options).ok()?;
-        let is_split =
-            |(split, listing): &(String, Listing)| is_split_folder(split.as_bytes()) && listing.faults.is_empty();
-        (listings.len() > 1 && listings.iter().all(is_split)).then(|| (file.clone(), table, listings))
-    };
-    let mut found = tables.iter().take(MAX_TABLES).filter_map(listed);
-    let (file, table, mut listings) = found.next().filter(|_| found.next().is_none())?;
-    let is_labelled =
-        |(_, listing): &(String, Listing)| listing.has_labels() || listing.has_label_lists() || has_columns(listing);
-    let own = image_folder::list_source(folder, &options, SampleFiles::Images);
-    if !listings.iter().any(is_labelled) || !tables_of(folder, &own).contains(&table) {
-        return None;
-    }
-    let mut all: Vec<&mut Listing> = listings.iter_mut().map(|(_, listing)| listing).collect();
-    let others = note_others(folder, &[&table], &mut all).ok()?.tally();
-    for listing in all {
-        let (count, first) = (others.count, others.first.clone());
-        listing.warnings.insert(0, Warning::TableRead { file: file.clone(), count, first, in_splits: false });
-    }
-    Some(listings)
-}
-
-/// The first folder of a path; empty for a file in the root.
-fn top_folder(path: &[u8]) -> &[u8] {
-    let slash = path.iter().position(|byte| *byte == b'/');
-    path.get(..slash.unwrap_or(0)).unwrap_or_default()
-}
-
-/// The name without the year at its end, as in `train2018`.
-fn without_year(name: &str) -> Option<&str> {
-    let (name, year) = name.split_at_checked(name.len().checked_sub(4)?)?;
-    year.bytes().all(|byte| byte.is_ascii_digit()).then_some(name)
-}
-
-fn has_columns(listing: &Listing) -> bool {
+pub(super) fn has_columns(listing: &Listing) -> bool {
     !listing.columns.is_empty() || !listing.fields.is_empty()
 }
 
@@ -356,15 +222,15 @@ fn tables_in(folder: &Path, options: &ListOptions) -> Option<(Vec<Vec<u8>>, bool
 
 /// Images that no table names.
 #[derive(Default)]
-struct Unnamed {
-    paths: PathTable,
-    bytes: Vec<u64>,
+pub(super) struct Unnamed {
+    pub(super) paths: PathTable,
+    pub(super) bytes: Vec<u64>,
     /// The subfolders with images that a table names.
-    named: BTreeSet<Vec<u8>>,
+    pub(super) named: BTreeSet<Vec<u8>>,
 }
 
 impl Unnamed {
-    fn tally(&self) -> Tally {
+    pub(super) fn tally(&self) -> Tally {
         let first = if self.bytes.is_empty() { Vec::new() } else { self.paths.path(0) };
         Tally { count: to_u64(self.bytes.len()), first }
     }
@@ -376,7 +242,11 @@ pub(super) fn file_key(path: &Path) -> Option<Vec<u8>> {
 }
 
 /// Finds the images of the folder that no table names. Also finds the other files of the folder, which the first listing reports.
-fn note_others(folder: &Path, tables: &[&Path], listings: &mut [&mut Listing]) -> Result<Unnamed, ConvertError> {
+pub(super) fn note_others(
+    folder: &Path,
+    tables: &[&Path],
+    listings: &mut [&mut Listing],
+) -> Result<Unnamed, ConvertError> {
     let read = tables.iter().filter_map(|table| table.strip_prefix(folder).ok());
     let mut read: Vec<Vec<u8>> = read.map(|table| table.as_os_str().as_encoded_bytes().to_vec()).collect();
     read.extend(listings.iter().flat_map(|listing| &listing.warnings).filter_map(|warning| match warning {
@@ -429,15 +299,23 @@ fn sample_files(listings: &[&mut Listing]) -> SampleFiles {
 }
 
 /// Whether a folder's labels come from folders that are certainly classes.
-fn has_sure_labels(listing: &Listing) -> bool {
+pub(super) fn has_sure_labels(listing: &Listing) -> bool {
     let is_doubt = |warning: &Warning| {
         matches!(warning, Warning::NestedClasses { .. } | Warning::NumberedFolders { .. } | Warning::ClipFolders { .. })
     };
     listing.has_labels() && !listing.has_one_folder() && !listing.warnings.iter().any(is_doubt)
 }
 
+/// Whether the folder itself cannot be read well without a table, but a folder inside it can: a split, or the folder of the images.
+pub(super) fn is_inside(folder: &Path, found: &Result<Listing, ConvertError>) -> bool {
+    match found {
+        Ok(listing) => listing.root() != folder || listing.has_one_folder(),
+        Err(error) => !matches!(error, ConvertError::Parts { .. }),
+    }
+}
+
 /// The tables that the folder's listing or error names.
-fn tables_of(folder: &Path, found: &Result<Listing, ConvertError>) -> Vec<PathBuf> {
+pub(super) fn tables_of(folder: &Path, found: &Result<Listing, ConvertError>) -> Vec<PathBuf> {
     match found {
         Err(ConvertError::OnlySplits { path, tables, .. }) => tables.iter().map(|table| path.join(table)).collect(),
         Err(ConvertError::Parts { table, .. }) => vec![table.clone()],

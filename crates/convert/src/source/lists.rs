@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::candidate::SampleFiles;
 use super::directory::Directory;
-use super::image_folder::is_list;
+use super::image_folder::{is_list, is_submission};
 use super::paths::{joined, lossy, stem};
 use super::warning::Warning;
 use crate::error::ConvertError;
@@ -90,7 +90,11 @@ impl Beside {
             let lower = lossy(name).to_ascii_lowercase();
             let ends = |ends: &[&str]| ends.iter().any(|end| lower.ends_with(end));
             let is_text = has_texts && ends(&[".txt"]);
-            if is_text || lower.starts_with('.') || NO_LISTS.iter().any(|start| lower.starts_with(start)) {
+            if is_text
+                || is_submission(name)
+                || lower.starts_with('.')
+                || NO_LISTS.iter().any(|start| lower.starts_with(start))
+            {
                 continue;
             }
             if ends(&LISTS) {

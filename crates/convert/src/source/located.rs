@@ -49,7 +49,12 @@ impl Located {
         // The walk starts at the root itself, so there is no parent to check for loops.
         found.add_class((root, Identity::default()), b"", 0, files)?;
         let paths = found.paths;
-        let by_name = by_key(&paths, files, |idx| paths.name(idx).to_vec());
+        let mut by_name = by_key(&paths, files, |idx| paths.name(idx).to_vec());
+        let is_known = |path: &Vec<u8>| by_name.contains_key(last(path));
+        let end = if first.iter().any(is_known) { Vec::new() } else { common_end(&paths) };
+        if !end.is_empty() {
+            by_name = by_key(&paths, files, |idx| without_end(paths.name(idx), &end));
+        }
         let mut folders: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
         for path in first {
             for idx in by_name.get(last(path)).into_iter().flatten() {
@@ -70,7 +75,7 @@ impl Located {
         let in_folder = match best.as_slice() {
             [] => return refuse_several(&paths, manifest, first).map(|()| None),
             _ if !has_folder => None,
-            [folder] => Some(within(&paths, files, folder)),
+            [folder] => Some(within(&paths, files, (folder, &end))),
             [one, other, ..] => {
                 let reason = format!("'{}' and '{}' both have files with the listed names", lossy(one), lossy(other));
                 // If one folder is inside the other, suggest the inner one. With the outer one, the same error would recur.
@@ -171,8 +176,29 @@ fn file_of(all: &[usize]) -> Option<File> {
     all.split_first().map(|(idx, others)| File { idx: *idx, other: others.first().copied() })
 }
 
-/// The files below a folder by their relative path, with and without extension.
-fn within(paths: &PathTable, sample: SampleFiles, folder: &[u8]) -> HashMap<Vec<u8>, File> {
+/// The end that all names share before their extensions, from a separator on, such as `_aligned` in `1_aligned.jpg`. Empty if there
+/// is none, or fewer than two files.
+fn common_end(paths: &PathTable) -> Vec<u8> {
+    let mut stems = (0..paths.len()).map(|idx| stem(paths.name(idx)));
+    let (Some(first), Some(second)) = (stems.next(), stems.next()) else { return Vec::new() };
+    let mut end = first;
+    for name in [second].into_iter().chain(stems) {
+        let n = end.iter().rev().zip(name.iter().rev()).take_while(|(one, other)| one == other).count();
+        end = &end[end.len() - n..];
+    }
+    let start = end.iter().position(|byte| matches!(byte, b'_' | b'-'));
+    start.map_or(Vec::new(), |start| end[start..].to_vec())
+}
+
+/// A name without the end before its extension.
+fn without_end(name: &[u8], end: &[u8]) -> Vec<u8> {
+    let own = stem(name);
+    let extension = &name[own.len()..];
+    [own.strip_suffix(end).unwrap_or(own), extension].concat()
+}
+
+/// The files below a folder by their relative path, with and without extension. The names lack the end `end`.
+fn within(paths: &PathTable, sample: SampleFiles, (folder, end): (&[u8], &[u8])) -> HashMap<Vec<u8>, File> {
     let mut below = Found::default().paths;
     let mut indexes = Vec::new();
     let top = below.push_directory(b"");
@@ -181,7 +207,7 @@ fn within(paths: &PathTable, sample: SampleFiles, folder: &[u8]) -> HashMap<Vec<
         path.clear();
         paths.path_into(idx, &mut path);
         if let Some(rest) = below_folder(&path, folder) {
-            below.push(top, rest);
+            below.push(top, &without_end(rest, end));
             indexes.push(idx);
         }
     }

@@ -13,9 +13,11 @@ use packds_system::to_u64;
 use super::{
     ListOptions,
     cell_form::file_and_class,
-    class_names, coco,
+    class_names,
+    clips::Clips,
+    coco,
     column::SourceColumn,
-    column_roles::{Choices, Roles, check_mask, find_known},
+    column_roles::{Choices, Roles, check_mask},
     column_scan::ColumnScan,
     csv_rows::PATH,
     folder_labels::{are_class_folders, class_below, common_folder, folder_of},
@@ -28,14 +30,13 @@ use super::{
     mask_colors, overlooked,
     pixel_rows::{PixelSpool, Pixels},
     repeats,
-    roles::{
-        LABEL_LIST_NAME, SPLIT_COLUMN_NAMES, TAG_NAMES, TEXT_NAME, are_texts, is_label_column_name, is_label_name,
-        is_other_name,
-    },
+    roles::{LABEL_LIST_NAME, TAG_NAMES, TEXT_NAME, are_texts, is_label_column_name, is_label_name, is_other_name},
     root::Root,
     rows::{Cell, RowFile, RowForm, Rows, malformed},
     run_masks,
     split::is_split_folder,
+    split_column::SplitColumn,
+    table_note::TableNote,
     taken::{Taken, changed, finish, take},
     values::text_of,
     warning::Warning,
@@ -163,21 +164,19 @@ impl<'a> Manifest<'a> {
 
     /// The values of the column of splits, if there is one.
     fn splits(&self) -> Option<Vec<String>> {
-        let column = self.split_column()?;
-        Some(self.scans[column].values.as_ref()?.iter().cloned().collect())
+        Some(self.split_column()?.splits(&self.scans)?.into_iter().collect())
     }
 
-    fn split_column(&self) -> Option<usize> {
-        let column = find_known(&self.names, &SPLIT_COLUMN_NAMES)?;
-        let is_free = !self.options.is_left_out(&self.names[column]) && self.metadata.is_none();
-        (is_free && self.scans[column].values.is_some()).then_some(column)
+    fn split_column(&self) -> Option<SplitColumn> {
+        let found = SplitColumn::find(&self.names, &self.scans)?;
+        (!self.options.is_left_out(&self.names[found.column]) && self.metadata.is_none()).then_some(found)
     }
 
     /// The column of splits and the wanted split.
     ///
     /// # Errors
     /// If the split does not exist, or if there are splits and none was chosen.
-    fn wanted_split(&self, wanted: Option<&str>) -> Result<Option<(usize, String)>, ConvertError> {
+    fn wanted_split(&self, wanted: Option<&str>) -> Result<Option<(SplitColumn, String)>, ConvertError> {
         let path = self.file.path.clone();
         let available = self.splits().unwrap_or_default();
         match (self.split_column(), wanted) {
@@ -327,7 +326,7 @@ fn scan(
         }
         let is_list = matches!(rows.form, RowForm::Text | RowForm::Json) && rows.columns == [PATH];
         for name in &rows.columns[columns.len()..] {
-            let is_split = SPLIT_COLUMN_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name));
+            let is_split = SplitColumn::is_named(name);
             let is_tags = TAG_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name));
             let mut column = ColumnScan::new(label_split(name, rows.form, options), [is_list, is_split, is_tags]);
             // A JSON key that first appears in a later row is missing in all rows before it.
@@ -385,8 +384,8 @@ pub(super) struct Plan {
     /// The name of the column of run-length masks.
     runs: Option<String>,
     pub(super) columns: Vec<(usize, SourceColumn)>,
-    /// The split column, and the value it has in the rows to take.
-    pub(super) split: Option<(usize, String)>,
+    /// The split column, and the split of the rows to take.
+    pub(super) split: Option<(SplitColumn, String)>,
     warnings: Vec<Warning>,
 }
 
@@ -445,7 +444,10 @@ impl Plan {
         }
         warnings.retain(|warning| options.label_key.is_none() || !matches!(warning, Warning::SecondColumn { .. }));
         let split = manifest.wanted_split(wanted)?;
-        let split_column = split.as_ref().map(|(column, _)| *column);
+        let split_column = split.as_ref().map(|(split, _)| split.column);
+        if let Some((split, _)) = split.as_ref().filter(|(split, _)| split.is_flag) {
+            warnings.push(Warning::Table(TableNote::ValidFlags { field: names[split.column].clone() }));
+        }
         let is_kept = |column: &usize| {
             let is_pixel = pixels.as_ref().is_some_and(|pixels| pixels.has(*column));
             let is_free = !is_pixel && Some(*column) != split_column;
@@ -472,7 +474,10 @@ impl Plan {
             None if pixels.is_some() && !manifest.has_header => Some(0),
             None => manifest.unnamed_label(&kept, [path, mask.or(runs)], &mut warnings),
         };
-        let text = label.filter(|column| has_texts(manifest, *column, &mut warnings));
+        let text = match label {
+            Some(column) if has_texts(manifest, (column, path), &mut warnings)? => Some(column),
+            _ => None,
+        };
         let label = match (label.filter(|_| text.is_none()), indicators) {
             (Some(column), _) => plan_label(manifest, column, &mut warnings)?,
             (None, Some(columns)) => {
@@ -542,6 +547,17 @@ impl Manifest<'_> {
         Some(PlannedLabel::names(path, LabelFrom::FolderBelow(below)))
     }
 
+    /// Whether the first row names a folder of images in this column.
+    fn has_folder_rows(&self, path: Option<usize>) -> Result<bool, ConvertError> {
+        let Some(path) = path else { return Ok(false) };
+        let root = Root::open(&self.file.path, self.options)?.path;
+        let mut rows = Rows::open(self.file, self.form)?;
+        rows.expect_columns(&self.names);
+        rows.advance()?;
+        let first = text_of(rows.cell(path)).into_owned();
+        Ok(Clips::is_folder(&root, &first))
+    }
+
     /// The label column if no column has a usual name: the only column besides the paths. Warns about this choice, or about columns that
     /// look like labels.
     fn unnamed_label(&self, kept: &[usize], paths: [Option<usize>; 2], warnings: &mut Vec<Warning>) -> Option<usize> {
@@ -549,7 +565,7 @@ impl Manifest<'_> {
             return None;
         }
         let is_other = |column: &usize| is_other_name(&self.names[*column]);
-        let split = self.split_column();
+        let split = self.split_column().map(|split| split.column);
         let is_free = |column: &usize| !paths.contains(&Some(*column)) && Some(*column) != split;
         let others: Vec<usize> = kept.iter().copied().filter(is_free).collect();
         let has_name = |column: &usize| is_label_column_name(&self.names[*column]);
@@ -607,15 +623,20 @@ fn run_column(manifest: &Manifest<'_>, kept: &[usize]) -> Result<Option<usize>, 
     }
 }
 
-/// Whether a label column that the file does not name contains texts. Also warns about a named column of labels that may be texts.
-fn has_texts(manifest: &Manifest<'_>, column: usize, warnings: &mut Vec<Warning>) -> bool {
+/// Whether a label column that the file does not name contains texts. Also warns about a named column of labels that may be texts. The
+/// labels of folders, such as the gestures of clips, are not texts. `path` is the column of images.
+fn has_texts(
+    manifest: &Manifest<'_>,
+    (column, path): (usize, Option<usize>),
+    warnings: &mut Vec<Warning>,
+) -> Result<bool, ConvertError> {
     let Manifest { names, scans, n_rows: count, options, metadata, has_header, .. } = manifest;
     let scan = &scans[column];
     let different = scan.distinct.as_ref().map_or(*count, |distinct| to_u64(distinct.len()));
     let are_names = matches!(scan.labels.form(), Ok(LabelForm::Classes { names: true, lists: false }));
     let are_chosen = metadata.is_some() || options.label_key.is_some() || scan.joined.lists().is_some();
-    if !are_names || are_chosen || !are_texts(different, *count) {
-        return false;
+    if !are_names || are_chosen || !are_texts(different, *count) || manifest.has_folder_rows(path)? {
+        return Ok(false);
     }
     warnings.retain(|warning| !matches!(warning, Warning::SecondColumn { .. }));
     warnings.push(Warning::TextLabels {
@@ -624,7 +645,7 @@ fn has_texts(manifest: &Manifest<'_>, column: usize, warnings: &mut Vec<Warning>
         count: *count,
         are_texts: !has_header,
     });
-    !has_header
+    Ok(!has_header)
 }
 
 /// How to store the label column. `None` if it holds numbers other than ids, which makes it an ordinary column.

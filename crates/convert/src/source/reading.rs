@@ -190,13 +190,13 @@ fn mask_decision(listing: &Listing, options: &ListOptions) -> Option<Decision> {
 }
 
 fn format_decision(listing: &Listing, options: &ListOptions) -> Decision {
-    let in_splits = listing.warnings().iter().find_map(|warning| match warning {
-        Warning::TableRead { in_splits, .. } => Some(*in_splits),
+    let is_inside = listing.warnings().iter().find_map(|warning| match warning {
+        Warning::TableRead { is_inside, .. } => Some(*is_inside),
         _ => None,
     });
-    if let Some(in_splits) = in_splits {
+    if let Some(is_inside) = is_inside {
         let because = "a table next to the images describes them".to_owned();
-        let instead = match in_splits {
+        let instead = match is_inside {
             true => "an image folder as the source".to_owned(),
             false => format!("{}: the folder itself", FROM.with("image-folder")),
         };

@@ -105,6 +105,8 @@ pub(super) const IMAGE_PATH_NAMES: [&str; 26] = [
 /// Common names of a manifest's split column.
 pub(super) const SPLIT_COLUMN_NAMES: [&str; 10] =
     ["split", "subset", "partition", "set", "usage", "fold", "phase", "data set", "dataset", "data_set"];
+/// The name of a column with true for each row of the validation split.
+pub(super) const VALID_COLUMN_NAME: &str = "is_valid";
 /// Common names of a caption column.
 const CAPTION_NAMES: [&str; 5] = ["caption", "captions", "comment", "text", "description"];
 /// Common names of other strings and measurements. Like captions, they are never read as labels, even if a manifest has no other column.

@@ -16,6 +16,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::Value;
 use tempfile::NamedTempFile;
 
+use super::caption_list;
 use super::compressed::{self, without_extension};
 use super::csv_rows::{CsvRows, MAX_ROW_BYTES, long_row};
 use super::encoding::{START_BYTES, Utf16};
@@ -29,7 +30,7 @@ pub(super) enum RowForm {
     /// Cells separated by commas, tabs, semicolons or bars, depending on the first line.
     Csv,
     Tab,
-    /// Like CSV, or with spaces between the cells.
+    /// Like CSV, or with spaces between the cells, or a list of captions.
     Text,
     JsonLines,
     /// One JSON text for all rows: an array of objects, an object with a label for each path, or another form that `json_rows` knows.
@@ -98,14 +99,19 @@ impl RowFile {
             io::copy(&mut packed, &mut unpacked).map_err(ConvertError::io(path))?;
             file.unpacked = Some(unpacked);
         }
-        let mut start = Vec::new();
-        file.open()?.take(to_u64(START_BYTES)).read_to_end(&mut start).map_err(ConvertError::io(path))?;
-        if let Some(encoding) = Utf16::of(&start) {
+        if let Some(encoding) = Utf16::of(&file.start(START_BYTES)?) {
             let mut decoded = new()?;
             encoding.decode(file.open()?, &mut decoded).map_err(ConvertError::io(path))?;
             file.unpacked = Some(decoded);
         }
         Ok(file)
+    }
+
+    /// The first bytes, at most `n`.
+    fn start(&self, n: usize) -> Result<Vec<u8>, ConvertError> {
+        let mut start = Vec::new();
+        let read = self.open()?.take(to_u64(n)).read_to_end(&mut start);
+        read.map(|_| start).map_err(ConvertError::io(&self.path))
     }
 
     pub(super) fn open(&self) -> Result<File, ConvertError> {
@@ -166,6 +172,11 @@ impl<'a> Rows<'a> {
     /// Opens a manifest. Reads and checks the CSV header.
     pub(super) fn open(file: &'a RowFile, form: RowForm) -> Result<Self, ConvertError> {
         let mut classes = Vec::new();
+        let form = if form == RowForm::Text && caption_list::is_one(&file.start(caption_list::START_BYTES)?) {
+            RowForm::Json
+        } else {
+            form
+        };
         let (reader, columns, warnings) = match form {
             RowForm::JsonLines => (Reader::Json(JsonReader::new(JsonLines::of_file(file)?)), Vec::new(), Vec::new()),
             RowForm::Json => {
@@ -257,7 +268,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// The rows of a file that is one JSON text.
+/// The rows of a file that is one JSON text, or a list of captions.
 fn text_rows(file: &RowFile) -> Result<JsonRows, ConvertError> {
     let mut bytes = Vec::new();
     file.open()?.read_to_end(&mut bytes).map_err(ConvertError::io(&file.path))?;
@@ -266,7 +277,11 @@ fn text_rows(file: &RowFile) -> Result<JsonRows, ConvertError> {
         let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
         not_utf8(&file.path, to_u64(line), "the text")
     })?;
-    json_rows(&file.path, &text)
+    // Other files of this form are lists of captions.
+    match RowForm::of_source(&file.path) {
+        Some(RowForm::Text) => caption_list::rows(&file.path, &text),
+        _ => json_rows(&file.path, &text),
+    }
 }
 
 impl JsonLines {

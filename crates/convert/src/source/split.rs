@@ -11,7 +11,7 @@ use super::ListOptions;
 use super::candidate::SampleFiles;
 use super::coco;
 use super::directory::Directory;
-use super::image_folder::{Opened, is_submission, list_opened, manifests_in, only_with};
+use super::image_folder::{Opened, list_opened, manifests_in, only_with};
 use super::labelled_table;
 use super::layout::Layout;
 use super::listing::{Labels, Listing, SourceKind};
@@ -85,7 +85,6 @@ pub(super) fn reject_splits((root, files): (&Path, SampleFiles), top: &Directory
     }
     // Splits with class folders have labels. If a split has only one folder, it may just repeat the name of the split.
     let mut tables = manifests_in(top);
-    tables.retain(|table| !is_submission(table));
     if tables.is_empty() {
         tables = coco::files_in(root, top);
     }
@@ -195,7 +194,7 @@ pub(super) fn list_all(
 /// The tables next to the splits that supplied the labels of this split.
 fn tables_of(listing: &Listing) -> impl Iterator<Item = Vec<u8>> {
     listing.warnings.iter().filter_map(|warning| match warning {
-        Warning::Table(TableNote::SplitLabels { file }) => Some(file.clone()),
+        Warning::Table(TableNote::SplitLabels { file, .. }) => Some(file.clone()),
         _ => None,
     })
 }

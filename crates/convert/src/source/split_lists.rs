@@ -107,18 +107,10 @@ pub(super) fn find(folder: &Path, listing: &mut Listing) -> Result<Option<Divisi
 
 /// Adds a warning about lists, and removes these lists from the other warnings.
 fn note(listing: &mut Listing, files: &[Vec<u8>], note: TableNote) {
-    let folders: Vec<&[u8]> =
-        files.iter().filter_map(|file| Some(&file[..file.iter().position(|b| *b == b'/')?])).collect();
     take_offered(&mut listing.warnings, files);
-    listing.warnings.retain(|warning| match warning {
-        Warning::FoldersBesidePairs { count: 1, first } | Warning::FoldersBesideWrapper { count: 1, first } => {
-            !folders.contains(&first.as_slice())
-        }
-        _ => true,
-    });
     for file in files.iter().filter(|file| !file.contains(&b'/')) {
         let extension = lossy(file.get(stem(file).len() + 1..).unwrap_or_default()).to_ascii_lowercase();
-        take_others(&mut listing.warnings, &extension, 1);
+        take_others(&mut listing.warnings, &extension, 1, |first| first == file);
         listing.ignored = listing.ignored.saturating_sub(1);
     }
     listing.warnings.insert(0, Warning::Table(note));
@@ -171,7 +163,7 @@ impl Lists {
 /// The split in the name of a list, and the rest of the name: the other words and the extension. `None` if the name is
 /// not that of a list.
 fn split_of(name: &[u8]) -> Option<(String, Vec<String>)> {
-    let lower = lossy(name).to_ascii_lowercase();
+    let lower = apart(&lossy(name)).to_ascii_lowercase();
     let (stem, extension) = lower.rsplit_once('.').filter(|(_, end)| ["txt", "csv", "tsv", "lst"].contains(end))?;
     let words = stem.split(['_', '-', ' ', '.']).filter(|word| !OTHER_WORDS.contains(word));
     let name = words.collect::<Vec<_>>().join("_");
@@ -181,6 +173,18 @@ fn split_of(name: &[u8]) -> Option<(String, Vec<String>)> {
     };
     rest.push(extension.to_owned());
     Some((split, rest))
+}
+
+/// The name with its words apart: `train_Images` for `trainImages`.
+fn apart(name: &str) -> String {
+    let mut words = String::with_capacity(name.len());
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() && words.ends_with(|last: char| last.is_ascii_lowercase()) {
+            words.push('_');
+        }
+        words.push(letter);
+    }
+    words
 }
 
 /// Lists that divide the images.
@@ -339,7 +343,7 @@ impl List {
 ///
 /// # Errors
 /// Says why the entry does not name exactly one valid sample.
-fn image_of(entry: &str, listing: &Listing, named: &Named) -> Result<usize, String> {
+pub(super) fn image_of(entry: &str, listing: &Listing, named: &Named) -> Result<usize, String> {
     let entry = entry.trim_matches('"');
     let path = parts(&with_slashes(entry.into())).unwrap_or_default().join("/");
     let found: Vec<usize> =

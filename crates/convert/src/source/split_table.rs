@@ -11,6 +11,7 @@ use super::folder_tables::{self, MAX_TABLES};
 use super::listing::{Labels, Listing};
 use super::paths::{as_path, lossy, stem};
 use super::split::split_and_rest;
+use super::split_list;
 use super::table_note::TableNote;
 use super::warning::Warning;
 
@@ -31,11 +32,20 @@ pub(super) fn label(listing: &mut Listing, folders: &[&Path], classes: &[Vec<u8>
         Some((table.clone(), labels_of(listing, &folder_tables::list_whole(table, &options)?, classes)?))
     };
     let mut found = tables.iter().filter_map(labelled);
-    let (Some((table, labels)), None) = (found.next(), found.next()) else { return };
+    let (labels, note) = match (found.next(), found.next()) {
+        (Some((table, labels)), None) => {
+            let file = table.file_name().unwrap_or_default().as_encoded_bytes().to_vec();
+            (labels, TableNote::SplitLabels { file, numbers: None })
+        }
+        (None, _) => match split_list::labels(listing, folders, &split, classes) {
+            Some(found) => found,
+            None => return,
+        },
+        _ => return,
+    };
     listing.labels = Labels::PerSample(labels);
     listing.classes = classes.to_vec();
-    let file = table.file_name().unwrap_or_default().as_encoded_bytes().to_vec();
-    listing.warnings.push(Warning::Table(TableNote::SplitLabels { file }));
+    listing.warnings.push(Warning::Table(note));
 }
 
 /// The split in the name of a folder or table. `None` if the name has no split, or several.

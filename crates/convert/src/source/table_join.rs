@@ -1,12 +1,11 @@
 //! Joins the tables of a folder that each have one row for each image.
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::ListOptions;
 use super::column::{ColumnValues, SourceColumn};
 use super::folder_tables::{self, MAX_TABLES};
-use super::image_folder::is_submission;
 use super::listing::{Images, Listing};
 use super::roles::SPLIT_COLUMN_NAMES;
 use super::table_note::TableNote;
@@ -26,7 +25,7 @@ pub(super) fn all(
 ) -> Option<Result<(Listing, Vec<PathBuf>), ConvertError>> {
     let own = ListOptions { leave_out: Vec::new(), ..options.clone() };
     let mut wrong = None;
-    for table in tables.iter().filter(|table| is_possible(table)).take(MAX_TABLES) {
+    for table in tables.iter().take(MAX_TABLES) {
         let listing = match folder_tables::list(table, &own)? {
             Ok(listing) => listing,
             Err(ConvertError::KeyMissing { .. }) => continue,
@@ -58,7 +57,7 @@ pub(super) fn join(listing: &mut Listing, read: &mut Vec<PathBuf>, tables: &[Pat
     let name = |table: &PathBuf| table.file_name().unwrap_or_default().as_encoded_bytes().to_vec();
     let names = |listing: &Listing| listing.columns.iter().map(|column| column.name.clone()).collect::<Vec<_>>();
     let mut joined = vec![(read.first().map(name).unwrap_or_default(), names(listing))];
-    for table in tables.iter().filter(|table| is_possible(table)).take(MAX_TABLES) {
+    for table in tables.iter().take(MAX_TABLES) {
         if read.contains(table) {
             continue;
         }
@@ -90,11 +89,6 @@ pub(super) fn join(listing: &mut Listing, read: &mut Vec<PathBuf>, tables: &[Pat
         let (signs, splits) = (find(&are_signs), find(&are_splits));
         listing.warnings.push(Warning::Table(TableNote::Joined { tables: joined, signs, splits }));
     }
-}
-
-/// Whether a table may describe images. A sample submission does not.
-fn is_possible(table: &Path) -> bool {
-    table.file_name().is_some_and(|name| !is_submission(name.as_encoded_bytes()))
 }
 
 /// Whether all images of a table are files that exist, and each of its columns is a `SourceColumn`, which can be

@@ -66,15 +66,38 @@ pub enum TableNote {
         /// The first column that is named like splits and has only the values 0, 1 and 2.
         splits: Option<String>,
     },
-    /// A table gives the labels of a split without class folders.
+    /// A table or list gives the labels of a split without class folders.
     SplitLabels {
-        /// The name of the table.
+        /// The table or list, relative to the folder of the splits or in it.
         file: Vec<u8>,
+        /// The list of another split that has the numbers of the classes, if numbers are the labels.
+        numbers: Option<Vec<u8>>,
     },
     /// The rows of a manifest name folders. All images of a folder get the labels and fields of its row.
     FolderRows {
         /// The first folder, as the manifest names it.
         first: Vec<u8>,
+    },
+    /// A list has captions of images that do not exist. They are left out.
+    MissingImages {
+        /// The name of the list.
+        file: Vec<u8>,
+        /// Number of these images.
+        count: u64,
+        /// The first of them.
+        first: Vec<u8>,
+    },
+    /// Images whose label is null. They are left out.
+    NullLabels {
+        /// Number of these images.
+        count: u64,
+        /// The first of them, as the file names it.
+        first: String,
+    },
+    /// A column of true and false gives the splits.
+    ValidFlags {
+        /// The column.
+        field: String,
     },
     /// Masks are decoded from run lengths in a table.
     RunMasks {
@@ -151,9 +174,25 @@ impl fmt::Display for TableNote {
                 "the rows name folders, such as '{}': each image in a folder is a sample with the labels and fields of the row",
                 lossy(first)
             ),
+            Self::MissingImages { file, count, first } => {
+                let label = if *count == 1 { "" } else { "first: " };
+                let images = counted(*count, "image");
+                write!(out, "left out {images} of '{}' without a file ({label}'{}')", lossy(file), lossy(first))
+            }
+            Self::NullLabels { count, first } => {
+                let label = if *count == 1 { "" } else { "first: " };
+                write!(out, "left out {} whose label is null ({label}'{first}')", counted(*count, "image"))
+            }
+            Self::ValidFlags { field } => {
+                write!(out, "the splits are those of '{field}': true is read as valid, and false as train")
+            }
             Self::RunMasks { field, added, classes } => fmt_run_masks(out, field, *added, classes),
-            Self::SplitLabels { file } => {
-                write!(out, "the labels are read from '{}': each is a class of the other splits", lossy(file))
+            Self::SplitLabels { file, numbers } => {
+                write!(out, "the labels are read from '{}': each is a class of the other splits", lossy(file))?;
+                match numbers {
+                    Some(numbers) => write!(out, ", with its number in '{}'", lossy(numbers)),
+                    None => Ok(()),
+                }
             }
         }
     }

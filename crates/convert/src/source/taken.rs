@@ -15,7 +15,6 @@ use super::{
     pixel_rows::PixelSpool,
     root::{Missing, Renamed, Root},
     rows::{Cell, Rows},
-    values::text_of,
 };
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
@@ -64,7 +63,7 @@ pub(super) fn take(
     let mut no_mask = None;
     while rows.advance()? {
         if let Some((column, wanted)) = &plan.split
-            && text_of(rows.cell(*column)) != wanted.as_str()
+            && column.split(rows) != wanted.as_str()
         {
             if let (Some(labels), Some(label)) = (&mut taken.labels, &plan.label)
                 && !label.with_cell(rows, |cell| labels.is_missing(cell))

@@ -5,6 +5,7 @@ mod downloads;
 mod folder;
 mod hints;
 mod joined_tables;
+mod label_lists;
 mod manifest;
 mod nothing_lost;
 mod pairs;

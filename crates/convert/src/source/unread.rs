@@ -282,13 +282,17 @@ pub(super) fn join_other_files(warnings: &mut Vec<Warning>) {
     warnings.extend(joined.into_warnings());
 }
 
-/// Removes `n` files of this extension from the other files, because they were read or have a warning of their own.
-pub(super) fn take_others(warnings: &mut Vec<Warning>, extension: &str, n: u64) {
+/// Removes `n` files of this extension from the other files, because they were read or have a warning of their own. `is_taken`:
+/// whether a file may be one of these, so that it is no longer named as the first of the others.
+pub(super) fn take_others(warnings: &mut Vec<Warning>, extension: &str, n: u64, is_taken: impl Fn(&[u8]) -> bool) {
     warnings.retain_mut(|warning| match warning {
         Warning::OtherFiles { groups } => {
-            groups.retain_mut(|(other, count, _)| {
+            groups.retain_mut(|(other, count, first)| {
                 if other == extension {
                     *count = count.saturating_sub(n);
+                    if is_taken(first) {
+                        first.clear();
+                    }
                 }
                 *count > 0
             });
@@ -298,9 +302,15 @@ pub(super) fn take_others(warnings: &mut Vec<Warning>, extension: &str, n: u64) 
     });
 }
 
-/// Removes files from the warnings about tables and lists that were not read.
+/// Removes files from the warnings about tables and lists that were not read, and folders of such files from the warnings about a
+/// single other folder.
 pub(super) fn take_offered(warnings: &mut Vec<Warning>, files: &[Vec<u8>]) {
+    let has_file =
+        |folder: &[u8]| files.iter().any(|file| file.strip_prefix(folder).is_some_and(|rest| rest.starts_with(b"/")));
     warnings.retain_mut(|warning| match warning {
+        Warning::FoldersBesidePairs { count: 1, first }
+        | Warning::FoldersBesideSplits { count: 1, first }
+        | Warning::FoldersBesideWrapper { count: 1, first } => !has_file(first),
         Warning::ManifestUnread { file, others } | Warning::ListsUnread { file, others } => {
             let mut left: Vec<Vec<u8>> = std::iter::once(std::mem::take(file)).chain(std::mem::take(others)).collect();
             left.retain(|file| !files.contains(file));
@@ -345,7 +355,7 @@ mod tests {
         let texts: Vec<String> = warnings.iter().skip(1).map(ToString::to_string).collect();
         let expected = "ignored 4 other files: 1 without an extension ('checksums'), 1 .json ('x.json'), 2 .txt (first: 'b/1.TXT')";
         assert_eq!(texts, [expected]);
-        take_others(&mut warnings, "txt", 2);
+        take_others(&mut warnings, "txt", 2, |_| true);
         assert_eq!(warnings[1].to_string(), expected.replace(", 2 .txt (first: 'b/1.TXT')", "").replace('4', "2"));
     }
 

@@ -709,8 +709,8 @@ pub enum Warning {
         count: u64,
         /// The first ignored image.
         first: Vec<u8>,
-        /// Whether the folder consists of splits, which are not classes.
-        in_splits: bool,
+        /// Whether the images are in folders that are not classes, such as splits.
+        is_inside: bool,
     },
     /// The table of the source names no image in a folder that is named like a split. The folder is read as a split without labels.
     NotInTable {

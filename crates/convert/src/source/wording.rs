@@ -332,7 +332,7 @@ impl Warning {
             Self::CaffeColors => out.write_str(
                 "the channels of Caffe's Datum are packed unchanged: Caffe's tools write blue first, but packs declare RGB",
             ),
-            Self::TableRead { file, count, first, in_splits } => {
+            Self::TableRead { file, count, first, is_inside } => {
                 write!(out, "read the images in '{}'", text(file))?;
                 if *count > 0 {
                     let others = counted(*count, "other image");
@@ -342,7 +342,7 @@ impl Warning {
                         first_of(*count, first)
                     )?;
                 }
-                match in_splits {
+                match is_inside {
                     true => out.write_str("; to read a folder without the table, pass that folder as the source"),
                     false => {
                         write!(out, "; to read the folder without the table, add {}", FROM.with("image-folder"))
@@ -698,7 +698,8 @@ fn fmt_other_files(out: &mut fmt::Formatter<'_>, groups: &[(String, u64, Vec<u8>
     for (i, (extension, count, first)) in groups.iter().take(LISTED).enumerate() {
         let separator = if i == 0 { "" } else { ", " };
         let kind = if extension.is_empty() { "without an extension".to_owned() } else { format!(".{extension}") };
-        write!(out, "{separator}{count} {kind}{}", first_of(*count, first))?;
+        let first = if first.is_empty() { String::new() } else { first_of(*count, first) };
+        write!(out, "{separator}{count} {kind}{first}")?;
     }
     let rest: u64 = groups.iter().skip(LISTED).map(|(_, count, _)| count).sum();
     if rest > 0 { write!(out, " and {rest} more") } else { Ok(()) }

@@ -184,7 +184,7 @@ fn a_table_beside_images_without_labels_is_read_if_it_has_them() {
         (vec!["train/1.png".to_owned(), "train/2.png".to_owned()], vec!["cat", "dog"])
     );
     let (file, first) = (b"train.csv".to_vec(), b"extra/3.png".to_vec());
-    let read = Warning::TableRead { file, count: 2, first, in_splits: true };
+    let read = Warning::TableRead { file, count: 2, first, is_inside: true };
     assert_eq!((&listing.warnings()[0], listing.ignored()), (&read, 1));
     assert_eq!(
         read.to_string(),
