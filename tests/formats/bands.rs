@@ -3,20 +3,17 @@
 use serde_json::Value;
 
 use super::items::{convert, hex, ids, items};
-use super::people::{names, told};
-use super::python_with;
+use super::people::{names, sources_of, told};
 use crate::support::Folder;
 
-/// The files, and the arrays that tifffile reads from them. `None` if no Python has tifffile.
-fn sources() -> Option<(Folder, Value)> {
-    let folder = Folder::new();
-    let written = python_with("tifffile", &["bands.py", folder.path("").to_str().unwrap()])?;
-    Some((folder, serde_json::from_str(&written).unwrap()))
+/// The files, and the arrays that tifffile reads from them.
+fn sources() -> (Folder, Value) {
+    sources_of("bands.py")
 }
 
 #[test]
 fn bands_of_every_type_are_arrays_like_those_of_tifffile() {
-    let Some((folder, expected)) = sources() else { return };
+    let (folder, expected) = sources();
     for (dtype, size) in [
         ("u1", 1),
         ("u2", 2),
@@ -43,7 +40,7 @@ fn bands_of_every_type_are_arrays_like_those_of_tifffile() {
 
 #[test]
 fn bands_may_be_stored_in_every_way() {
-    let Some((folder, expected)) = sources() else { return };
+    let (folder, expected) = sources();
     for kind in ["deflate", "tiles", "strips", "big_endian", "big_tiff", "rgb", "planes"] {
         let pack = convert(&folder, &format!("kinds/{kind}"), &[]);
         assert_eq!(hex(&items(&pack, "image").concat()), expected["types/u2"], "{kind}");
@@ -62,7 +59,7 @@ fn bands_may_be_stored_in_every_way() {
 
 #[test]
 fn bands_have_masks_and_no_options_for_pixels() {
-    let Some((folder, expected)) = sources() else { return };
+    let (folder, expected) = sources();
     let pack = convert(&folder, "pairs", &[]);
     assert_eq!(hex(&items(&pack, "image").concat()), expected["pairs/images"]);
     assert_eq!(hex(&items(&pack, "mask").concat()), expected["masks"]);
