@@ -51,7 +51,6 @@ fn folders_of_the_same_names_are_refused_with_lines_that_work() {
     for (source, error, lines) in [
         ("letters", "like images and their masks", &["--images x --masks y"][..]),
         ("shadows", "like images and their masks", &["--images train_A --masks train_B"]),
-        ("depth", "like two versions of each image", &["--images depth"]),
         ("potsdam", "looks like the masks of '2_Ortho_RGB'", &["--images 2_Ortho_RGB --masks 5_Labels_all"]),
         (
             "chest",
@@ -117,8 +116,12 @@ fn folders_that_the_caller_names_may_be_in_a_split() {
     let args = ["--images", "image_2", "--masks", "semantic"];
     let (said, _) = read(&folder, &[&["kitti", "--split", "training"], &args[..]].concat());
     assert!(is_pairs(&said, "semantic/000001_10.png"), "{said}");
-    let said = refused(&folder, &[&["kitti"], &args[..]].concat());
-    assert!(said.contains("add --split training"), "{said}");
+    let (said, told) = read(&folder, &[&["kitti"], &args[..]].concat());
+    assert!(is_pairs(&said, "semantic/000001_10.png"), "{said}");
+    assert!(told.contains("read the split 'training', the only one"), "{told}");
+    assert!(told.contains("ignored 1 folder next to the splits ('testing')"), "{told}");
+    let (said, _) = read(&folder, &["kitti", "--split", "testing"]);
+    assert!(said.contains("4 images"), "{said}");
     let said = refused(&folder, &["vessels", "--split", "test"]);
     assert!(said.contains("choose with --masks 1st_manual"), "{said}");
     let (said, _) = read(&folder, &["vessels", "--split", "test", "--masks", "1st_manual"]);

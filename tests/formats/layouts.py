@@ -141,7 +141,7 @@ def splits(at):
     for name in ("train00-6", "train01-6", "test00-6"):
         np.savez(at(f"numbered/{name}.npz"), x=PIXELS, y=np.array(LABELS))
     os.mkdir(at("beside"))
-    for name in ("train", "extra"):
+    for name in ("train", "more"):
         np.savez(at(f"beside/{name}.npz"), x=PIXELS, y=np.array(LABELS))
     with h5py.File(at("answers.h5"), "w") as f:
         f["images"], f["ans"] = PIXELS, np.array(LABELS)

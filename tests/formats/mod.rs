@@ -20,11 +20,13 @@ mod people;
 mod pictures;
 mod published;
 mod records;
+mod roots;
 mod scientific;
 mod table;
 mod tensors;
 mod texts;
 mod tfrecord;
+mod versions;
 mod webdataset;
 mod zarr;
 
@@ -64,6 +66,10 @@ fn clients() -> PathBuf {
 
 fn run(python: &Path, args: &[&str]) -> String {
     let output = Command::new(python).current_dir(scripts()).args(args).output().unwrap();
-    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{args:?} (scripts/setup installs the modules): {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap()
 }

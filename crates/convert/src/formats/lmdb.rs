@@ -9,8 +9,8 @@ pub(crate) static ENTRY: Entry = Entry {
     trusts_names: true,
     is_sink: true,
     markers: &["data.mdb"],
-    is_published: |folder, _| lmdb::is_in_splits(folder),
-    input: Some(Input::Samples { parts: |source, _| Ok(lmdb::parts(source)), read: lmdb::read, whole: None }),
+    is_published: |folder, _| lmdb::is_of_databases(folder),
+    input: Some(Input::Samples { parts: lmdb::parts, read: lmdb::read, whole: None }),
     output: Some(Output::new::<LmdbSink>(Holds::FilesFirst, Target::Folder)),
     ..Entry::new(&["lmdb", "mdb"], "image files, .npy or Caffe Datum by key")
 };

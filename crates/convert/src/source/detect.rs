@@ -181,7 +181,7 @@ fn of_folder(folder: &Path) -> Result<Option<DataFormat>, ConvertError> {
     // Check torchvision's layout first. The tar files may be just the archives that its files were unpacked from.
     match torchvision::format(folder)? {
         Some(format) => Ok(Some(format)),
-        None => own.map_or(Ok(None), |own| only_set(folder, own).map(Some)),
+        None => own.or_else(|| of_sample_files(folder)).map_or(Ok(None), |own| only_set(folder, own).map(Some)),
     }
 }
 
@@ -234,7 +234,7 @@ fn of_own_files(folder: &Path) -> Option<DataFormat> {
     // A repository has its data in a subfolder, next to a dataset card and scripts.
     let found = found.or_else(|| names_in(&data_folder(folder)).iter().find_map(|name| of_set(name)));
     let in_splits = || split_folders(folder).iter().flat_map(|split| names_in(split)).find_map(|name| of_set(&name));
-    found.or_else(in_splits).or_else(|| of_sample_files(folder))
+    found.or_else(in_splits)
 }
 
 /// Whether a folder has exactly one archive, and a subfolder of images that were probably unpacked from it.

@@ -19,6 +19,7 @@ use super::{
     tally::Tally,
     twins,
     unread::join_other_files,
+    versions::Versions,
     walk::{Found, count},
     warning::Warning,
 };
@@ -73,6 +74,7 @@ impl Opened {
             let read: Option<&[&[u8]]> = match &layout {
                 Layout::Pairs(Pair { images, masks }) => Some(&[images, masks]),
                 Layout::Wrapper(folder) => Some(&[folder]),
+                Layout::Versions(Versions { images, other, .. }) => Some(&[images, other]),
                 _ => None,
             };
             if let Some(read) = read {
@@ -280,7 +282,12 @@ fn without_splits(root: &Path, options: &ListOptions, files: SampleFiles) -> Res
         Layout::Pairs(pair) => {
             split::reject_splits((&opened.root, files), &Directory::scan(&opened.root, &pair.images, files)?)?
         }
-        Layout::PairsInEach(_) => {}
+        Layout::PairsInEach(_) | Layout::Versions(_) => {}
+        Layout::SplitVersions(splits) => {
+            let splits = splits.iter().map(|own| lossy(own.split())).collect();
+            let (path, others, tables) = (opened.root, Vec::new(), Vec::new());
+            return Err(ConvertError::OnlySplits { path, splits, others, tables });
+        }
         _ if has_only_classes(&opened.root, options)? => {}
         _ => split::reject_splits((&opened.root, files), &opened.top)?,
     }
@@ -299,13 +306,17 @@ pub(super) fn list_opened(
     if has_only_classes {
         manifests.clear();
     }
-    let mut pair_of = None;
+    let pair_of = layout.pair();
     let is_each = matches!(layout, Layout::PairsInEach(_));
     let mut listing = match layout {
         Layout::Pairs(pair) => {
             let mut listing = pairs::list(&root, &pair, files)?;
-            note_beside(&mut listing, (&root, files), &top, &pair)?;
-            pair_of = Some(pair);
+            note_beside(&mut listing, (&root, files), &top, &[&pair.images, &pair.masks])?;
+            listing
+        }
+        Layout::Versions(versions) => {
+            let mut listing = versions.list(&root, files)?;
+            note_beside(&mut listing, (&root, files), &top, &versions.folders())?;
             listing
         }
         Layout::PairsInEach(pair) => {
@@ -329,7 +340,7 @@ pub(super) fn list_opened(
             }
         }
     };
-    if !has_only_classes && listing.masks.is_none() {
+    if !has_only_classes && listing.masks.is_none() && listing.fields.is_empty() {
         pairs::split_masks(&mut listing);
     }
     mask_colors::find(&mut listing)?;
@@ -420,9 +431,8 @@ fn note_beside(
     listing: &mut Listing,
     (root, files): (&Path, SampleFiles),
     top: &Directory,
-    pair: &Pair,
+    paths: &[&[u8]],
 ) -> Result<(), ConvertError> {
-    let paths = [pair.images.as_slice(), pair.masks.as_slice()];
     let first = |path: &[u8]| path.split(|byte| *byte == b'/').next().map(<[u8]>::to_vec);
     // In a dataset with splits, the folders are one level deeper, and nothing is reported.
     if !paths.iter().any(|path| first(path).is_some_and(|first| top.subdirectories.contains(&first))) {

@@ -13,9 +13,10 @@ use super::mistaken::{as_classes, refuse_named};
 use super::paths::{as_path, joined, lossy, stem};
 use super::split::{is_split_folder, is_split_name, split_names};
 use super::there::text_file;
+use super::versions::Versions;
 use crate::data_format::DataFormat;
 use crate::error::{ConvertError, quoted};
-use crate::opt::{IMAGES, MASKS, SPLIT};
+use crate::opt::{IMAGES, MASKS};
 
 /// Common names of an image folder next to a mask folder. Case and separators are ignored.
 pub(super) const IMAGE_FOLDERS: [&str; 16] = [
@@ -89,6 +90,10 @@ pub(super) enum Layout {
     ImageInEach,
     /// Splits with a mask folder next to each, such as `train` and `trainannot`. The image folder is named like the split.
     SplitPairs(Vec<Pair>),
+    /// Two versions of the same images.
+    Versions(Versions),
+    /// Splits with two versions of the same images. A split is named like its image folder.
+    SplitVersions(Vec<Versions>),
     /// Another folder around the data, such as `data/data`.
     Wrapper(Vec<u8>),
 }
@@ -133,6 +138,9 @@ impl Layout {
         folders.retain(|name| !name.starts_with(b"."));
         folders.sort_unstable();
         refuse_annotated((root, files), top, &folders)?;
+        if let Some(layout) = Self::of_versions((root, files), top, &folders)? {
+            return Ok(layout);
+        }
         refuse_named(root, &folders)?;
         if let ([only], None) = (folders.as_slice(), top.sample_names().next()) {
             return Ok(if is_wrapper((root, files), only)? { Self::Wrapper(only.to_vec()) } else { Self::Classes });
@@ -201,6 +209,30 @@ impl Layout {
 }
 
 impl Layout {
+    /// The folder of the images and that of their masks, if there is one of each.
+    pub(super) fn pair(&self) -> Option<Pair> {
+        match self {
+            Self::Pairs(pair) => Some(pair.clone()),
+            Self::Versions(versions) => versions.masks.as_ref().map(|masks| versions.pair(masks)),
+            _ => None,
+        }
+    }
+
+    /// The layout if the folders have two versions of the same images, and no images are next to them.
+    fn of_versions(
+        root: (&Path, SampleFiles),
+        top: &Directory,
+        folders: &[&[u8]],
+    ) -> Result<Option<Self>, ConvertError> {
+        if top.sample_names().next().is_some() {
+            return Ok(None);
+        }
+        Ok(match Versions::of(root, folders)? {
+            Some(versions) => Some(Self::Versions(versions)),
+            None => Versions::of_splits(root, folders)?.map(Self::SplitVersions),
+        })
+    }
+
     /// The layout of the Medical Segmentation Decathlon and nnU-Net: `imagesTr` with `labelsTr`, and `imagesTs`, which may have `labelsTs`.
     fn decathlon(folders: &[&[u8]]) -> Option<Self> {
         let pair = |split: &str| {
@@ -237,13 +269,10 @@ fn no_folder(root: &Path, top: &Directory, named: &[&Path], missing: &Path) -> C
     let known = split_names(top);
     let is_in = |split: &&String| known.contains(split) && has_all(split);
     let (splits, others): (Vec<String>, Vec<String>) = folders.iter().cloned().partition(|name| is_in(&name));
-    if splits.len() > 1 {
+    if !splits.is_empty() {
         return ConvertError::OnlySplits { path: root.to_owned(), splits, others, tables: Vec::new() };
     }
-    let hint = match folders.iter().find(is_in) {
-        Some(split) => format!("it is in the split '{split}': add {}", SPLIT.with(split)),
-        None => format!("the folders are {}", quoted(&folders)),
-    };
+    let hint = format!("the folders are {}", quoted(&folders));
     ConvertError::Options { reason: format!("{}: it has no folder '{}'", root.display(), missing.display()), hint }
 }
 

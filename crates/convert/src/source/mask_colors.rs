@@ -64,6 +64,11 @@ pub(super) fn find(listing: &mut Listing) -> Result<(), ConvertError> {
     Ok(())
 }
 
+/// Whether the colours of a mask stand for classes: there is a table, or all colours are gray.
+pub(super) fn are_classes(mask: &Path, root: &Path) -> Result<bool, ConvertError> {
+    Ok(first_there(places(mask, root))?.is_some() || is_gray(mask, &MaskColors::gray()))
+}
+
 fn is_gray(mask: &Path, gray: &MaskColors) -> bool {
     let mut bytes = Vec::new();
     let read = open_regular(mask).and_then(|mut file| file.read_to_end(&mut bytes));

@@ -7,9 +7,11 @@ use std::path::Path;
 
 use packds_system::to_u64;
 
+use super::candidate::SampleFiles;
 use super::directory::Directory;
 use super::layout::Pair;
-use super::paths::{as_path, lossy};
+use super::name_words::table_of_names;
+use super::paths::{as_path, lossy, stem};
 use super::warning::Warning;
 use crate::error::ConvertError;
 use crate::opt::{FROM, IMAGES};
@@ -54,10 +56,20 @@ pub(super) fn refuse_named(root: &Path, folders: &[&[u8]]) -> Result<(), Convert
     for (one, other, what) in found {
         if let (Some(one), Some(other)) = (one, other) {
             let reason = format!("'{one}' and '{other}' are not read as classes, because they look like {what}");
-            return Err(ConvertError::contradictory(root, "", reason, way_out(&one)));
+            let ids = if one == "bounding_box_train" { ids_in_names(root, &one) } else { String::new() };
+            return Err(ConvertError::contradictory(root, "", reason, format!("{}{ids}", way_out(&one))));
         }
     }
     Ok(())
+}
+
+/// Advice on how to read the identities in the file names of a folder, as in `0002_c1s1_000451_03.jpg`.
+fn ids_in_names(root: &Path, folder: &str) -> String {
+    let images = Directory::scan(root, folder.as_bytes(), SampleFiles::Images).ok();
+    let first = images.and_then(|images| images.sample_names().min().map(<[u8]>::to_vec));
+    let Some(first) = first.filter(|first| first.contains(&b'_')) else { return String::new() };
+    let line = table_of_names("label", "p.name.split(\"_\")[0]", &lossy(&first[stem(&first).len()..]));
+    format!("; to use the ids in the file names as labels, run this Python in {folder}, and convert names.csv: {line}")
 }
 
 /// The warning about folders that are parts of one dataset: next to each folder is a file with its name, such as `00000.parquet` or

@@ -20,6 +20,7 @@ use super::split::is_split_name;
 use super::spool::Spool;
 use super::store::OpenFile;
 use super::there::first_there;
+use super::torchvision;
 use super::warning::Warning;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
@@ -121,6 +122,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
             set.warnings.push(Warning::LabelsMissing { file });
         }
     }
+    set.warnings.extend(torchvision::unread_tensors(folder));
     set.leave_out(images, options)?;
     let keys = Keys::of(options);
     set.into_found(images, keys)

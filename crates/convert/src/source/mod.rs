@@ -39,6 +39,7 @@ mod directory;
 mod doubles;
 mod encoding;
 mod folder_labels;
+mod folder_note;
 mod folder_tables;
 mod foreign;
 mod found;
@@ -133,6 +134,7 @@ mod unlisted;
 mod unpacker;
 mod unread;
 mod values;
+mod versions;
 mod walk;
 mod warning;
 pub(crate) mod webdataset;
@@ -156,6 +158,7 @@ pub(crate) use self::unread::Unread;
 pub(crate) use self::whole::ReadWhole;
 pub use self::{
     column::{ColumnValues, SourceColumn, TextArena},
+    folder_note::FolderNote,
     given::{Given, GivenKind, GivenValue},
     listing::{Listing, Sample, SourceKind},
     reading::{Decision, Reading},

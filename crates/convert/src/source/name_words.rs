@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use super::folder_note::FolderNote;
 use super::listing::{Labels, Listing, SourceKind};
-use super::paths::stem;
+use super::paths::{lossy, stem};
+use super::roles::TEXT_NAME;
 use super::warning::Warning;
 
 /// Minimum number of images. With fewer, equal words may be chance.
@@ -54,6 +56,9 @@ fn find(listing: &Listing) -> Option<Warning> {
         let image = listing.paths.name(0);
         return Some(Warning::LabelsInNames { word: first_word(image)?.to_vec(), image: image.to_vec() });
     }
+    if let Some(note) = texts(listing) {
+        return Some(Warning::Folders(note));
+    }
     let mut words = BTreeSet::new();
     for idx in 0..listing.len() {
         words.insert(first_word(listing.paths.name(idx))?);
@@ -64,6 +69,35 @@ fn find(listing: &Listing) -> Option<Warning> {
     let image = listing.paths.name(0);
     let word = first_word(image)?.to_vec();
     (words.len() > 1).then(|| Warning::LabelsInNames { word, image: image.to_vec() })
+}
+
+/// The warning about names that may be the texts in the images, as for captchas: short words of one length, with letters and digits at
+/// any place.
+fn texts(listing: &Listing) -> Option<FolderNote> {
+    const LENGTHS: std::ops::RangeInclusive<usize> = 4..=8;
+    let stems: Vec<&[u8]> = (0..listing.len()).map(|idx| stem(listing.paths.name(idx))).collect();
+    let len = stems.first()?.len();
+    let is_word = |stem: &&[u8]| stem.len() == len && stem.iter().all(u8::is_ascii_alphanumeric);
+    let are_words = LENGTHS.contains(&len) && listing.paths.n_directories() == 1 && stems.iter().all(is_word);
+    let has_both = |at: usize| {
+        let mut kinds = stems.iter().filter_map(|stem| stem.get(at)).map(u8::is_ascii_digit);
+        let first = kinds.next();
+        kinds.any(|kind| Some(kind) != first)
+    };
+    // In names such as `img001` or `a1b001`, each place has either letters or digits.
+    if !are_words || !has_both(0) || !has_both(len - 1) {
+        return None;
+    }
+    let first = listing.paths.name(0).to_vec();
+    let line = table_of_names(TEXT_NAME, "p.stem", &lossy(&first[len..]));
+    Some(FolderNote::NamesAsTexts { first, line })
+}
+
+/// A line of Python that writes `names.csv` in the folder of the images. `value` is the expression for the value of the path `p`.
+pub(super) fn table_of_names(column: &str, value: &str, end: &str) -> String {
+    format!(
+        "import csv, pathlib; csv.writer(open(\"names.csv\", \"w\")).writerows([(\"path\", \"{column}\")] + [(p.name, {value}) for p in sorted(pathlib.Path().glob(\"*{end}\"))])"
+    )
 }
 
 /// Whether a name begins with three short numbers, as in `25_0_2_20170116.jpg`, where they are age, gender and race.

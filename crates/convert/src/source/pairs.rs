@@ -263,12 +263,12 @@ impl Both {
 }
 
 /// The keys of the files from `start` on, which lie below `folder`.
-fn keys(paths: &PathTable, start: usize, folder: &[u8]) -> Vec<Vec<u8>> {
+pub(super) fn keys(paths: &PathTable, start: usize, folder: &[u8]) -> Vec<Vec<u8>> {
     (start..paths.len()).map(|idx| key(paths, idx, folder)).collect()
 }
 
 /// Everything below a folder, in torchvision's order.
-fn walked(root: &Path, folder: &[u8], files: SampleFiles) -> Result<Found, ConvertError> {
+pub(super) fn walked(root: &Path, folder: &[u8], files: SampleFiles) -> Result<Found, ConvertError> {
     let mut found = Found::default();
     let identity = Directory::scan(root, b"", files)?.identity;
     found.add_class((root, identity), folder, 0, files)?;
@@ -283,7 +283,7 @@ fn key(paths: &PathTable, idx: usize, folder: &[u8]) -> Vec<u8> {
 }
 
 /// A key without one of these prefixes or suffixes in its file name.
-fn bare(key: &[u8], prefixes: &[&[u8]], suffixes: &[&[u8]]) -> Vec<u8> {
+pub(super) fn bare(key: &[u8], prefixes: &[&[u8]], suffixes: &[&[u8]]) -> Vec<u8> {
     let at = key.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
     let (directory, name) = key.split_at(at);
     let suffix = suffixes.iter().filter_map(|suffix| without_suffix(name, suffix));

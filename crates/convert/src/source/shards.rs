@@ -12,7 +12,7 @@ use crate::error::ConvertError;
 /// The subfolder in which Hugging Face repositories often keep their files.
 const DATA_FOLDER: &str = "data";
 /// The subfolder in which torchvision's first datasets keep their tensors.
-const TENSOR_FOLDER: &str = "processed";
+pub(super) const TENSOR_FOLDER: &str = "processed";
 /// Maximum number of files of a pattern.
 const MAX_FILES: usize = 1 << 20;
 
@@ -78,13 +78,22 @@ impl Shards {
     /// Groups the files by the split in their name (`train-00000-of-00010.parquet`) or in the name of their folder, sorted by split.
     /// Files without a split form one part.
     pub(crate) fn by_split(self) -> Vec<Self> {
+        // Names such as `extra_32x32.mat` are splits only next to other splits.
+        let more = ["extra", "unlabeled", "unlabelled"];
+        let has_splits = self.clone().by_words(&|_| false).iter().any(|part| part.split.is_some());
+        self.by_words(&|word| has_splits && more.iter().any(|known| word.eq_ignore_ascii_case(known)))
+    }
+
+    /// Groups the files by split. Words that `is_more` accepts are splits as well.
+    fn by_words(self, is_more: &dyn Fn(&str) -> bool) -> Vec<Self> {
         let root = self.root.clone();
         let split = |file: &Path| {
             let name = file.file_name()?.to_str()?;
             // The first word that is a split, at any position: `train-0.tar`, `imagenet-val-000.tar`, `train00-2071.tfrec`.
             let words = name.split(['-', '_', '.']);
-            let mut words = words.map(|word| word.trim_end_matches(|c: char| c.is_ascii_digit()));
-            let word = words.find(|word| is_split_name(word.as_bytes()));
+            let words = words.map(|word| word.trim_end_matches(|c: char| c.is_ascii_digit()));
+            let word = words.clone().find(|word| is_split_name(word.as_bytes()));
+            let word = word.or_else(|| words.clone().find(|word| is_more(word)));
             let folder = file.parent().filter(|folder| *folder != root);
             let folder = folder.and_then(|folder| folder.file_name()?.to_str());
             let folder = folder.filter(|name| is_split_name(name.as_bytes()));

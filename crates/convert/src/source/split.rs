@@ -13,7 +13,7 @@ use super::coco;
 use super::directory::Directory;
 use super::image_folder::{Opened, list_opened, manifests_in, only_with};
 use super::labelled_table;
-use super::layout::Layout;
+use super::layout::{Layout, Pair};
 use super::listing::{Labels, Listing, SourceKind};
 use super::lists;
 use super::paths::lossy;
@@ -21,6 +21,7 @@ use super::split_table;
 use super::table_note::TableNote;
 use super::tally::Tally;
 use super::unread::{join_other_files, take_offered};
+use super::versions::Versions;
 use super::warning::Warning;
 use crate::error::ConvertError;
 
@@ -142,9 +143,7 @@ pub(super) fn list_one(
         }
         names.push(wanted.to_owned());
     }
-    // Images with masks have no classes to share, and another split may lack the mask folder.
-    let own = [wanted.to_owned()];
-    let mut opened = splits.opened(if options.masks.is_some() { &own } else { &names }, options)?;
+    let mut opened = splits.opened(&names, options).or_else(|error| splits.alone(wanted, options).ok_or(error))?;
     let classes = class_union(&opened);
     let last = opened.iter().position(|(name, _)| name == wanted).ok_or_else(missing)?;
     let mut listing =
@@ -251,14 +250,34 @@ impl Splits {
             Layout::Pairs(pair) => Directory::scan(&root, &pair.images, files)?,
             _ => top,
         };
-        let names = match &layout {
+        let mut names = match &layout {
             Layout::SplitPairs(pairs) => {
                 let mut names: Vec<String> = pairs.iter().map(|pair| lossy(&pair.images)).collect();
                 names.sort_unstable();
                 names
             }
-            _ => split_names(&top),
+            Layout::SplitVersions(splits) => splits.iter().map(|own| lossy(own.split())).collect(),
+            _ => {
+                let mut names = split_names(&top);
+                // `our485` next to `eval15`, as in LOL.
+                if let ([only], None) = (names.as_slice(), top.sample_names().next()) {
+                    names.extend(Versions::of_same((&root, files), only, &top.subdirectories)?);
+                    names.sort_unstable();
+                }
+                names
+            }
         };
+        if has_named {
+            // The folders that the caller named may be in only some of the splits.
+            let has_all = |split: &&String| {
+                let folder = root.join(split);
+                options.images.iter().chain(&options.masks).all(|named| folder.join(named).is_dir())
+            };
+            let with_all: Vec<String> = names.iter().filter(has_all).cloned().collect();
+            if !with_all.is_empty() {
+                names = with_all;
+            }
+        }
         beside.extend(top.other_files());
         let mut others: Vec<&Vec<u8>> = top.subdirectories.iter().collect();
         others.retain(|name| !name.starts_with(b".") && !names.iter().any(|split| split.as_bytes() == name.as_slice()));
@@ -268,7 +287,16 @@ impl Splits {
         if let Layout::SplitPairs(pairs) = &layout {
             folders.retain(|name| !pairs.iter().any(|pair| pair.masks == *name));
         }
+        if let Layout::SplitVersions(_) = &layout {
+            folders.clear();
+        }
         Ok(Self { names, root, files, layout, folders, beside, has_named })
+    }
+
+    /// Opens one split alone, because another one cannot be opened. `None` if the split has classes: their ids depend on the other splits.
+    fn alone(&self, split: &str, options: &ListOptions) -> Option<Vec<(String, Opened)>> {
+        let opened = self.opened(&[split.to_owned()], options).ok()?;
+        class_union(&opened).is_empty().then_some(opened)
     }
 
     /// Warns about a split without labels next to splits with classes, and about folders and files that belong to no split.
@@ -292,15 +320,23 @@ impl Splits {
         let own = ListOptions { images: None, masks: None, ..options.clone() };
         let options = if self.has_named { options } else { &own };
         let open = |name: &String| {
-            let pair = match &self.layout {
-                Layout::Pairs(pair) => Some(pair.inside(name.as_bytes())),
-                Layout::SplitPairs(pairs) => pairs.iter().find(|pair| pair.images == name.as_bytes()).cloned(),
+            let layout = match &self.layout {
+                Layout::Pairs(pair) => Some(Layout::Pairs(pair.inside(name.as_bytes()))),
+                Layout::SplitPairs(pairs) => {
+                    pairs.iter().find(|pair| pair.images == name.as_bytes()).cloned().map(Layout::Pairs)
+                }
+                Layout::SplitVersions(splits) => {
+                    splits.iter().find(|own| own.split() == name.as_bytes()).cloned().map(Layout::Versions)
+                }
                 _ => None,
             };
-            let Some(pair) = pair else { return Opened::at(&self.root.join(name), options, self.files) };
+            let Some(layout) = layout else { return Opened::at(&self.root.join(name), options, self.files) };
             // Scans only the split's own image folder: the rest of the root belongs to other splits.
-            let top = Directory::scan(&self.root, &pair.images, self.files)?;
-            let layout = Layout::Pairs(pair);
+            let images = match &layout {
+                Layout::Pairs(Pair { images, .. }) | Layout::Versions(Versions { images, .. }) => images.as_slice(),
+                _ => b"",
+            };
+            let top = Directory::scan(&self.root, images, self.files)?;
             Ok(Opened {
                 root: self.root.clone(),
                 files: self.files,
@@ -313,7 +349,17 @@ impl Splits {
                 manifests: Vec::new(),
             })
         };
-        names.iter().map(|name| Ok((name.clone(), open(name)?))).collect()
+        let mut opened: Vec<(String, Opened)> =
+            names.iter().map(|name| Ok((name.clone(), open(name)?))).collect::<Result<_, ConvertError>>()?;
+        // A split with few images has the layout of the others.
+        let versions = opened.iter().find_map(|(_, opened)| match &opened.layout {
+            Layout::Versions(versions) => Some(versions.clone()),
+            _ => None,
+        });
+        let Some(versions) = versions else { return Ok(opened) };
+        let same = opened.iter_mut().filter(|(_, opened)| versions.are_in(&opened.top.subdirectories));
+        same.for_each(|(_, opened)| opened.layout = Layout::Versions(versions.clone()));
+        Ok(opened)
     }
 }
 
@@ -352,18 +398,22 @@ fn related_splits(top: &Directory) -> Vec<String> {
     of_groups.map(|(_, name)| name.clone()).collect()
 }
 
-/// The only split in a folder's name, and its other words.
-pub(super) fn split_and_rest(name: &str) -> Option<(String, Vec<String>)> {
-    // `trainA` and `testA` are splits of domain A, as for CycleGAN.
+/// The words in the name of a folder, in lower case. `trainA` has the words `train` and `a`, because it is the split of a domain, as for
+/// CycleGAN.
+pub(super) fn words(name: &str) -> Vec<String> {
     let domain =
         |word: &str| word.strip_suffix(['A', 'B']).filter(|split| is_split_name(split.as_bytes())).map(str::len);
     let parts = name.split(['_', '-', ' ', '.']).map(|word| word.split_at(domain(word).unwrap_or(word.len())));
-    let words = parts.flat_map(|(word, end)| [word, end]).filter(|word| !word.is_empty()).map(str::to_ascii_lowercase);
+    parts.flat_map(|(word, end)| [word, end]).filter(|word| !word.is_empty()).map(str::to_ascii_lowercase).collect()
+}
+
+/// The only split in a folder's name, and its other words.
+pub(super) fn split_and_rest(name: &str) -> Option<(String, Vec<String>)> {
     let is_split = |word: &String| {
         let word = word.strip_suffix("set").unwrap_or(word);
         is_split_name(word.as_bytes())
     };
-    let (splits, rest): (Vec<String>, Vec<String>) = words.partition(is_split);
+    let (splits, rest): (Vec<String>, Vec<String>) = words(name).into_iter().partition(is_split);
     match splits.as_slice() {
         [split] => Some((split.clone(), rest)),
         // `test-dev` is the test split of challenges such as COCO and VisDrone.

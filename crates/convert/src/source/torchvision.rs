@@ -3,6 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::detect::holds;
+use super::folder_note::FolderNote;
+use super::shards::TENSOR_FOLDER;
+use super::warning::Warning;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 
@@ -38,6 +41,13 @@ pub(crate) fn folder(source: &Path, format: DataFormat) -> Result<PathBuf, Conve
     }
     let found = only(source, |of| of == format)?;
     Ok(found.map_or(source.to_owned(), |(folder, _)| folder))
+}
+
+/// The warning about the folder of tensors next to the folder `raw`. Earlier versions of torchvision wrote both.
+pub(super) fn unread_tensors(raw: &Path) -> Option<Warning> {
+    let tensors = raw.with_file_name(TENSOR_FOLDER);
+    let has_tensors = raw.file_name().is_some_and(|name| name == "raw") && tensors.is_dir();
+    has_tensors.then(|| Warning::Folders(FolderNote::TensorsUnread { folder: TENSOR_FOLDER.as_bytes().to_vec() }))
 }
 
 /// The only dataset below `root` with a format that `is_wanted` accepts.

@@ -6,36 +6,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use super::folder_note::FolderNote;
 use super::layout::{is_like_images, is_mask_folder};
 use super::listing::Listing;
 use super::look::{Look, MAX_LOOKED, MIN_FILES, are_alike, has_few_levels, look_at};
 use super::mistaken::{FEW_FOLDERS, as_classes, way_out};
 use super::paths::{as_path, lossy, stem};
 use super::split::split_and_rest;
+use super::versions::roles;
 use super::warning::Warning;
 use crate::error::ConvertError;
 use crate::opt::{IMAGES, MASKS};
 
 /// Maximum number of files in a folder that holds one sample.
 const MAX_PARTS: usize = 16;
-/// Names of two folders with two versions of each image. Classes may have the same names, so the files decide.
-const VERSIONS: [[&str; 2]; 15] = [
-    ["A", "B"],
-    ["left", "right"],
-    ["clean", "noisy"],
-    ["input", "target"],
-    ["source", "target"],
-    ["low", "high"],
-    ["sharp", "blur"],
-    ["clear", "hazy"],
-    ["photo", "sketch"],
-    ["rgb", "depth"],
-    ["x", "y"],
-    ["train_A", "train_B"],
-    ["png", "tif"],
-    ["png", "jpg"],
-    ["jpg", "tif"],
-];
+/// Names of two folders with the same images in two formats. Classes may have the same names, so the files decide.
+const FORMATS: [[&str; 2]; 3] = [["png", "tif"], ["png", "jpg"], ["jpg", "tif"]];
 
 /// Looks for class folders with the same file names.
 ///
@@ -69,7 +55,7 @@ fn compare(listing: &Listing, keys: &[Keys], pair: [usize; 2]) -> Result<Option<
     let shared: Vec<[usize; 2]> = one.iter().filter_map(|(key, idx)| Some([*idx, *other.get(key)?])).collect();
     let most = one.len().max(other.len());
     let names = pair.map(|class| listing.classes[class].as_slice());
-    let is_named = VERSIONS.iter().any(|known| is_pair(names, known));
+    let is_named = roles(names).is_some() || FORMATS.iter().any(|known| is_pair(names, known));
     if shared.len() < MIN_FILES || 2 * shared.len() <= most {
         return Ok(None);
     }
@@ -92,7 +78,8 @@ fn compare(listing: &Listing, keys: &[Keys], pair: [usize; 2]) -> Result<Option<
     // If the names are numbered, different classes may share them by chance, so the images must also be alike.
     let is_numbered = |key: &Vec<u8>| key.iter().any(u8::is_ascii_digit);
     let is_doubt = is_most && (!one.keys().all(is_numbered) || are_alike(&looked));
-    Ok(is_doubt.then(|| Warning::SameNames { one: names[0].to_vec(), other: names[1].to_vec() }))
+    let told = || FolderNote::SameNames { one: names[0].to_vec(), other: names[1].to_vec() };
+    Ok(is_doubt.then(|| Warning::Folders(told())))
 }
 
 /// The error about two folders with the same files. `masks` is the one that looks like masks, if any.

@@ -2,6 +2,7 @@
 
 use packds_format::DType;
 
+use super::folder_note::FolderNote;
 use super::table_note::TableNote;
 use crate::metadata::Metadata;
 
@@ -56,13 +57,8 @@ pub enum Warning {
         /// The first of these folders.
         first: Vec<u8>,
     },
-    /// The only two classes contain files with the same names, so they may be two versions of each image.
-    SameNames {
-        /// One class.
-        one: Vec<u8>,
-        /// The other.
-        other: Vec<u8>,
-    },
+    /// A decision about folders that may not be classes.
+    Folders(FolderNote),
     /// Pairs of files whose names differ only in the extension; each file is packed as a separate image.
     SameStems {
         /// Number of pairs.

@@ -181,14 +181,7 @@ impl fmt::Display for Warning {
                 "each file is read as one sample of shape {shape:?}; if each file holds {} images instead, merge all images into x.npy (numpy.concatenate) and their labels into y.npy",
                 shape.first().unwrap_or(&0)
             ),
-            Self::SameNames { one, other } => {
-                let (one, other) = (text(one), text(other));
-                let alone = IMAGES.with(&one);
-                write!(
-                    out,
-                    "the classes '{one}' and '{other}' have files with the same names: if they are two versions of each image, pack only one with {alone}"
-                )
-            }
+            Self::Folders(note) => write!(out, "{note}"),
             Self::SplitUnlabelled => out.write_str("this split has no labels, but another one does"),
             Self::NoLabels { fields, is_program } => {
                 write!(

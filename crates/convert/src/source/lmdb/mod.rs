@@ -14,41 +14,128 @@ use std::path::{Path, PathBuf};
 use packds_pixels::ImageFormat;
 
 use super::ListOptions;
+use super::candidate::is_image_name;
 use super::column::TextArena;
+use super::detect::names_in;
 use super::found::{Found, FoundLabels, LabelValues, Names};
 use super::gather::{Gathered, Gathering, Item, Raw, shown};
 use super::listing::Faults;
 use super::roles::{Keys, Part, find_field, find_image_field};
 use super::shards::{Shards, folders_in};
-use super::split::split_and_rest;
+use super::split::{is_split_name, split_and_rest};
 use super::store::{Content, OpenFile, PixelShape, Span, SpanFiles};
 use super::warning::{Warning, readable};
 use crate::data_format::DataFormat;
-use crate::error::ConvertError;
+use crate::error::{ConvertError, quoted};
 use crate::metadata::{LMDB_CLASSES, LMDB_METADATA, Metadata};
-use crate::opt::{IMAGE_KEY, LEAVE_OUT};
+use crate::opt::{IMAGE_KEY, LEAVE_OUT, SPLIT};
 use datum::Datum;
 use tree::{Entry, Tree};
 
 /// The file of a database, in its folder.
 const DATA_FILE: &str = "data.mdb";
+/// Maximum depth of databases below a folder, and maximum number of subfolders to search at each depth.
+const MAX_DEPTH: usize = 3;
+const MAX_FOLDERS: usize = 64;
 /// First bytes of a value used to detect its type.
 const SNIFFED: u64 = 256;
 /// Maximum size of the metadata, in bytes.
 const MAX_METADATA: u64 = 1 << 28;
 
-/// The parts of a source: one for each subfolder if the subfolders are splits ([`is_in_splits`]), otherwise just the source itself.
-pub(crate) fn parts(source: &Path) -> Vec<Shards> {
-    let splits = splits_of(source);
-    if splits.is_empty() {
-        return vec![Shards::one(source)];
+/// The parts of a source: one for each subfolder if the subfolders are splits, otherwise just the source itself.
+///
+/// # Errors
+/// If a split, or a folder without splits, has several databases.
+pub(crate) fn parts(source: &Path, options: &ListOptions) -> Result<Vec<Shards>, ConvertError> {
+    if !source.is_dir() || source.join(DATA_FILE).exists() {
+        return Ok(vec![Shards::one(source)]);
     }
-    splits.into_iter().map(|(split, path)| Shards { split: Some(split), ..Shards::one(&path) }).collect()
+    let splits = match splits_of(source) {
+        none if none.is_empty() => outer_splits(source, options.split.as_deref())?,
+        splits => splits,
+    };
+    if splits.is_empty() {
+        return Ok(vec![Shards::one(source)]);
+    }
+    Ok(splits.into_iter().map(|(split, path)| Shards { split: Some(split), ..Shards::one(&path) }).collect())
 }
 
-/// Whether each subfolder of a folder is a split with a database, as in `train_lmdb` and `val_lmdb`.
-pub(crate) fn is_in_splits(folder: &Path) -> bool {
-    !splits_of(folder).is_empty()
+/// Whether each subfolder of a folder is a database or contains databases, and there are at least two.
+pub(crate) fn is_of_databases(folder: &Path) -> bool {
+    databases_below(folder, 0).is_some_and(|found| found.len() > 1)
+}
+
+/// The databases in the subfolders of a folder. `None` if a subfolder has none, or if there are images.
+fn databases_below(folder: &Path, depth: usize) -> Option<Vec<PathBuf>> {
+    let mut names = names_in(folder);
+    if names.iter().any(|name| is_image_name(name.as_bytes())) {
+        return None;
+    }
+    names.sort_unstable();
+    let mut found = Vec::new();
+    let folders = names.iter().map(|name| folder.join(name)).filter(|path| path.is_dir());
+    for inner in folders.take(MAX_FOLDERS) {
+        if inner.join(DATA_FILE).is_file() {
+            found.push(inner);
+        } else if depth < MAX_DEPTH {
+            found.extend(databases_below(&inner, depth + 1)?);
+        } else {
+            return None;
+        }
+    }
+    Some(found).filter(|found| !found.is_empty())
+}
+
+/// The subfolders as splits, if at least two are named like splits, and the only database in each. If the caller wants one split, only
+/// that one is returned.
+///
+/// # Errors
+/// If there are several databases that are not one for each split.
+fn outer_splits(source: &Path, wanted: Option<&str>) -> Result<Vec<(String, PathBuf)>, ConvertError> {
+    let name = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+    let folders = folders_in(source);
+    let n_splits = folders.iter().filter_map(name).filter(|name| is_split_name(name.as_bytes())).count();
+    if n_splits < 2 {
+        return match databases_below(source, 0) {
+            Some(found) if found.len() > 1 => Err(several(source, &found, None)),
+            _ => Ok(Vec::new()),
+        };
+    }
+    let mut splits = Vec::new();
+    let mut refused = None;
+    for folder in folders {
+        let Some(split) = name(&folder) else { continue };
+        let found = match folder.join(DATA_FILE).is_file() {
+            true => vec![folder],
+            false => databases_below(&folder, 0).unwrap_or_default(),
+        };
+        if let [only] = found.as_slice() {
+            splits.push((split, only.clone()));
+        } else if refused.is_none() || wanted == Some(split.as_str()) {
+            refused = Some((split, found));
+        }
+    }
+    let has_wanted = wanted.is_some_and(|wanted| splits.iter().any(|(split, _)| split == wanted));
+    match refused {
+        Some((_, found)) if !has_wanted => {
+            Err(several(source, &found, splits.first().map(|(split, _)| split.as_str())))
+        }
+        _ => {
+            splits.retain(|(split, _)| !has_wanted || wanted == Some(split));
+            Ok(splits)
+        }
+    }
+}
+
+/// The error about several databases. `split` is one that has a single database.
+fn several(source: &Path, found: &[PathBuf], split: Option<&str>) -> ConvertError {
+    let names: Vec<String> =
+        found.iter().map(|path| path.strip_prefix(source).unwrap_or(path).display().to_string()).collect();
+    let reason = format!("expected one LMDB database, or one for each split, found {}", quoted(&names));
+    let alone = found.first().map_or(source, PathBuf::as_path);
+    let split = split.map_or(String::new(), |split| format!("; {} reads only that split", SPLIT.with(split)));
+    let hint = format!("convert each database separately, such as {}{split}", alone.display());
+    ConvertError::unsupported(source, "", reason, hint)
 }
 
 /// The splits and their folders, in the order of the names. Empty unless each subfolder is a split with a database.

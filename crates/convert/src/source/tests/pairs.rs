@@ -8,7 +8,7 @@ use packds_pixels::encode_png;
 use super::{Tree, classes, labels, paths};
 use crate::error::ConvertError;
 use crate::source::store::Content;
-use crate::source::{ListOptions, Listed, Listing, SourceKind, Warning, list, list_all, list_splits};
+use crate::source::{FolderNote, ListOptions, Listed, Listing, SourceKind, Warning, list, list_all, list_splits};
 
 /// The path of each image with the path of its mask.
 fn pairs(listing: &Listing) -> Vec<(String, String)> {
@@ -449,14 +449,27 @@ fn two_versions_of_the_same_images_are_not_classes_in_silence() {
             .collect();
         Tree::new(&files.iter().map(String::as_str).collect::<Vec<_>>())
     };
-    for (one, other) in [("A", "B"), ("left", "right"), ("clean", "noisy"), ("Input", "Target")] {
+    for (one, other) in [("A", "B"), ("left", "right"), ("PNG", "tif"), ("train_x", "train_y")] {
         let error = twins(one, other, &["1", "2", "3"]).list().unwrap_err();
         assert!(error.to_string().contains("have 3 files with the same names"), "{error}");
         let hint = error.hint().unwrap();
         assert!(hint.contains(&format!("images='{one}'")) && hint.contains("from='image-folder'"), "{hint}");
     }
+    // Classes are never called like these.
+    for (image, field, names) in
+        [("noisy", "clean", &["1"][..]), ("Input", "Target", &["1", "2"]), ("a", "b", &["x1", "x2", "x3"])]
+    {
+        let listing = twins(field, image, names).list().unwrap();
+        assert_eq!(
+            (listing.len(), listing.classes().len(), listing.kind()),
+            (names.len(), 0, SourceKind::PairedFolders)
+        );
+        assert_eq!(paths(&listing)[0], format!("{image}/{}.png", names[0]));
+        assert_eq!(listing.fields()[0].name, field);
+    }
     let listing = twins("before", "after", &["x", "y", "z"]).list().unwrap();
-    let same = Warning::SameNames { one: b"after".to_vec(), other: b"before".to_vec() };
+    let same = FolderNote::SameNames { one: b"after".to_vec(), other: b"before".to_vec() };
+    let same = Warning::Folders(same);
     assert_eq!(listing.warnings(), std::slice::from_ref(&same));
     assert!(same.to_string().ends_with("pack only one with images='after'"), "{same}");
     // Class folders often contain numbered files, or files with different names.
@@ -474,7 +487,7 @@ fn domains_identities_and_sizes_are_not_classes() {
         (&["DIV2K_train_HR", "DIV2K_train_LR_bicubic/X2"], "super-resolution"),
         (&["HR", "LRx4"], "super-resolution"),
     ] {
-        let files: Vec<String> = folders.iter().map(|folder| format!("{folder}/1.png")).collect();
+        let files: Vec<String> = folders.iter().enumerate().map(|(n, folder)| format!("{folder}/{n}.png")).collect();
         let tree = Tree::new(&files.iter().map(String::as_str).collect::<Vec<_>>());
         let error = tree.list().unwrap_err();
         assert!(error.to_string().contains(what), "{error}");
@@ -526,9 +539,9 @@ fn colour_images_in_a_folder_of_masks_are_refused() {
     let color = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x02\0\0\0\x90\x77\x53\xde";
     let color = [&color[..], &[0; 16]].concat();
     for [images, masks, hint] in [
-        ["input/1.png", "gt/1.png", "image-folder reads every folder"],
+        ["images/1.png", "gt/1.png", "image-folder reads every folder"],
         ["1.png", "1_mask.png", "image-folder reads every file as an image"],
-        ["train/input/1.png", "train/gt/1.png", "images"],
+        ["train/images/1.png", "train/gt/1.png", "images"],
     ] {
         let tree = Tree::new(&[]);
         [images, masks].into_iter().for_each(|file| tree.write(file, &color));

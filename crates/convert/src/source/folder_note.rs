@@ -1,0 +1,91 @@
+//! Warnings about folders that may not be classes, and about the names of files in them.
+
+use std::fmt;
+
+use packds_system::counted;
+
+use super::mistaken::as_classes;
+use super::paths::{lossy, stem};
+use crate::opt::IMAGES;
+
+/// A decision about folders.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FolderNote {
+    /// The only two classes contain files with the same names, so they may be two versions of each image.
+    SameNames {
+        /// One class.
+        one: Vec<u8>,
+        /// The other.
+        other: Vec<u8>,
+    },
+    /// Two folders have versions of the same images. One supplies the images, the other a field.
+    Versions {
+        /// The folder of the images.
+        images: Vec<u8>,
+        /// The folder of their other versions.
+        other: Vec<u8>,
+        /// The field of the other versions.
+        field: String,
+    },
+    /// Ignored images of a folder whose other version is missing.
+    NoVersion {
+        /// Number of images.
+        count: u64,
+        /// The first of these images.
+        first: Vec<u8>,
+        /// The folder of the other versions.
+        folder: Vec<u8>,
+    },
+    /// An ignored folder of tensors that torchvision wrote from the files that are read.
+    TensorsUnread {
+        /// The folder.
+        folder: Vec<u8>,
+    },
+    /// The names of the images may be texts, as for captchas.
+    NamesAsTexts {
+        /// The first image.
+        first: Vec<u8>,
+        /// The line of Python that writes a table of the texts.
+        line: String,
+    },
+}
+
+impl fmt::Display for FolderNote {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SameNames { one, other } => {
+                let (one, other) = (lossy(one), lossy(other));
+                let alone = IMAGES.with(&one);
+                write!(
+                    out,
+                    "the classes '{one}' and '{other}' have files with the same names: if they are two versions of each image, pack only one with {alone}"
+                )
+            }
+            Self::Versions { images, other, field } => write!(
+                out,
+                "'{}' and '{}' have two versions of each image: the first is packed as 'image', and the file of the second, unchanged, as the field '{field}', which is not cropped, resized or augmented with the image; {}",
+                lossy(images),
+                lossy(other),
+                as_classes()
+            ),
+            Self::TensorsUnread { folder } => write!(
+                out,
+                "ignored the folder '{}' next to the files: it should have the same images as tensors",
+                lossy(folder)
+            ),
+            Self::NamesAsTexts { first, line } => write!(
+                out,
+                "the file names may be the texts in the images, such as '{}'; if so, run this Python in the folder of the images, and convert names.csv: {line}",
+                lossy(stem(first))
+            ),
+            Self::NoVersion { count, first, folder } => write!(
+                out,
+                "ignored {} without an image of the same name in '{}' (first: '{}')",
+                counted(*count, "image"),
+                lossy(folder),
+                lossy(first)
+            ),
+        }
+    }
+}
