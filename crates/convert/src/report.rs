@@ -102,7 +102,7 @@ pub struct Report {
     pub mean: Vec<f64>,
     /// Standard deviation of each channel, on the same scale.
     pub std: Vec<f64>,
-    /// Warnings about the source.
+    /// Warnings about the source and the conversion.
     pub warnings: Vec<String>,
     /// Decisions made by default.
     pub notes: Vec<String>,

@@ -33,12 +33,13 @@ pub struct ConvertOptions {
     pub filter: Filter,
     /// How the EXIF orientation is treated.
     pub orientation: Orientation,
-    /// RGB or gray. `None` means as in the source, if it contains arrays or was exported from a pack, otherwise RGB.
+    /// RGB or gray. If `None`, it is taken from a source that contains arrays or was exported from a pack, and is RGB
+    /// for other sources.
     pub color: Option<Color>,
     /// Element type of raw images: `u8`, `f16`, `bf16` or `f32`.
     pub dtype: DType,
-    /// Dimension order of raw images of one size. `None` means as in the source, if it contains arrays or was exported
-    /// from a pack, otherwise height, width, channels.
+    /// Dimension order of raw images of one size. If `None`, it is taken from a source that contains arrays or was
+    /// exported from a pack, and is height, width, channels for other sources.
     pub layout: Option<Layout>,
     /// Normalization. It is applied to float pixels, but only recorded for `u8`.
     pub normalize: NormalizeBy,

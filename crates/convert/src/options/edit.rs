@@ -25,7 +25,7 @@ impl Declared for EditOptions {
         EditSpec::switch(
             Opt::new("dry_run"),
             |o| o.dry_run = true,
-            "Say what would be written, without writing anything",
+            "Report what would be written, without writing anything",
         ),
         EditSpec::value(
             Opt::new("jobs"),

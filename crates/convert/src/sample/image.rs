@@ -28,7 +28,7 @@ pub(super) struct Made {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct MadeMask {
     pub(super) bytes_in: u64,
-    /// The size of the item if items vary in size.
+    /// Size of the item in bytes. 0 if there is no mask, or if all masks have the same size.
     pub(super) item_bytes: u64,
     /// Whether the mask was resized to the size of its image.
     pub(super) is_resized: bool,

@@ -168,7 +168,7 @@ impl Times {
 pub(crate) struct Facts {
     pub(crate) bytes_in: u64,
     pub(crate) item_bytes: u64,
-    /// Size of the mask in bytes, if its size varies.
+    /// Size of the mask in bytes. 0 if there is no mask, or if all masks have the same size.
     pub(crate) mask_bytes: u64,
     /// Size of the image's seek index in bytes. 0 if the image has no index.
     pub(crate) index_bytes: u64,
