@@ -293,10 +293,12 @@ impl Splits {
         Ok(Self { names, root, files, layout, folders, beside, has_named })
     }
 
-    /// Opens one split alone, because another one cannot be opened. `None` if the split has classes: their ids depend on the other splits.
+    /// Opens one split alone, because another one cannot be opened. `None` if the split has classes, whose ids depend on the other splits, or
+    /// masks that the caller did not choose, which may be of another kind.
     fn alone(&self, split: &str, options: &ListOptions) -> Option<Vec<(String, Opened)>> {
         let opened = self.opened(&[split.to_owned()], options).ok()?;
-        class_union(&opened).is_empty().then_some(opened)
+        let has_masks = options.masks.is_none() && opened.iter().any(|(_, opened)| opened.layout.pair().is_some());
+        (class_union(&opened).is_empty() && !has_masks).then_some(opened)
     }
 
     /// Warns about a split without labels next to splits with classes, and about folders and files that belong to no split.

@@ -676,3 +676,26 @@ fn folders_with_the_same_splits_each_are_refused() {
     assert!(error.to_string().contains("its 2 folders all contain the same splits"), "{error}");
     assert!(error.hint().unwrap().contains(&tree.path("fog").display().to_string()), "{error}");
 }
+
+#[test]
+fn mask_folders_of_only_some_splits_are_read_if_they_are_named() {
+    let tree = Tree::new(&[
+        "train/images/1.png",
+        "train/1st_manual/1.png",
+        "train/mask/1.png",
+        "test/images/2.png",
+        "test/mask/2.png",
+    ]);
+    let masks = ListOptions { masks: Some("1st_manual".into()), ..ListOptions::default() };
+    let Listed::One(listing) = list_all(tree.root(), &masks).unwrap() else { panic!() };
+    assert_eq!(pairs(&listing), [pair("images/1.png", "1st_manual/1.png")]);
+    let told = Warning::FoldersBesideSplits { count: 1, first: b"test".to_vec() };
+    assert!(listing.warnings().contains(&told), "{:?}", listing.warnings());
+    // The masks of the other split may be of another kind, so they are not read alone in silence.
+    let split = ListOptions { split: Some("test".into()), ..ListOptions::default() };
+    let error = list(tree.root(), &split).unwrap_err();
+    assert!(error.to_string().contains("there are several mask folders"), "{error}");
+    // A split without masks is read alone.
+    let tree = Tree::new(&["train/images/1.png", "train/1st_manual/1.png", "train/mask/1.png", "test/images/2.png"]);
+    assert_eq!(list(tree.root(), &split).unwrap().len(), 1);
+}
