@@ -6,7 +6,6 @@ use std::process::Command;
 use super::clients;
 use super::items::{convert, hex, ids, items};
 use super::people::{assert_told, names, refused, sources_of, told};
-use crate::support::Folder;
 
 fn texts(items: &[Vec<u8>]) -> Vec<String> {
     items.iter().map(|item| String::from_utf8(item.clone()).unwrap()).collect()
