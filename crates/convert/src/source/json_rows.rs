@@ -2,7 +2,9 @@
 //!
 //! `rows` reads the cells of each row. It also reads files with one object per line, because they may be large.
 
+use std::cell::RefCell;
 use std::io::Read;
+use std::ops::Range;
 use std::path::Path;
 
 use packds_system::{open_regular, to_u64};
@@ -72,12 +74,14 @@ pub(super) struct File<'a> {
     text: &'a str,
     /// The offsets of its line feeds.
     feeds: Vec<usize>,
+    /// The ranges of the lists that were read.
+    lists: RefCell<Vec<Range<usize>>>,
 }
 
 impl<'a> File<'a> {
     fn new(path: &'a Path, text: &'a str) -> Self {
         let feeds = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect();
-        Self { path, text, feeds }
+        Self { path, text, feeds, lists: RefCell::default() }
     }
 
     fn rows_of_array(&self, array: &RawValue) -> Result<Vec<JsonRow>, ConvertError> {
@@ -264,19 +268,37 @@ impl<'a> File<'a> {
 
     /// The line of a value of the text, counted from 1.
     pub(super) fn line(&self, value: &RawValue) -> u64 {
-        let at = value.get().as_ptr().addr().saturating_sub(self.text.as_ptr().addr());
-        to_u64(self.feeds.partition_point(|feed| *feed < at)) + 1
+        to_u64(self.feeds.partition_point(|feed| *feed < self.range(value).start)) + 1
+    }
+
+    /// The offsets of a value of the text.
+    fn range(&self, value: &RawValue) -> Range<usize> {
+        let start = value.get().as_ptr().addr().saturating_sub(self.text.as_ptr().addr());
+        start..start + value.get().len()
+    }
+
+    /// The index of a value in the innermost list that was read, or else its line.
+    fn place(&self, value: &RawValue) -> String {
+        let at = self.range(value).start;
+        let lists = self.lists.borrow();
+        let list = lists.iter().filter(|list| list.start < at && at < list.end).min_by_key(|list| list.len());
+        let items: Option<Vec<&RawValue>> =
+            list.and_then(|list| serde_json::from_str(self.text.get(list.clone())?).ok());
+        match items.and_then(|items| items.iter().position(|item| self.range(item).contains(&at))) {
+            Some(index) => entry(to_u64(index)),
+            None => format!("line {}", self.line(value)),
+        }
     }
 
     pub(super) fn unread(&self, value: &RawValue, found: &str) -> ConvertError {
         let reason = format!("this form of JSON is not supported: found {found}");
         let hint = r#"write one of [{"path": "1.jpg", "label": "cat"}], [["1.jpg", "cat"]], {"1.jpg": "cat"}, {"cat": ["1.jpg"]} and {"path": ["1.jpg"], "label": ["cat"]}"#;
-        ConvertError::contradictory(self.path, &format!("line {}", self.line(value)), reason, hint)
+        ConvertError::contradictory(self.path, &self.place(value), reason, hint)
     }
 
     /// The error about a value that contradicts others.
     pub(super) fn wrong(&self, value: &RawValue, reason: String) -> ConvertError {
-        ConvertError::contradictory(self.path, &format!("line {}", self.line(value)), reason, "correct the file")
+        ConvertError::contradictory(self.path, &self.place(value), reason, "correct the file")
     }
 
     /// The items of the list with this name; none if there is no such list.
@@ -286,6 +308,7 @@ impl<'a> File<'a> {
     }
 
     fn items<'b>(&self, array: &'b RawValue) -> Result<Vec<&'b RawValue>, ConvertError> {
+        self.lists.borrow_mut().push(self.range(array));
         serde_json::from_str(array.get()).map_err(|error| malformed(self.path, self.line(array), error.to_string()))
     }
 
@@ -305,6 +328,11 @@ fn fiftyone_labels<'a>(members: &[Member<'a>]) -> Option<&'a RawValue> {
         }
         _ => None,
     }
+}
+
+/// The place of an entry of a list, for messages.
+pub(super) fn entry(index: u64) -> String {
+    format!("entry {index} (counted from 0)")
 }
 
 /// Whether this is a common name for a column of paths.
@@ -381,16 +409,21 @@ mod tests {
 
     #[test]
     fn other_forms_are_refused_with_those_that_are_read() {
-        for (text, found) in [
-            (r#"{"info": {"a": 1}, "x": [1]}"#, "found 'info' with an object in it"),
+        for (text, place, found) in [
+            (r#"{"info": {"a": 1}, "x": [1]}"#, "line 1", "found 'info' with an object in it"),
             (
                 r#"{"classes": ["cat"], "data": [{"path": "1.jpg", "label": 0}]}"#,
+                "line 1",
                 "found a list 'classes' next to 'data'",
             ),
-            (r#"[[0, "1.jpg"]]"#, "found an array that does not begin with a path"),
+            (
+                r#"["2.jpg", [0, "1.jpg"]]"#,
+                "entry 1 (counted from 0)",
+                "found an array that does not begin with a path",
+            ),
         ] {
             let error = json_rows(Path::new("x.json"), text).unwrap_err();
-            assert_eq!(error.to_string(), format!("x.json: line 1: this form of JSON is not supported: {found}"));
+            assert_eq!(error.to_string(), format!("x.json: {place}: this form of JSON is not supported: {found}"));
             assert!(error.hint().unwrap().contains(r#"[["1.jpg", "cat"]]"#), "{error}");
         }
         let lengths = json_rows(Path::new("x.json"), r#"{"images": ["1.jpg", "2.jpg"], "labels": [0]}"#).unwrap_err();

@@ -20,7 +20,7 @@ use super::caption_list;
 use super::compressed::{self, without_extension};
 use super::csv_rows::{CsvRows, MAX_ROW_BYTES, long_row};
 use super::encoding::{START_BYTES, Utf16};
-use super::json_rows::{JsonRow, JsonRows, json_rows};
+use super::json_rows::{JsonRow, JsonRows, entry, json_rows};
 use super::warning::Warning;
 use crate::error::ConvertError;
 
@@ -254,7 +254,24 @@ impl<'a> Rows<'a> {
 
     /// An error about the current row.
     pub(super) fn malformed(&self, reason: String) -> ConvertError {
-        malformed(&self.file.path, self.line, reason)
+        match self.index() {
+            Some(_) => {
+                let hint = "correct this entry; nothing was written";
+                ConvertError::contradictory(&self.file.path, &self.place(), reason, hint)
+            }
+            None => malformed(&self.file.path, self.line, reason),
+        }
+    }
+
+    /// The place of the current row: its line, or its index if it starts on the first line of a JSON text.
+    pub(super) fn place(&self) -> String {
+        self.index().map_or_else(|| format!("line {}", self.line), entry)
+    }
+
+    /// The index of the current row if it starts on the first line of a JSON text, which may have all rows on this line.
+    fn index(&self) -> Option<u64> {
+        let is_json = self.form == RowForm::Json && RowForm::of_source(&self.file.path) == Some(RowForm::Json);
+        self.n_read.checked_sub(1).filter(|_| is_json && self.line == 1)
     }
 
     /// The error for a path in the current row that leads outside the root.

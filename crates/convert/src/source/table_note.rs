@@ -174,15 +174,7 @@ impl fmt::Display for TableNote {
                 "the rows name folders, such as '{}': each image in a folder is a sample with the labels and fields of the row",
                 lossy(first)
             ),
-            Self::MissingImages { file, count, first } => {
-                let label = if *count == 1 { "" } else { "first: " };
-                let images = counted(*count, "image");
-                write!(out, "left out {images} of '{}' without a file ({label}'{}')", lossy(file), lossy(first))
-            }
-            Self::NullLabels { count, first } => {
-                let label = if *count == 1 { "" } else { "first: " };
-                write!(out, "left out {} whose label is null ({label}'{first}')", counted(*count, "image"))
-            }
+            Self::MissingImages { .. } | Self::NullLabels { .. } => self.fmt_left_out(out),
             Self::ValidFlags { field } => {
                 write!(out, "the splits are those of '{field}': true is read as valid, and false as train")
             }
@@ -194,6 +186,24 @@ impl fmt::Display for TableNote {
                     None => Ok(()),
                 }
             }
+        }
+    }
+}
+
+impl TableNote {
+    /// Writes a note about images that are left out.
+    fn fmt_left_out(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MissingImages { file, count, first } => {
+                let label = if *count == 1 { "" } else { "first: " };
+                let images = counted(*count, "image");
+                write!(out, "left out {images} of '{}' without a file ({label}'{}')", lossy(file), lossy(first))
+            }
+            Self::NullLabels { count, first } => {
+                let label = if *count == 1 { "" } else { "first: " };
+                write!(out, "left out {} whose label is null ({label}'{first}')", counted(*count, "image"))
+            }
+            _ => Ok(()),
         }
     }
 }

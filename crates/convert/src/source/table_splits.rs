@@ -95,13 +95,12 @@ fn named_like_splits(tables: &[Vec<u8>]) -> Option<Vec<(String, Vec<u8>)>> {
     (are_alike && splits.len() == named.len() && splits.len() > 1).then_some(named)
 }
 
-/// The listings of the splits and the table of each. `None` if a table cannot be read, names a missing file, or has a split of
+/// The listings of splits, and the table of each.
+type Listed = (Vec<(String, Listing)>, Vec<Vec<u8>>);
+
+/// Lists the splits. `None` if a table cannot be read, names a missing file, or has a split of
 /// another table, or if no table has the label column that the caller chose.
-fn listed(
-    folder: &Path,
-    named: &[(String, Vec<u8>)],
-    options: &ListOptions,
-) -> Option<(Vec<(String, Listing)>, Vec<Vec<u8>>)> {
+fn listed(folder: &Path, named: &[(String, Vec<u8>)], options: &ListOptions) -> Option<Listed> {
     let without_label_key = ListOptions { label_key: None, ..options.clone() };
     let (mut listings, mut files, mut has_label_key) = (Vec::new(), Vec::new(), false);
     for (split, file) in named {
@@ -221,7 +220,7 @@ fn with_unnamed(folder: &Path, tables: &[Vec<u8>], options: &ListOptions) -> Opt
     let found = image_folder::refused_splits(folder, options).filter(|_| !tables.is_empty())?;
     let ConvertError::OnlySplits { splits, .. } = &found else { return None };
     let splits = splits.clone();
-    let Meant { table, mut listing, .. } = only_meant(tables_of(folder, &Err(found)), &options)?;
+    let Meant { table, mut listing, .. } = only_meant(tables_of(folder, &Err(found)), options)?;
     let others = note_others(folder, &[&table], &mut [&mut listing]).ok()?;
     let is_split = |folder: &[u8]| splits.iter().any(|split| split.as_bytes() == folder);
     let named = match others.named.iter().filter(|folder| is_split(folder)).collect::<Vec<_>>().as_slice() {

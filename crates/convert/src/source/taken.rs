@@ -29,16 +29,16 @@ pub(super) struct Taken {
     pub(super) columns: Vec<SourceColumn>,
     /// The line of each taken row, for messages about missing files and labels.
     lines: Vec<u64>,
-    /// The taken rows without a label.
-    unlabelled: Vec<usize>,
+    /// The taken rows without a label, and the place of each in the file.
+    unlabelled: Vec<(usize, String)>,
 }
 
 impl Taken {
     /// The samples without a label, as bad samples.
     pub(super) fn unlabelled(&self, source: &Path) -> Faults {
-        let fault = |idx: &usize| {
+        let fault = |(idx, place): &(usize, String)| {
             let name = source.file_name().unwrap_or_default().display();
-            let reason = format!("{MISSING} in line {} of '{name}'", self.lines[*idx]);
+            let reason = format!("{MISSING} in {place} of '{name}'");
             (*idx, Fault::from(reason))
         };
         self.unlabelled.iter().map(fault).collect()
@@ -115,7 +115,7 @@ fn take_sample(
     if let (Some(labels), Some(label)) = (&mut taken.labels, &plan.label) {
         match label.with_cell(rows, |cell| labels.is_missing(cell)) {
             true => {
-                taken.unlabelled.push(taken.lines.len() - 1);
+                taken.unlabelled.push((taken.lines.len() - 1, rows.place()));
                 labels.push_missing();
             }
             false => fits &= label.with_cell(rows, |cell| labels.push(cell)),

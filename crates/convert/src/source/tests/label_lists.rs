@@ -188,6 +188,14 @@ fn labels_in_the_form_of_fiftyone_are_read_in_place_of_the_folder() {
     assert!(lines.contains(&"left out 1 image whose label is null ('003')".to_owned()), "{lines:?}");
     // `--from image-folder` would make a class of the folder.
     assert!(lines[0].ends_with("to read a folder without the table, pass that folder as the source"), "{lines:?}");
+    // Entries of a list on one line have an index.
+    tree.write("rows.json", br#"[{"path": "data/001.jpg", "label": 0}, {"path": "data/002.jpg", "label": null}]"#);
+    let rows = list(&tree.path("rows.json"), &ListOptions::default()).unwrap();
+    assert!(
+        rows.fault(1).unwrap().to_string().ends_with("in entry 1 (counted from 0) of 'rows.json'"),
+        "{:?}",
+        rows.fault(1)
+    );
     tree.write("labels.json", br#"{"classes": null, "labels": {"001": "rain", "002": "sunny"}}"#);
     assert_eq!(classes(&list(&tree.path("labels.json"), &ListOptions::default()).unwrap()), ["rain", "sunny"]);
     tree.write("labels.json", br#"{"classes": ["sunny", "rain"], "labels": {"001": 1, "002": 2}}"#);
