@@ -219,7 +219,7 @@ fn the_picture_shows_order_batches_classes_and_windows() {
     let svg = String::from_utf8(svg).unwrap();
     for told in [
         "<title>out.pack: window of 1 chunk, batches of 4, seed 5</title>",
-        "Verdict: harmful. Label `label`, intra-chunk correlation 0.67.",
+        "Verdict: harmful. Label 'label', intra-chunk correlation 0.67.",
         ">Where batches come from: window of 1 chunk<",
         ">For comparison: uniform batches<",
         ">Classes of these batches, one colour per class<",

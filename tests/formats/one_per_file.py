@@ -91,6 +91,8 @@ def write_all():
         file.truncate(40)
     with open(at("bad/dog/4.npz"), "r+b") as file:
         file.write(b"\0" * 30)
+    for k, image in enumerate(IMAGES):
+        write_hdf5(at(f"maps/{k}.h5"), image=image / 255, mask=MASKS[k])
     np.savez(at("one.npz"), image=IMAGES[0].transpose(2, 0, 1))
     np.savez(at("plane/0.npz"), image=VOLUMES[0, 0], mask=MASKS[0, :10, :12])
     np.savez(at("name.npz"), volume=VOLUMES[0])

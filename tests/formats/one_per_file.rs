@@ -103,6 +103,7 @@ fn what_can_be_read_both_ways_is_refused_until_an_option_decides() {
         ("flat/npz", "there is only one label: each file may be one sample"),
         ("flat/npz.gz", "there is only one label: each file may be one sample"),
         ("volumes", "the 6 files have no labels, and their arrays have three dimensions: each file may be one sample"),
+        ("maps", "'mask' has as many numbers as the image has pixels: each file may be one sample"),
         ("one.npz", "their shape 3x20x24 is that of one image: the file may be one sample"),
     ] {
         let said = refused(&folder, &[source]);

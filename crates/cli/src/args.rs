@@ -168,7 +168,7 @@ mod tests {
     }
 
     /// Names of values that cannot be completed: numbers, names from a file, and free text.
-    const FREE: [&str; 18] = [
+    const FREE: [&str; 21] = [
         "N",
         "N,..",
         "B",
@@ -186,6 +186,9 @@ mod tests {
         "SEED",
         "COMMAND",
         "KEY",
+        "FIELD",
+        "NAME,..",
+        "S,..",
         "CONDITION",
     ];
 

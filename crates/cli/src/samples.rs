@@ -40,7 +40,7 @@ fn run(part: &str) -> Result<(u64, u64), String> {
     match found {
         Some((first, last)) if first <= last => Ok((first, last)),
         Some(_) => Err(format!("range `{part}` is backwards")),
-        None => Err(format!("expected numbers and ranges such as 3,5-8, found `{part}`")),
+        None => Err(format!("expected numbers and ranges such as 3,5-8, or a file that lists them, found `{part}`")),
     }
 }
 

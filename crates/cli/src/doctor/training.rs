@@ -406,7 +406,7 @@ mod tests {
         let training = |batches| Training::of(&[line("1-0", "a", batches, 80)], "a").unwrap();
         let [done, failed] = [0, 256].map(ExitStatus::from_raw);
         let said = training(4).end(failed).unwrap();
-        assert!(said.contains("after 4 batches with exit status: 1, too few"), "{said}");
+        assert!(said.contains("ended with exit status: 1 after 4 batches, too few"), "{said}");
         assert!(training(400).end(failed).unwrap().contains("exit status: 1"));
         assert!(training(4).end(done).unwrap().contains("too few"));
         assert_eq!(training(400).end(done), None);

@@ -56,13 +56,20 @@ fn looks_like_one(found: &Found, n_files: usize) -> Option<String> {
         _ => return None,
     };
     let n = found.images.len();
-    if let [_] = shape.as_slice() {
+    // A map has a number for each pixel: the dimensions of an image without its channels.
+    let map_shape = match shape.as_slice() {
+        [_] => Some(shape.clone()),
+        [width, 1..=4] => Some(vec![*width]),
+        _ => None,
+    };
+    if let Some(map_shape) = map_shape {
         let is_map = |field: &&SourceField| {
             let is_named = is_label_name(&field.name) || is_mask_name(&field.name);
-            is_named && matches!(field.store.content(0), Content::Array(array) if array.shape == shape)
+            is_named && matches!(field.store.content(0), Content::Array(array) if array.shape == map_shape)
         };
-        let map = found.fields.iter().find(is_map).filter(|_| n >= MIN_ROWS)?;
-        return Some(format!("'{}' has as many numbers as the image", map.name));
+        if let Some(map) = found.fields.iter().find(is_map).filter(|_| n >= MIN_ROWS) {
+            return Some(format!("'{}' has as many numbers as the image has pixels", map.name));
+        }
     }
     let [height, width] = *shape.as_slice() else { return None };
     if !found.are_planes {
