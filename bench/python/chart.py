@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from html import escape
 
-SIZE, ROW, BAR, HEAD = 720, 26, 18, 70
-LEFT, RIGHT = 264, 570
+SIZE, ROW, BAR, HEAD = 760, 26, 18, 70
+LEFT, RIGHT = 304, 610
 # Colours, and the colours that replace them on dark pages.
 PAPER, PANEL, INK, DIM, GRID = "#ffffff", "#f6f7f9", "#1c1e22", "#5c6068", "#d9dce1"
 OURS, OTHER = "#0062a8", "#6e727a"
