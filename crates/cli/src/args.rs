@@ -143,7 +143,17 @@ pub(crate) fn command() -> clap::Command {
             if packds_pixels::jpeg_simd() { "with SIMD" } else { "without SIMD (slow: install nasm and build again)" };
         format!("{}\nJPEG decoder {simd}\nformat version {MAJOR}.{MINOR}", env!("CARGO_PKG_VERSION"))
     });
-    Cli::command().long_version(version.as_str())
+    free_values(Cli::command().long_version(version.as_str()))
+}
+
+/// Marks free values, such as numbers. Otherwise, shells would complete them with names of files.
+fn free_values(command: clap::Command) -> clap::Command {
+    let free = |arg: Arg| {
+        let has_values = arg.get_value_parser().possible_values().is_some();
+        let is_free = arg.get_action().takes_values() && !has_values && arg.get_value_hint() == ValueHint::Unknown;
+        if is_free { arg.value_hint(ValueHint::Other) } else { arg }
+    };
+    command.mut_args(free).mut_subcommands(free_values)
 }
 
 /// The value of `--color` for help and usage errors, for which the parser returns no arguments.
@@ -222,7 +232,7 @@ mod tests {
         fn check(command: &clap::Command) {
             for arg in command.get_arguments().filter(|arg| arg.get_action().takes_values()) {
                 let has_values = arg.get_value_parser().possible_values().is_some();
-                let has_hint = arg.get_value_hint() != clap::ValueHint::Unknown;
+                let has_hint = !matches!(arg.get_value_hint(), clap::ValueHint::Unknown | clap::ValueHint::Other);
                 let names: Vec<&str> = arg.get_value_names().unwrap_or_default().iter().map(|n| n.as_str()).collect();
                 let is_free = names.iter().all(|name| FREE.contains(name));
                 assert!(has_values || has_hint || is_free, "{} {}: {names:?}", command.get_name(), arg.get_id());
