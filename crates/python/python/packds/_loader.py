@@ -664,7 +664,7 @@ class Loader(Sealed):
         >>> loader = packds.Loader("train.pack", batch_size=4)
         >>> for notice in loader.notices():
         ...     print(notice)
-        order 'auto' is 'random' here: all 344064 bytes fit ...
+        order 'auto' is 'random' here: all samples (336 KiB) fit ...
         """
         return [*self._native.notices(), *self._unmixed()]
 
