@@ -249,7 +249,7 @@ fn labels_in_a_file_beside_that_of_the_images_are_found_by_its_name() {
         (
             &["doubled"],
             1,
-            "cannot tell which dataset has the labels: expected one in the image file or one in another file, found 'x', 'y'",
+            "expected no separate label file, because the image file has labels, found 'x', 'y'",
             "pass only the image file",
         ),
         (

@@ -48,7 +48,7 @@ fn show(report: &EditReport, console: &mut Console) -> Result<(), Failure> {
     let out = &mut console.prose();
     if report.dry_run {
         writeln!(out, "{path}: {samples}{classes} in {chunks}")?;
-        writeln!(out, "copies   about {copied}; nothing was written")?;
+        writeln!(out, "to copy  about {copied}; nothing was written")?;
         return Ok(());
     }
     writeln!(out, "{path}: {samples}{classes} in {chunks}, {}", human_bytes(report.bytes_out))?;

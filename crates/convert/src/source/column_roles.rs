@@ -157,7 +157,7 @@ fn is_mask_word(name: &str) -> bool {
     name.split(['_', '-', ' ', '.']).any(is_word)
 }
 
-/// The first column with one of these names.
+/// The column with the first of these names that is there, ignoring case.
 pub(super) fn find_known(names: &[String], known: &[&str]) -> Option<usize> {
     known.iter().find_map(|known| names.iter().position(|name| name.eq_ignore_ascii_case(known)))
 }

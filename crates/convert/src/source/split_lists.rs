@@ -20,7 +20,8 @@ use crate::error::ConvertError;
 
 /// Maximum number of folders to search for lists.
 const MAX_FOLDERS: usize = 32;
-/// The list of CUB-200-2011 and NABirds with 1 for each image of the training split.
+/// The file that marks the splits of CUB-200-2011 and NABirds. Each line has the id of an image, then 1 for training or
+/// 0 for test.
 const FLAGS: &str = "train_test_split.txt";
 /// Maximum number of lists to read.
 const MAX_LISTS: usize = 128;

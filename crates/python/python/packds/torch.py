@@ -422,7 +422,7 @@ class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
             raise OptionError(text, "with several workers, resume with the same global batch; any global batch can begin an epoch")
 
     def __getstate__(self) -> dict[str, Any]:
-        # For spawned workers, the dataset is pickled while the frames of the process that starts them are on the stack.
+        # The frames that `refuse_preparation` looks for are in the process that pickles the dataset. Spawned workers do not have them.
         refuse_preparation()
         return self.__dict__ | {"_begun": None}
 

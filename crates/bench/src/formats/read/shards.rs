@@ -146,7 +146,7 @@ impl Members<'_> {
                     self.bytes(len)?;
                     let decoded = self.pictures.decode(self.scratch, pixels);
                     if !decoded.map_err(std::io::Error::other)? {
-                        return Err(odd("an image has a different size"));
+                        return Err(odd("an image has a different size than was written"));
                     }
                     has_pixels = true;
                 }
@@ -172,10 +172,10 @@ impl Members<'_> {
     /// Reads the data of a `.npy` member directly into place.
     fn array(&mut self, len: usize, pixels: &mut [u8]) -> std::io::Result<()> {
         let header = len.checked_sub(pixels.len()).filter(|header| *header < 4096);
-        let header = header.ok_or_else(|| odd("an array has a different size"))?;
+        let header = header.ok_or_else(|| odd("an array has a different size than was written"))?;
         self.bytes(header)?;
         if header_bytes(self.scratch) != Some(header) {
-            return Err(odd("an array has a different size"));
+            return Err(odd("an array has a different size than was written"));
         }
         self.file.read_exact(pixels)
     }

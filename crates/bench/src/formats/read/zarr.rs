@@ -92,7 +92,7 @@ impl ArrayRows {
 
     fn put(&self, found: Vec<u8>, out: &mut [u8]) -> Result<(), BenchError> {
         if found.len() != out.len() {
-            return Err(self.made.odd("the chunks of `image` have a different size"));
+            return Err(self.made.odd("the array `image` has a different size than was written"));
         }
         out.copy_from_slice(&found);
         Ok(())

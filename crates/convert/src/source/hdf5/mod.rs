@@ -219,17 +219,18 @@ impl<'a> Files<'a> {
             [_] => Some(0),
             datasets => datasets.iter().position(|d| is_label(&d.path)),
         };
-        let place = place.filter(|_| !own.iter().any(|node| is_label(&node.path)));
-        let Some(place) = place else {
+        let has_own = own.iter().any(|node| is_label(&node.path));
+        let Some(place) = place.filter(|_| !has_own) else {
             if part.files.len() == 1 {
                 // Only the image file was passed.
                 return Ok(());
             }
             let found: Vec<String> = beside.datasets.iter().map(|d| d.path.clone()).collect();
-            let reason = format!(
-                "cannot tell which dataset has the labels: expected one in the image file or one in another file, found {}",
-                quoted(&found)
-            );
+            let found = quoted(&found);
+            let reason = match place {
+                Some(_) => format!("expected no separate label file, because the image file has labels, found {found}"),
+                None => format!("cannot tell which dataset of this file has the labels, found {found}"),
+            };
             let hint = format!("pass only the image file, or choose the dataset of labels with {LABEL_KEY}");
             return Err(ConvertError::contradictory(&beside.open.path, "", reason, hint));
         };
