@@ -82,6 +82,9 @@ struct Start {
     has_separator: bool,
     /// Whether quotes follow a space, as in `1.png, "Sale, today"`. The parser would treat such quotes as part of the cell.
     has_spaced_quotes: bool,
+    /// Whether spaces separate the cells, and a cell begins with a quote that its line does not close, as in `1.png ok "`.
+    /// All quotes of such a list are part of its texts.
+    has_open_quotes: bool,
 }
 
 impl CsvRows {
@@ -98,7 +101,7 @@ impl CsvRows {
             .delimiter(start.delimiter)
             .has_headers(false)
             .flexible(true)
-            .quoting(!start.has_spaced_quotes && !is_list_with_tabs)
+            .quoting(!start.has_spaced_quotes && !start.has_open_quotes && !is_list_with_tabs)
             .buffer_capacity(1 << 16)
             .from_reader(RowLimit { file: opened, left: 0 });
         let mut rows = Self {
@@ -337,6 +340,7 @@ impl Start {
         let delimiter = named.unwrap_or_else(|| delimiter_of(if has_count { second } else { first }, delimiters));
         let has_rest = delimiter == b' ' && has_rest(first, lines.chain([second]));
         let has_spaced_quotes = delimiter != b' ' && has_spaced_quotes(file, delimiter)?;
+        let has_open_quotes = delimiter == b' ' && has_open_quotes(file)?;
         let len = file.seek(SeekFrom::End(0))?;
         let mut last = [0];
         if len > 0 {
@@ -352,6 +356,7 @@ impl Start {
             has_rest,
             has_separator: named.is_some(),
             has_spaced_quotes,
+            has_open_quotes,
         })
     }
 
@@ -426,6 +431,22 @@ fn has_spaced_quotes(file: &mut File, delimiter: u8) -> io::Result<bool> {
             found => return Ok(found == Some(true)),
         }
     }
+}
+
+/// Whether a cell begins with a quote that its line does not close. Spaces separate the cells.
+fn has_open_quotes(file: &mut File) -> io::Result<bool> {
+    file.rewind()?;
+    let (mut is_inside, mut before) = (false, b'\n');
+    for byte in BufReader::new(file).bytes() {
+        let byte = byte?;
+        match byte {
+            b'\n' if is_inside => return Ok(true),
+            b'"' => is_inside = !is_inside && before.is_ascii_whitespace(),
+            _ => {}
+        }
+        before = byte;
+    }
+    Ok(is_inside)
 }
 
 /// Whether quoted cells begin with a space before the quote, as in `a, "b"`, and none begin directly with a quote. `None`

@@ -14,6 +14,7 @@ use super::manifest;
 use super::other_labels;
 use super::paths::as_path;
 use super::rows::RowForm;
+use super::table_note::TableNote;
 use super::warning::Warning;
 use crate::error::ConvertError;
 
@@ -58,9 +59,10 @@ impl Tries {
         match warning {
             Warning::ManifestUnread { .. } => {
                 let (sources, rest) = self.partition(folders, named_in(warning).cloned().collect());
-                match Warning::manifests_unread(sources) {
-                    None => Warning::no_lists(rest),
-                    offered => offered,
+                match (sources.as_slice(), self.bad_row(folders, &sources)) {
+                    (_, Some(bad_row)) => Some(bad_row),
+                    ([], None) => Warning::no_lists(rest),
+                    _ => Warning::manifests_unread(sources),
                 }
             }
             Warning::ListsUnread { .. } => {
@@ -87,6 +89,19 @@ impl Tries {
             let path = named_file(&[&folders[0], &folders[1]], file);
             path.is_none_or(|path| self.is_source(path))
         })
+    }
+
+    /// The warning about the first malformed row below the header, if there is only one table.
+    fn bad_row(&self, folders: &[PathBuf; 2], tables: &[Vec<u8>]) -> Option<Warning> {
+        let [file] = tables else { return None };
+        let path = named_file(&[&folders[0], &folders[1]], file)?;
+        let form = RowForm::of_source(&path).filter(|form| matches!(form, RowForm::Csv | RowForm::Tab))?;
+        match manifest::list(&path, form, &self.options) {
+            Err(ConvertError::ManifestMalformed { line: line @ 2.., reason, .. }) => {
+                Some(Warning::Table(TableNote::BadRow { file: file.clone(), line, reason }))
+            }
+            _ => None,
+        }
     }
 
     fn is_source(&mut self, path: PathBuf) -> bool {

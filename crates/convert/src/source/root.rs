@@ -219,8 +219,9 @@ impl Root {
                 self.is_lost = true;
                 continue;
             };
-            if let Some(path) = paths.iter().find_map(|path| located.path(path).ok().flatten()) {
-                let (column, named) = (rows.columns[*column].clone(), named.clone());
+            let found = |named: &Vec<u8>| Some((named.clone(), located.path(named).ok().flatten()?));
+            if let Some((named, path)) = paths.iter().find_map(found) {
+                let column = rows.columns[*column].clone();
                 warnings.push(Warning::FilesLocated { column, named, path });
             }
             self.is_lost |= !*is_mask && located.is_in_masks();

@@ -35,6 +35,15 @@ pub enum TableNote {
         /// Why they are not used.
         reason: String,
     },
+    /// A table was not read because one of its rows is malformed.
+    BadRow {
+        /// The table.
+        file: Vec<u8>,
+        /// The line on which the row starts, counted from 1.
+        line: u64,
+        /// What was expected and found.
+        reason: String,
+    },
     /// A list names no masks, but there are masks next to its images.
     MasksUnread {
         /// The folder that contains the images and the masks. `None` in an archive.
@@ -175,6 +184,13 @@ impl fmt::Display for TableNote {
                 lossy(first)
             ),
             Self::MissingImages { .. } | Self::NullLabels { .. } => self.fmt_left_out(out),
+            Self::BadRow { file, line, reason } => {
+                let file = lossy(file);
+                write!(
+                    out,
+                    "'{file}' was not read: line {line}: {reason}; if it has labels or other fields, correct this line"
+                )
+            }
             Self::ValidFlags { field } => {
                 write!(out, "the splits are those of '{field}': true is read as valid, and false as train")
             }

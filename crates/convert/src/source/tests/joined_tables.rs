@@ -173,6 +173,22 @@ fn quotes_in_a_list_with_tabs_are_part_of_the_text() {
 }
 
 #[test]
+fn a_quote_that_is_not_closed_in_a_list_with_spaces_is_part_of_the_text() {
+    let tree = Tree::new(&["1.png", "2.png", "3.png", "my 4.png"]);
+    let texts_of = |lines: &[u8]| {
+        tree.write("words.txt", lines);
+        let listing = list(&tree.root().join("words.txt"), &ListOptions::default()).unwrap();
+        let column = listing.columns().iter().find(|column| column.name == "column_3").unwrap();
+        let ColumnValues::Text(texts) = &column.values else { panic!() };
+        texts.iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let words = texts_of(b"# the \"words\"\n1.png ok \"\n2.png ok \"a\"\n3.png err b\n");
+    assert_eq!(words, ["\"", "\"a\"", "b"]);
+    // Quotes that are closed on each line may be around spaces.
+    assert_eq!(texts_of(b"1.png ok \"a\"\n\"my 4.png\" err 5\"\n"), ["a", "5\""]);
+}
+
+#[test]
 fn a_final_test_is_a_split() {
     let test: Vec<String> = (0..4).map(|i| format!("Final_Test/Images/{i}.png")).collect();
     let train = ["Training/00000/1.png", "Training/00014/2.png"];
