@@ -53,6 +53,10 @@ fn names_without_folder_or_extension_are_looked_for_once() {
             "the paths in 'id_code' do not lead to files as written, so packds searched for the files: '2b' is read from 'train_images/2b.png'"
         ]
     );
+    // The warning names a path and its own file if the first file is missing.
+    let listing = listed(&files[..2], "train.csv", b"id_code,label\n3c,0\n2b,0\n1a,1\n").unwrap();
+    let found = "'2b' is read from 'train_images/2b.png'";
+    assert!(listing.warnings().iter().any(|warning| warning.to_string().ends_with(found)), "{:?}", listing.warnings());
     // It is unclear which of the two folders is meant.
     let error = listed(&files, "m.csv", b"id_code,label\n1a,0\n").unwrap_err().to_string();
     assert!(error.contains("'test_images' and 'train_images' both have files with the listed names"), "{error}");
