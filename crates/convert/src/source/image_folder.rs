@@ -351,6 +351,7 @@ pub(super) fn list_opened(
         nested::refuse_masks(&listing)?;
         nested::refuse_splits(&listing)?;
         nested::refuse_images(&listing)?;
+        nested::refuse_datasets(&listing, files)?;
     }
     if !has_only_classes && (listing.masks.is_none() || is_each) {
         let twins = twins::find(&listing)?;

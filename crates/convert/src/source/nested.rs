@@ -9,12 +9,13 @@ use packds_system::to_u64;
 use super::candidate::SampleFiles;
 use super::directory::Directory;
 use super::folder_labels::are_class_folders;
+use super::folder_tables::names_in;
 use super::layout::{Pair, is_like_images, is_mask_folder};
 use super::listing::Listing;
-use super::mistaken::{as_classes, like_masks};
+use super::mistaken::{FEW_FOLDERS, as_classes, like_masks};
 use super::pairs::matches;
-use super::paths::{PathTable, as_path, lossy, stem};
-use super::split::is_split_folder;
+use super::paths::{PathTable, as_path, joined, lossy, stem};
+use super::split::{is_split_folder, split_names};
 use super::tally::Tally;
 use super::walk::Found;
 use super::warning::Warning;
@@ -184,6 +185,40 @@ pub(super) fn refuse_images(listing: &Listing) -> Result<(), ConvertError> {
         None => as_classes(),
     };
     Err(ConvertError::contradictory(listing.root(), "", reason, hint))
+}
+
+/// Refuses classes that all have images only in subfolders if one of them is a dataset of its own: `planet/planet/train-jpg` and
+/// `planet/planet/test-jpg` next to `test-jpg-additional`.
+pub(super) fn refuse_datasets(listing: &Listing, files: SampleFiles) -> Result<(), ConvertError> {
+    let classes = &listing.classes;
+    let is_nested = |warning: &Warning| match warning {
+        Warning::NestedClasses { count, .. } => *count == to_u64(classes.len()),
+        _ => false,
+    };
+    if classes.len() > FEW_FOLDERS || !listing.warnings.iter().any(is_nested) {
+        return Ok(());
+    }
+    for class in classes {
+        let mut folder = class.clone();
+        let mut top = Directory::scan(listing.root(), &folder, files)?;
+        let is_double = top.subdirectories.contains(class) && top.sample_names().next().is_none();
+        if is_double {
+            folder = joined(class, class);
+            top = Directory::scan(listing.root(), &folder, files)?;
+        }
+        let splits = split_names(&top);
+        let tables = if is_double { names_in(&top, |_| true) } else { Vec::new() };
+        let what = match (splits.as_slice(), tables.first()) {
+            ([one, other, ..], _) => format!("the splits '{one}' and '{other}'"),
+            (_, Some(table)) => format!("the table '{}'", lossy(table)),
+            _ => continue,
+        };
+        let reason = format!("'{}' contains {what}, so the folders are not read as classes", lossy(&folder));
+        let alone = listing.root().join(as_path(&folder));
+        let hint = format!("convert '{}' alone; {}", alone.display(), as_classes());
+        return Err(ConvertError::contradictory(listing.root(), "", reason, hint));
+    }
+    Ok(())
 }
 
 /// The mask folder that is or contains this folder, and the image folder next to it. A class itself is not a mask folder.

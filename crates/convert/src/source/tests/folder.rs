@@ -560,6 +560,24 @@ fn classes_with_images_only_in_inner_folders_are_told() {
 }
 
 #[test]
+fn a_dataset_in_one_of_the_folders_is_no_class() {
+    let folders = ["planet/planet/train-jpg/1.jpg", "planet/planet/test-jpg/2.jpg", "test-more/test-more/3.jpg"];
+    let splits = Tree::new(&folders);
+    let error = splits.list().unwrap_err();
+    let inner = splits.path("planet/planet");
+    assert!(error.to_string().contains("'planet/planet' contains the splits 'test-jpg' and 'train-jpg'"), "{error}");
+    assert!(error.hint().unwrap().starts_with(&format!("convert '{}' alone", inner.display())));
+    assert_eq!(list_splits(&inner, &ListOptions::default()).unwrap().len(), 2);
+    let table = Tree::new(&["a/a/images/1.jpg", "b/b/2.jpg"]);
+    assert_eq!(classes(&table.list().unwrap()), ["a", "b"]);
+    table.write("a/a/labels.csv", b"path,label\nimages/1.jpg,x\n");
+    let error = table.list().unwrap_err().to_string();
+    assert!(error.contains("'a/a' contains the table 'labels.csv'"), "{error}");
+    let from = Some(DataFormat::ImageFolder);
+    assert_eq!(classes(&list(table.root(), &ListOptions { from, ..ListOptions::default() }).unwrap()), ["a", "b"]);
+}
+
+#[test]
 fn folders_that_may_be_no_classes_are_told() {
     let told = |files: &[&str]| -> Vec<String> {
         Tree::new(files).list().unwrap().warnings().iter().map(ToString::to_string).collect()
