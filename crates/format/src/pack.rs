@@ -191,10 +191,10 @@ impl<D: AsRef<[u8]>> Pack<D> {
         self.item_unchecked(field, sample)
     }
 
-    /// Like [`item`](Self::item), but body items are not verified. Columns are verified.
+    /// Like [`item`](Self::item), but verifies only columns, and no body items.
     ///
     /// # Errors
-    /// [`FormatError::OutOfRange`], or an error for malformed bytes.
+    /// [`FormatError::OutOfRange`], [`FormatError::ChecksumMismatch`] for a damaged column, or an error for malformed bytes.
     pub fn item_unchecked(&self, field: usize, sample: u64) -> Result<Cow<'_, [u8]>, FormatError> {
         self.check_sample_id(sample)?;
         let out =

@@ -419,7 +419,7 @@ fn other_content(expected: &str, found: &Content) -> SampleError {
         expected: expected.to_owned(),
         found: match found {
             Content::File => "an image file".to_owned(),
-            Content::Pixels(shape) => format!("pixels of {}x{}", shape.width, shape.height),
+            Content::Pixels(shape) => format!("a {}x{} array of pixels", shape.width, shape.height),
             Content::Array(array) => format!("an array of {} with shape {:?}", array.dtype, array.shape),
             Content::Bytes => "bytes".to_owned(),
             Content::Text | Content::Json => "text".to_owned(),

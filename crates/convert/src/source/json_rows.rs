@@ -266,12 +266,12 @@ impl<'a> File<'a> {
         is_array(value) && self.items(value).is_ok_and(|items| items.first().is_some_and(|first| is(first)))
     }
 
-    /// The line of a value of the text, counted from 1.
+    /// The line on which a value starts, counted from 1.
     pub(super) fn line(&self, value: &RawValue) -> u64 {
         to_u64(self.feeds.partition_point(|feed| *feed < self.range(value).start)) + 1
     }
 
-    /// The offsets of a value of the text.
+    /// The byte range of a value within the text.
     fn range(&self, value: &RawValue) -> Range<usize> {
         let start = value.get().as_ptr().addr().saturating_sub(self.text.as_ptr().addr());
         start..start + value.get().len()

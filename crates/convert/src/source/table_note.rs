@@ -184,13 +184,11 @@ impl fmt::Display for TableNote {
                 lossy(first)
             ),
             Self::MissingImages { .. } | Self::NullLabels { .. } => self.fmt_left_out(out),
-            Self::BadRow { file, line, reason } => {
-                let file = lossy(file);
-                write!(
-                    out,
-                    "'{file}' was not read: line {line}: {reason}; if it has labels or other fields, correct this line"
-                )
-            }
+            Self::BadRow { file, line, reason } => write!(
+                out,
+                "'{}' was not read: line {line}: {reason}; if it has labels or other fields, correct this line",
+                lossy(file)
+            ),
             Self::ValidFlags { field } => {
                 write!(out, "the splits are those of '{field}': true is read as valid, and false as train")
             }

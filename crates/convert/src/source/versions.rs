@@ -282,7 +282,8 @@ impl Versions {
         Ok(listing)
     }
 
-    /// The other version of each image: the file with its name, or with its name without the words that tell the versions apart.
+    /// The index of the other version of each image. Two files match if their names are equal without the words that tell the
+    /// versions apart, as in `1_low.png` and `1_high.png`. `None` if no file matches, or if the match is not clear.
     fn partners(&self, images: &PathTable, others: &PathTable) -> Vec<Option<usize>> {
         let [image_keys, other_keys] =
             [(images, &self.images), (others, &self.other)].map(|(paths, folder)| pairs::keys(paths, 0, folder));

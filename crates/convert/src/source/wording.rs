@@ -468,7 +468,7 @@ impl Warning {
             Self::NumbersAsText { field, cell } => {
                 write!(
                     out,
-                    "'{field}' is packed as text, because of cells such as {}: write numbers as 0.5, and leave the cells of missing numbers empty",
+                    "'{field}' is packed as text, because of cells such as {}: write numbers with a decimal point (0.5), and leave cells empty where a number is missing",
                     shown(cell)
                 )
             }

@@ -77,7 +77,7 @@ pub(super) struct CuFile {
     _file: File,
 }
 
-// SAFETY: handles of cuFile and contexts of CUDA may be used from any thread.
+// SAFETY: cuFile handles and CUDA contexts may be used from any thread.
 unsafe impl Send for CuFile {}
 // SAFETY: several threads may call cuFile's functions at the same time.
 unsafe impl Sync for CuFile {}

@@ -116,7 +116,7 @@ impl Places {
     }
 }
 
-// SAFETY: handles of nvJPEG and contexts of CUDA may be used from any thread. A state may be used from one thread at a
+// SAFETY: nvJPEG handles and CUDA contexts may be used from any thread. A state may be used from one thread at a
 // time, which the lock ensures.
 unsafe impl Send for NvJpeg {}
 // SAFETY: as above.
