@@ -58,22 +58,19 @@ fn looks_like_one(found: &Found, n_files: usize) -> Option<String> {
     let n = found.images.len();
     // A map has a number for each pixel: the dimensions of an image without its channels.
     let map_shape = match shape.as_slice() {
-        [_] => Some(shape.clone()),
-        [width, 1..=4] => Some(vec![*width]),
+        [width] | [width, 1..=4] => Some([*width]),
         _ => None,
     };
-    if let Some(map_shape) = map_shape {
-        let is_map = |field: &&SourceField| {
-            let is_named = is_label_name(&field.name) || is_mask_name(&field.name);
-            is_named && matches!(field.store.content(0), Content::Array(array) if array.shape == map_shape)
-        };
-        if let Some(map) = found.fields.iter().find(is_map).filter(|_| n >= MIN_ROWS) {
-            return Some(format!("'{}' has as many numbers as the image has pixels", map.name));
-        }
-    }
-    let [height, width] = *shape.as_slice() else { return None };
+    let is_map = |field: &&SourceField| {
+        let is_named = is_label_name(&field.name) || is_mask_name(&field.name);
+        is_named
+            && matches!(field.store.content(0), Content::Array(array) if map_shape.is_some_and(|shape| array.shape == shape))
+    };
+    let map = found.fields.iter().find(is_map).filter(|_| n >= MIN_ROWS);
+    let map = map.map(|map| format!("'{}' has as many numbers as the image has pixels", map.name));
+    let [height, width] = *shape.as_slice() else { return map };
     if !found.are_planes {
-        return None;
+        return map;
     }
     if found.has_single_label {
         return Some("there is only one label".to_owned());
@@ -86,7 +83,7 @@ fn looks_like_one(found: &Found, n_files: usize) -> Option<String> {
     } else if matches!(n, 3 | 4) && !has_labels && height > 4 && width > 4 {
         Some(format!("their shape {n}x{height}x{width} is that of one image"))
     } else {
-        None
+        map
     }
 }
 
