@@ -236,6 +236,26 @@ fn a_sample_stays_on_its_side_when_data_is_added() {
 }
 
 #[test]
+fn samples_with_empty_paths_are_divided_by_their_checksums() {
+    let folder = Folder::new();
+    pack_of(&folder, "a.pack", &["cat", "dog"], 100);
+    let paths = Some(vec![Vec::new(); 100]);
+    let classes = ["cat", "dog"].map(str::to_owned).to_vec();
+    SamplePack { n_samples: 100, classes, paths, ..SamplePack::default() }.write(&folder, "b.pack");
+    folder.packds(&["split", "b.pack", "b.pack", "--ratio", "0.5,0.5", "-q"]).ok();
+    assert!((25..75).contains(&opened(&folder, "b.val.pack").n_samples()));
+    SamplePack { paths: Some(Vec::new()), ..SamplePack::default() }.write(&folder, "none.pack");
+    SamplePack::default().write(&folder, "some.pack");
+    let report = folder.packds(&["merge", "some.pack", "none.pack", "c.pack", "--json"]).json();
+    assert_eq!(report["warnings"], json!(["the samples of none.pack have no paths, so their paths are empty"]));
+    let merged = opened(&folder, "c.pack");
+    assert_eq!(
+        (merged.path(9).unwrap(), merged.path(10).unwrap()),
+        (Some(b"cat/img-9.png".to_vec()), Some(Vec::new()))
+    );
+}
+
+#[test]
 fn groups_stay_together_and_strata_keep_their_proportions() {
     let folder = Folder::new();
     let n_samples = 400;
@@ -268,6 +288,7 @@ fn wrong_choices_are_refused() {
         ("split a.pack o.pack --ratio 0.5,0.5 --group-by image", "a.pack: no field `image` with numbers or texts"),
         ("split a.pack o.pack --ratio 0.999999,0.000001", "a.pack: 'val' gets none of the 10 samples"),
         ("split a.pack o.pack --by label --names a", "--names cannot be combined with --by"),
+        ("split a.pack o.pack --by label --seed 3", "--seed cannot be combined with --by"),
         ("split a.pack o.pack --by label --folds 2 --ratio 0.5,0.5", "cannot be used with"),
         ("subset a.pack o.pack --samples 10", "a.pack: no sample 10"),
         ("subset a.pack o.pack --samples bad.txt", "bad.txt: line 2: expected numbers and ranges"),

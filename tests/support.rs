@@ -97,7 +97,7 @@ pub(crate) struct SamplePack {
     pub(crate) n_samples: u32,
     pub(crate) chunk_samples: u32,
     pub(crate) classes: Vec<String>,
-    /// Each sample's path. `CLASS/img-NUMBER.png` if empty.
+    /// Each sample's path. `CLASS/img-NUMBER.png` if `None`. An empty list means that the pack has no paths.
     pub(crate) paths: Option<Vec<Vec<u8>>>,
     /// Fields of the body. The first one is the image.
     pub(crate) body: Vec<Field>,
@@ -165,7 +165,9 @@ impl SamplePack {
             "skipped": [{ "path": "cat/bad.png", "reason": "empty file" }],
         });
         let mut paths = Paths::default();
-        (0..self.n_samples).for_each(|sample| paths.push(&self.path(sample)).unwrap());
+        if self.paths.as_ref().is_none_or(|paths| !paths.is_empty()) {
+            (0..self.n_samples).for_each(|sample| paths.push(&self.path(sample)).unwrap());
+        }
         FooterParts {
             stats,
             classes: vec![Classes { field: "label".to_owned(), names: self.classes.clone(), counts: counts.collect() }],

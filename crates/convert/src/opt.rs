@@ -36,6 +36,7 @@ pub(crate) const RATIO: Opt = Opt::new("ratio");
 pub(crate) const RAW_FRACTION: Opt = Opt::new("raw_fraction");
 pub(crate) const RESIZE: Opt = Opt::new("resize");
 pub(crate) const ROOT: Opt = Opt::new("root");
+pub(crate) const SEED: Opt = Opt::new("seed");
 pub(crate) const SEEKABLE: Opt = Opt::new("seekable");
 pub(crate) const SHARD: Opt = Opt::new("shard");
 pub(crate) const SPLIT: Opt = Opt::new("split");

@@ -22,7 +22,7 @@ pub struct Histogram {
 /// Number of bytes that are counted in the 32-bit tables before their counts are moved to the 64-bit totals. It is far
 /// below 2^32.
 const FLUSH: usize = 1 << 30;
-/// Maximum number of pixels of [`Histogram::of_counts`]. Sums of the squares of several such histograms do not overflow.
+/// Maximum number of pixels of [`Histogram::of_counts`].
 const MAX_PIXELS: u64 = 1 << 48;
 /// Number of tables that neighbouring pixels use in turn. With a single table, runs of equal pixels would wait for each
 /// other's increments.
@@ -82,7 +82,7 @@ impl Histogram {
     pub fn merge(&mut self, other: &Self) {
         for (sums, counts) in self.counts.iter_mut().zip(&other.counts) {
             for (sum, count) in sums.iter_mut().zip(counts) {
-                *sum += count;
+                *sum = sum.saturating_add(*count);
             }
         }
     }
@@ -111,7 +111,7 @@ impl Histogram {
     pub fn std(&self, channel: usize) -> f64 {
         let (count, sum, squares) = self.moments(channel);
         // count * squares - sum^2, computed in integers to avoid cancellation.
-        let numerator = (count * squares).saturating_sub(sum * sum);
+        let numerator = count.saturating_mul(squares).saturating_sub(sum.saturating_mul(sum));
         if count == 0 { 0.0 } else { float(numerator).sqrt() / float(count) }
     }
 

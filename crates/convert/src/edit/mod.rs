@@ -155,6 +155,12 @@ pub fn edit<D: AsRef<[u8]> + Sync>(
     check_output(target, options.force)?;
     let copier = Copier { taken, joined: &joined };
     let chunk_samples = taken.first().map_or(1, |taken| taken.pack.header().chunk_samples);
+    let mut warnings = joined.warnings.clone();
+    let without = taken.iter().filter(|taken| !taken.pack.has_paths());
+    let without: Vec<String> = without.map(|taken| taken.path.display().to_string()).collect();
+    if (1..taken.len()).contains(&without.len()) {
+        warnings.push(format!("the samples of {} have no paths, so their paths are empty", without.join(", ")));
+    }
     let mut report = EditReport {
         output: target.to_owned(),
         dry_run: options.dry_run,
@@ -164,7 +170,7 @@ pub fn edit<D: AsRef<[u8]> + Sync>(
         n_classes: joined.classes.first().map_or(0, |classes| classes.names.len()),
         bytes_copied: 0,
         bytes_out: 0,
-        warnings: joined.warnings.clone(),
+        warnings,
         copy: Duration::ZERO,
         sync: Duration::ZERO,
     };

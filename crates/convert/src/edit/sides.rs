@@ -11,7 +11,7 @@ use packds_system::{BadValue, counted};
 
 use super::{KnownPaths, Taken};
 use crate::error::ConvertError;
-use crate::opt::{BY, FOLDS, GROUP_BY, NAMES, RATIO, STRATIFY};
+use crate::opt::{BY, FOLDS, GROUP_BY, NAMES, RATIO, SEED, STRATIFY};
 use crate::safe_name::safe_names;
 
 /// How a pack is divided. Exactly one of `ratio`, `folds` and `by` must be set.
@@ -29,8 +29,8 @@ pub struct SplitOptions {
     pub group_by: Option<String>,
     /// The field whose values all sides have in the same proportions.
     pub stratify: Option<String>,
-    /// The seed.
-    pub seed: u64,
+    /// The seed. `None` means 0.
+    pub seed: Option<u64>,
 }
 
 /// The shares of several sides, such as `0.9,0.1`.
@@ -91,9 +91,9 @@ pub fn sides<D: AsRef<[u8]>>(pack: &Pack<D>, path: &Path, options: &SplitOptions
                 "groups that stay together cannot be divided in fixed proportions",
             ));
         }
-        (Some(field), None) => stratified(&taken, field, &shares, options.seed)?,
+        (Some(field), None) => stratified(&taken, field, &shares, options.seed.unwrap_or(0))?,
         (None, group) => {
-            let keys = keys(&taken, group.as_deref(), options.seed)?;
+            let keys = keys(&taken, group.as_deref(), options.seed.unwrap_or(0))?;
             keys.into_iter().map(|key| side_of(key, &shares)).collect()
         }
     };
@@ -151,13 +151,20 @@ fn keys<D: AsRef<[u8]>>(taken: &Taken<'_, D>, group: Option<&str>, seed: u64) ->
         let number = field(taken, group)?;
         return items(taken, number, |item| hash_bytes(seed, item));
     }
-    if taken.pack.has_paths() {
-        let paths = KnownPaths::of(taken)?;
+    let paths = KnownPaths::of(taken)?;
+    // In a merged pack, only some samples may have paths.
+    if taken.pack.has_paths() && taken.each().all(|sample| !paths.path(sample).is_empty()) {
         return Ok(taken.each().map(|sample| hash_bytes(seed, paths.path(sample))).collect());
     }
     for role in [Role::SampleCrc32c, Role::SourceId] {
         if let Some((number, _)) = taken.pack.schema().by_role(role, None) {
-            return items(taken, number, |item| hash_bytes(seed, item));
+            let mut keys = items(taken, number, |item| hash_bytes(seed, item))?;
+            for (key, sample) in keys.iter_mut().zip(taken.each()) {
+                if !paths.path(sample).is_empty() {
+                    *key = hash_bytes(seed, paths.path(sample));
+                }
+            }
+            return Ok(keys);
         }
     }
     Err(ConvertError::options(
@@ -211,6 +218,7 @@ fn by_value<D: AsRef<[u8]>>(taken: &Taken<'_, D>, by: &str, options: &SplitOptio
         (NAMES, !options.names.is_empty()),
         (GROUP_BY, options.group_by.is_some()),
         (STRATIFY, options.stratify.is_some()),
+        (SEED, options.seed.is_some()),
     ];
     if let Some((opt, _)) = unused.iter().find(|(_, is_set)| *is_set) {
         let hint = format!("each value of the field is a side with the name of the value; omit {opt}");

@@ -132,8 +132,10 @@ pub(super) fn stats<D: AsRef<[u8]>>(
     let mut stats = Stats::default();
     let fields = copier.joined.schema.fields();
     let mut lost = None;
+    let all = copier.taken.iter().map(|taken| taken.pack.stats().map_err(|error| taken.located(error)));
+    let all = all.collect::<Result<Vec<_>, _>>()?;
     for (number, field) in fields.iter().enumerate() {
-        let of_whole_packs = known_pixels(copier, &field.name)?;
+        let of_whole_packs = known_pixels(&all, &field.name);
         let counted = totals.pixels.get(&number).filter(|_| of_whole_packs.is_some() && totals.n_valid > 0);
         match (counted, of_whole_packs) {
             (Some(histogram), _) => {
@@ -167,18 +169,14 @@ pub(super) fn stats<D: AsRef<[u8]>>(
 }
 
 /// The pixels of all packs together. `None` if a pack has no statistics of this field.
-fn known_pixels<D: AsRef<[u8]>>(copier: &Copier<'_, D>, field: &str) -> Result<Option<Histogram>, ConvertError> {
-    let mut all: Option<Histogram> = None;
-    for taken in copier.taken {
-        let stats = taken.pack.stats().map_err(|error| taken.located(error))?;
-        let Some(known) = stats.fields.get(field).and_then(histogram) else { return Ok(None) };
-        match &mut all {
-            None => all = Some(known),
-            Some(all) if all.channels() == known.channels() => all.merge(&known),
-            Some(_) => return Ok(None),
-        }
+fn known_pixels(all: &[Stats], field: &str) -> Option<Histogram> {
+    let mut known = all.iter().map(|stats| stats.fields.get(field).and_then(histogram));
+    let mut sum = known.next()??;
+    for other in known {
+        let other = other.filter(|other| other.channels() == sum.channels())?;
+        sum.merge(&other);
     }
-    Ok(all)
+    Some(sum)
 }
 
 fn histogram(stats: &FieldStats) -> Option<Histogram> {

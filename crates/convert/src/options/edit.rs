@@ -81,11 +81,11 @@ impl Declared for SplitOptions {
         )
         .excludes(opt::GROUP_BY),
         SplitSpec::value(
-            Opt::new("seed"),
+            opt::SEED,
             "SEED",
-            |o, text| put(&mut o.seed, whole(text, 0, u64::MAX)),
+            |o, text| put(&mut o.seed, whole(text, 0, u64::MAX).map(Some)),
             "Seed of the random choice",
         )
-        .default(|o| o.seed.to_string()),
+        .default(|o| o.seed.unwrap_or(0).to_string()),
     ];
 }

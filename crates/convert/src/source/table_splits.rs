@@ -22,7 +22,8 @@ use super::table_note::TableNote;
 use super::warning::Warning;
 use crate::error::ConvertError;
 
-/// The splits of a folder with these tables. `has_only_files`: the folder has only files, none of which may contain images.
+/// Finds the splits that these tables of a folder define. `has_only_files` says that the folder has no subfolders and no file
+/// that may contain images.
 pub(super) fn find(
     folder: &Path,
     tables: &[Vec<u8>],
@@ -135,7 +136,7 @@ fn in_table(table: &Path, split: &str, options: &ListOptions) -> Result<Vec<(Str
     }
 }
 
-/// The labels of splits, of which at least one has texts in place of labels.
+/// What the splits of tables have as labels, if at least one of them has texts instead.
 struct Texts {
     /// The name of the labels.
     field: String,
