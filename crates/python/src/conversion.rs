@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use packds_convert::source::{ListOptions, list, list_splits};
 use packds_convert::{
-    ConvertError, ConvertOptions, DataFormat, Declared, ExportOptions, OptionSpec, Takes, check_output,
-    convert_listing, forecast, given,
+    ConvertError, ConvertOptions, DataFormat, Declared, Edit, EditOptions, ExportOptions, OptionSpec, Side, SplitOptions,
+    Taken, Takes, check_output, convert_listing, forecast, given,
 };
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
@@ -109,6 +109,53 @@ pub(crate) fn export(
     Ok(json!(report?).to_string())
 }
 
+/// Writes a pack with all samples of several packs, or with `samples` of one pack. `how` is a JSON object that describes the
+/// choice. Returns the report as JSON.
+#[pyfunction]
+#[pyo3(signature = (packs, target, command, given, samples=None, progress=None))]
+pub(crate) fn edit(
+    py: Python<'_>,
+    packs: Vec<Bound<'_, Pack>>,
+    target: PathBuf,
+    (command, how): (String, String),
+    given: GivenTexts,
+    samples: Option<Vec<u64>>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let command: Edit = command.parse().map_err(|error| Failure::Option(format!("{error}")))?;
+    let how: Value = serde_json::from_str(&how).unwrap_or_default();
+    let options = options_of::<EditOptions>(&given)?;
+    let packs: Vec<_> = packs.iter().map(|pack| pack.get().shared()).collect();
+    let report = watched(py, progress, AfterInterrupt::Wait, move |watch| {
+        let taken = |pack| Taken { pack: &***pack, path: pack.file_path(), samples: samples.as_deref() };
+        let taken: Vec<_> = packs.iter().map(taken).collect();
+        let report = packds_convert::edit(&taken, (command, &how), &target, &options, &**watch);
+        // If a file was truncated in the meantime, the lost part was read as zeros.
+        packs.iter().try_for_each(|pack| pack.still_good()).map_err(Failure::from)?;
+        report.map_err(Failure::from)
+    })?;
+    Ok(json!(report?).to_string())
+}
+
+/// The sides of a split: the name, the pack to write, and the samples. Fails if a pack exists, unless `force` is set.
+#[pyfunction]
+pub(crate) fn sides(
+    py: Python<'_>,
+    pack: &Bound<'_, Pack>,
+    output: PathBuf,
+    given: GivenTexts,
+    force: bool,
+) -> PyResult<Vec<(String, PathBuf, Vec<u64>)>> {
+    let options = options_of::<SplitOptions>(&given)?;
+    let pack = pack.get().shared();
+    let sides = py.detach(|| packds_convert::sides(&**pack, pack.file_path(), &options)).map_err(Failure::from)?;
+    let side = |side: Side| (side.name.clone(), packds_cli::split_output(&output, &side.name), side.samples);
+    let sides: Vec<_> = sides.into_iter().map(side).collect();
+    // Check every output before the first is written.
+    sides.iter().try_for_each(|(_, output, _)| check_output(output, force)).map_err(Failure::from)?;
+    Ok(sides)
+}
+
 /// The formats in this build: name, description, and whether packs can be exported to it.
 #[pyfunction]
 pub(crate) fn formats() -> Vec<(&'static str, &'static str, bool)> {
@@ -119,7 +166,7 @@ pub(crate) fn formats() -> Vec<(&'static str, &'static str, bool)> {
 /// The name, the heading and the default of an option, and whether the option is a switch.
 type OptionTuple = (&'static str, &'static str, Option<String>, bool);
 
-/// The options of `convert` or `export`.
+/// The options of `convert`, `export`, `split` or of every edit.
 #[pyfunction]
 pub(crate) fn options(name: &str) -> Vec<OptionTuple> {
     fn of<O: Declared>() -> Vec<OptionTuple> {
@@ -131,6 +178,8 @@ pub(crate) fn options(name: &str) -> Vec<OptionTuple> {
     }
     match name {
         "convert" => of::<ConvertOptions>(),
+        "edit" => of::<EditOptions>(),
+        "split" => of::<SplitOptions>(),
         _ => of::<ExportOptions>(),
     }
 }

@@ -55,6 +55,13 @@ def test_keywords_are_the_declared_options_with_their_defaults(name):
             assert python[key] in (None, ()) or str(python[key]) == default, key
 
 
+@pytest.mark.parametrize(("name", "of"), [("subset", ["edit"]), ("merge", ["edit"]), ("split", ["split", "edit"])])
+def test_keywords_of_edits_are_the_declared_options(name, of):
+    others = {"pack", "packs", "dst", "samples", "progress"}
+    python = set(inspect.signature(getattr(packds, name)).parameters) - others
+    assert python == {key for options in of for key, *_ in _packds.options(options)}
+
+
 @pytest.mark.parametrize("left_out", ["note", ["note"], ["note", "weight"]])
 def test_columns_are_left_out_by_their_names(photos, tmp_path, left_out):
     files = sorted(file for file in photos.glob("*/*") if file.is_file())

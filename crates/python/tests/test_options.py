@@ -31,6 +31,19 @@ def exports(name, value, folder):
     packds.export(**options)
 
 
+def takes(name, value, folder):
+    packds.subset(**{"pack": folder / "a.pack", "dst": folder / "b.pack", "force": True, "progress": False, name: value})
+
+
+def splits(name, value, folder):
+    options = {"pack": folder / "a.pack", "dst": folder / "b.pack", "ratio": "0.5,0.5", "force": True, "progress": False}
+    packds.split(**options | {name: value})
+
+
+def merges(name, value, folder):
+    packds.merge(**{"packs": [folder / "a.pack"], "dst": folder / "b.pack", "force": True, "progress": False, name: value})
+
+
 def writes(name, value, folder):
     options = {"dst": folder / "b.pack", "schema": None, "force": True, name: value}
     with packds.write(**options) as writer:
@@ -52,9 +65,11 @@ def loads_state(name, value, folder):
 
 
 WRITER = "mode raw_fraction quality resize crop filter dtype normalize layout codec chunk batch keep_order seed jobs force".split()
+EDITS = [(takes, packds.subset), (splits, packds.split), (merges, packds.merge)]
 CASES = [(loads, name) for name in inspect.signature(packds.Loader).parameters]
 CASES += [(converts, name) for name in inspect.signature(packds.convert).parameters]
 CASES += [(exports, name) for name in inspect.signature(packds.export).parameters]
+CASES += [(does, name) for does, of in EDITS for name in inspect.signature(of).parameters]
 CASES += [(writes, name) for name in [*WRITER, "dst", "schema", "classes", "progress"]]
 CASES += [(packs, name) for name in ["dataset", "dst", "fields", "classes", "progress"]]
 CASES += [(opens, name) for name in ["path", "checksums"]]

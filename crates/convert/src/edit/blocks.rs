@@ -10,6 +10,7 @@ use super::joined::Joined;
 use super::totals::Totals;
 use crate::convert::write_error;
 use crate::error::ConvertError;
+use crate::opt::CHUNK;
 use crate::options::ConvertOptions;
 use crate::ordered::{Next, ordered};
 use crate::output::Output;
@@ -33,7 +34,12 @@ impl<D: AsRef<[u8]> + Sync> Copier<'_, D> {
         jobs: usize,
         observer: &dyn Observer,
     ) -> Result<(PackWriter<&'o File>, Totals), ConvertError> {
-        let failed = |error| write_error(output, error);
+        let failed = |error| match error {
+            FormatError::LimitExceeded { .. } => {
+                ConvertError::options(error.to_string(), format!("make smaller chunks with {}", CHUNK.with("N")))
+            }
+            error => write_error(output, error),
+        };
         let (chunk_samples, block_samples) = (options.chunk_samples, options.block_samples());
         let mut writer = PackWriter::new(output.file(), options).map_err(failed)?;
         let mut tasks = Tasks::new(self.taken.iter().map(Taken::len).collect(), chunk_samples, block_samples);

@@ -154,7 +154,8 @@ pub fn edit<D: AsRef<[u8]> + Sync>(
     taken.iter().try_for_each(|taken| check_apart(taken.path, target))?;
     check_output(target, options.force)?;
     let copier = Copier { taken, joined: &joined };
-    let chunk_samples = taken.first().map_or(1, |taken| taken.pack.header().chunk_samples);
+    let in_first = taken.first().map_or(1, |taken| taken.pack.header().chunk_samples);
+    let chunk_samples = options.chunk_samples.unwrap_or(in_first);
     let mut warnings = joined.warnings.clone();
     let without = taken.iter().filter(|taken| !taken.pack.has_paths());
     let without: Vec<String> = without.map(|taken| taken.path.display().to_string()).collect();

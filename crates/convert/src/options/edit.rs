@@ -11,6 +11,8 @@ use crate::opt;
 pub struct EditOptions {
     /// Whether to only report what would be written.
     pub dry_run: bool,
+    /// Samples per chunk. `None` means as in the first pack.
+    pub chunk_samples: Option<u32>,
     /// Number of threads. 0 means all cores.
     pub jobs: usize,
     /// Whether an existing pack is replaced.
@@ -26,6 +28,12 @@ impl Declared for EditOptions {
             Opt::new("dry_run"),
             |o| o.dry_run = true,
             "Report what would be written, without writing anything",
+        ),
+        EditSpec::value(
+            opt::CHUNK,
+            "N",
+            |o, text| put(&mut o.chunk_samples, whole(text, 1, 1 << 20).map(Some)),
+            "Samples per chunk [default: as in the first pack]",
         ),
         EditSpec::value(
             Opt::new("jobs"),

@@ -131,7 +131,7 @@ def convert(
         OptionError: An option is invalid, or options contradict each other.
         KeyboardInterrupt: Nothing is left at `dst`.
     """
-    given = _given("convert", locals())
+    given = given_options("convert", locals())
     with Progress(truth("progress", progress), "converting") as show:
         text = _packds.convert(path("src", src), path("dst", dst), given, truth("dry_run", dry_run), show)
     return report_with_warnings(text)
@@ -192,7 +192,7 @@ def export(
         ConvertError: The pack is damaged, or `dst` cannot be written. Nothing is left at `dst`.
         OptionError: An option is unknown, or does not apply to the format.
     """
-    given = _given("export", locals())
+    given = given_options("export", locals())
     dataset = opened(pack)
     chosen = None if samples is None else sorted(set(selected(dataset, samples)))
     with Progress(truth("progress", progress), "exporting") as show:
@@ -230,7 +230,7 @@ def formats() -> dict[str, str]:
     return {name: holds for name, holds, _ in _packds.formats()}
 
 
-def _given(command: str, values: Mapping[str, Any]) -> list[tuple[str, str]]:
+def given_options(command: str, values: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The names and values of the given options, as strings. The value of a switch is empty."""
     given: list[tuple[str, str]] = []
     for name, _, _, is_switch in _packds.options(command):
@@ -246,6 +246,15 @@ def _given(command: str, values: Mapping[str, Any]) -> list[tuple[str, str]]:
             one = one.item() if isinstance(one, np.generic) else one
             given.append((name, os.fspath(one) if isinstance(one, os.PathLike) else str(one)))
     return given
+
+
+def _listed(name: str, values: Sequence[Any] | str) -> str:
+    """A list as the command writes it."""
+    if isinstance(values, str):
+        return values
+    if not isinstance(values, Sequence):
+        raise OptionError(f"{name}: expected a list, found {values!r}")
+    return ",".join(str(value) for value in values)
 
 
 def _size(name: str, size: Size, prefix: str) -> str | None:
@@ -275,6 +284,8 @@ _TEXTS: dict[str, Callable[[Any], Any]] = {
     "dtype": dtype_name,
     "normalize": _normalize,
     "leave_out": lambda left_out: names("leave_out", left_out),
+    "ratio": lambda ratio: _listed("ratio", ratio),
+    "names": lambda listed: _listed("names", listed),
 }
 
 _CONVERSIONS = _packds.options("convert")
@@ -285,4 +296,4 @@ WRITER_OPTIONS += [name for name, heading, _, _ in _CONVERSIONS if heading == ""
 
 def writer_options(options: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The options of a conversion whose samples come from a program."""
-    return _given("convert", options)
+    return given_options("convert", options)

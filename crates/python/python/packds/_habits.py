@@ -141,10 +141,14 @@ OF_CONVERSIONS = {
     "label_column": "pass label_key=",
     "mask_column": "pass mask_key=",
 }
-OF_EXPORTS = {
+OF_EDITS = {
     **_OF_FILES,
     **dict.fromkeys(("where", "condition", "class", "class_name"), "pass samples=Dataset.select(CONDITION)"),
-    **dict.fromkeys(("indices", "ids", "subset"), _SOME),
+    **dict.fromkeys(("indices", "ids"), _SOME),
+}
+OF_EXPORTS = {
+    **OF_EDITS,
+    "subset": _SOME,
     "format": "pass to=",
     "shards": "pass shard=, the number of samples in a shard",
 }

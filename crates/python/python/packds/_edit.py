@@ -1,0 +1,170 @@
+"""Packs from samples of packs, without decoding images."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from . import _packds
+from ._arrays import json_dict
+from ._checks import path, truth
+from ._convert import given_options
+from ._dataset import Dataset, PathLike, opened
+from ._errors import OptionError, warn
+from ._habits import OF_EDITS, with_habits
+from ._progress import Progress
+from ._words import selected
+
+
+@with_habits("packds.subset", OF_EDITS)
+def subset(
+    pack: Dataset | PathLike,
+    dst: PathLike,
+    *,
+    samples: Any = None,
+    chunk: int | None = None,
+    dry_run: bool = False,
+    jobs: int = 0,
+    force: bool = False,
+    progress: bool = True,
+) -> dict[str, Any]:
+    """Writes some samples of a pack to a new pack.
+
+    >>> ds = packds.open("train.pack")
+    >>> packds.subset(ds, "cats.pack", samples=ds.select("label = 'cat'"), progress=False)["n_samples"]
+    4
+
+    Args:
+        pack: A `Dataset` or a path.
+        dst: The pack to write.
+        samples: The samples to copy: a slice, a mask, or indices; by default all. They keep the pack's order.
+        chunk: Samples per chunk; by default as in the pack.
+        dry_run: Says what would be written, without writing anything.
+        jobs: Number of threads; 0 means one for each core.
+        force: Replaces an existing pack.
+        progress: Shows progress.
+
+    Returns:
+        The report: `output`, `n_samples`, `bytes_copied`, `bytes_out` and others.
+
+    Raises:
+        ConvertError: The pack is damaged, or `dst` cannot be written. Nothing is left at `dst`.
+        OptionError: An option has a wrong value.
+    """
+    given = given_options("edit", locals())
+    dataset = opened(pack)
+    chosen = None if samples is None else sorted(set(selected(dataset, samples)))
+    return _edited([dataset], dst, ("subset", {"samples": samples is not None}), given, chosen, progress)
+
+
+@with_habits("packds.merge", OF_EDITS)
+def merge(
+    packs: Sequence[Dataset | PathLike],
+    dst: PathLike,
+    *,
+    chunk: int | None = None,
+    dry_run: bool = False,
+    jobs: int = 0,
+    force: bool = False,
+    progress: bool = True,
+) -> dict[str, Any]:
+    """Writes all samples of several packs to one new pack. Classes are joined by name.
+
+    >>> packds.merge(["train.pack", "train.pack"], "twice.pack", progress=False)["n_samples"]
+    56
+
+    Args:
+        packs: Datasets or paths. The samples of the first pack come first.
+        dst: The pack to write.
+        chunk: Samples per chunk; by default as in the first pack.
+        dry_run: Says what would be written, without writing anything.
+        jobs: Number of threads; 0 means one for each core.
+        force: Replaces an existing pack.
+        progress: Shows progress.
+
+    Returns:
+        The report: `output`, `n_samples`, `bytes_copied`, `bytes_out` and others.
+
+    Raises:
+        ConvertError: A pack is damaged, the fields of two packs differ, or `dst` cannot be written. Nothing is left at `dst`.
+        OptionError: An option has a wrong value.
+    """
+    given = given_options("edit", locals())
+    if isinstance(packs, (str, bytes)) or not isinstance(packs, Sequence):
+        raise OptionError(f"packs: expected a list of packs, found {packs!r}")
+    return _edited([opened(pack) for pack in packs], dst, ("merge", {}), given, None, progress)
+
+
+@with_habits("packds.split", OF_EDITS)
+def split(
+    pack: Dataset | PathLike,
+    dst: PathLike,
+    *,
+    ratio: Sequence[float] | str | None = None,
+    folds: int | None = None,
+    by: str | None = None,
+    names: Sequence[str] | str | None = None,
+    group_by: str | None = None,
+    stratify: str | None = None,
+    seed: int = 0,
+    chunk: int | None = None,
+    dry_run: bool = False,
+    jobs: int = 0,
+    force: bool = False,
+    progress: bool = True,
+) -> dict[str, dict[str, Any]]:
+    """Divides the samples of a pack among new packs. A sample stays on its side when data is added.
+
+    >>> reports = packds.split("train.pack", "out.pack", ratio=(0.5, 0.5), progress=False)
+    >>> sorted(reports), sum(report["n_samples"] for report in reports.values())
+    (['train', 'val'], 28)
+
+    Args:
+        pack: A `Dataset` or a path.
+        dst: The name of the packs to write: `out.pack` becomes `out.train.pack` and `out.val.pack`.
+        ratio: The shares of the new packs, which add up to 1.
+        folds: The number of new packs of equal share, for cross-validation.
+        by: A field: each of its values becomes a pack.
+        names: The names of the new packs; by default `train`, `val` and `test`, or `part0`, `part1` and so on.
+        group_by: A field whose equal values stay together.
+        stratify: A field whose values have the same proportions in all new packs.
+        seed: The seed of the random choice.
+        chunk: Samples per chunk; by default as in the pack.
+        dry_run: Says what would be written, without writing anything.
+        jobs: Number of threads; 0 means one for each core.
+        force: Replaces existing packs.
+        progress: Shows progress.
+
+    Returns:
+        The report of each new pack, by its name: `output`, `n_samples`, `bytes_copied`, `bytes_out` and others.
+
+    Raises:
+        ConvertError: The pack is damaged, or a new pack cannot be written.
+        OptionError: The options contradict each other, or a new pack would get no samples.
+    """
+    values = locals()
+    how, given = given_options("split", values), given_options("edit", values)
+    dataset = opened(pack)
+    described = dict(how)
+    reports = {}
+    for name, output, samples in _packds.sides(dataset._pack, path("dst", dst), how, truth("force", force)):
+        reports[name] = _edited([dataset], output, ("split", {**described, "side": name}), given, samples, progress)
+    return reports
+
+
+def _edited(
+    packs: list[Dataset],
+    dst: PathLike,
+    command: tuple[str, dict[str, Any]],
+    given: list[tuple[str, str]],
+    samples: list[int] | None,
+    progress: bool,
+) -> dict[str, Any]:
+    name, how = command
+    with Progress(truth("progress", progress), "copying") as show:
+        text = _packds.edit([pack._pack for pack in packs], path("dst", dst), (name, json.dumps(how)), given, samples, show)
+    report: dict[str, Any] = json_dict(text)
+    for text in report["warnings"]:
+        warn(text)
+    return report

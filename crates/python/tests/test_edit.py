@@ -1,0 +1,56 @@
+"""Packs from samples of packs."""
+
+import numpy as np
+import pytest
+
+import packds
+
+
+def test_a_subset_has_the_chosen_samples(photo_pack, tmp_path):
+    ds = packds.open(photo_pack)
+    report = packds.subset(ds, tmp_path / "a.pack", samples=[5, 2, 2], progress=False)
+    assert (report["n_samples"], report["dry_run"]) == (2, False)
+    new = packds.open(tmp_path / "a.pack")
+    for place, sample in enumerate([2, 5]):
+        assert np.array_equal(new[place]["image"], ds[sample]["image"])
+        assert new[place]["label"] == ds[sample]["label"]
+    with pytest.raises(packds.ConvertError, match="a.pack"):
+        packds.subset(ds, tmp_path / "a.pack", progress=False)
+
+
+def test_a_split_and_its_merge_have_all_samples(photo_pack, tmp_path):
+    ds = packds.open(photo_pack)
+    reports = packds.split(ds, tmp_path / "s.pack", ratio=(0.6, 0.4), names=["a", "b"], progress=False)
+    assert list(reports) == ["a", "b"]
+    parts = [packds.open(tmp_path / f"s.{name}.pack") for name in reports]
+    assert sum(map(len, parts)) == len(ds)
+    packds.merge(parts, tmp_path / "all.pack", progress=False)
+    images = lambda pack: sorted(sample["image"].tobytes() for sample in pack)
+    assert images(packds.open(tmp_path / "all.pack")) == images(ds)
+
+
+def test_a_split_is_that_of_the_command(photo_pack, tmp_path):
+    from packds import _packds
+
+    packds.split(photo_pack, tmp_path / "a.pack", folds=2, seed=3, progress=False)
+    args = ["packds", "split", str(photo_pack), str(tmp_path / "b.pack"), "--folds", "2", "--seed", "3", "-q"]
+    assert _packds.run(args) == 0
+    for fold in ("fold0", "fold1"):
+        one, two = (tmp_path / f"{name}.{fold}.pack" for name in "ab")
+        # The pack does not depend on its name.
+        assert one.read_bytes() == two.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "expected one of ratio, folds and by"),
+        ({"ratio": (0.5, 0.6)}, "ratio: expected two or more shares that add up to 1"),
+        ({"ratio": (0.5, 0.5), "names": ["a"]}, "names: expected 2 names"),
+        ({"folds": 2, "group_by": "nothing"}, "no field `nothing`"),
+    ],
+)
+def test_wrong_splits_are_refused(photo_pack, tmp_path, options, message):
+    with pytest.raises(packds.Error, match=message):
+        packds.split(photo_pack, tmp_path / "s.pack", **options, progress=False)
+    assert list(tmp_path.iterdir()) == []
