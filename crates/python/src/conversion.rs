@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use packds_convert::source::{ListOptions, list, list_splits};
 use packds_convert::{
-    ConvertError, ConvertOptions, DataFormat, Declared, Edit, EditOptions, ExportOptions, OptionSpec, Side, SplitOptions,
-    Taken, Takes, check_output, convert_listing, forecast, given,
+    ConvertError, ConvertOptions, DataFormat, Declared, Edit, EditOptions, ExportOptions, OptionSpec, Side,
+    SplitOptions, Taken, Takes, check_output, convert_listing, forecast, given,
 };
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
@@ -117,21 +117,24 @@ pub(crate) fn edit(
     py: Python<'_>,
     packs: Vec<Bound<'_, Pack>>,
     target: PathBuf,
-    (command, how): (String, String),
+    command: (String, String),
     given: GivenTexts,
     samples: Option<Vec<u64>>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
+    let (command, how) = command;
     let command: Edit = command.parse().map_err(|error| Failure::Option(format!("{error}")))?;
     let how: Value = serde_json::from_str(&how).unwrap_or_default();
     let options = options_of::<EditOptions>(&given)?;
     let packs: Vec<_> = packs.iter().map(|pack| pack.get().shared()).collect();
     let report = watched(py, progress, AfterInterrupt::Wait, move |watch| {
-        let taken = |pack| Taken { pack: &***pack, path: pack.file_path(), samples: samples.as_deref() };
-        let taken: Vec<_> = packs.iter().map(taken).collect();
+        let packs = packs.iter();
+        let taken =
+            packs.clone().map(|pack| Taken { pack: &***pack, path: pack.file_path(), samples: samples.as_deref() });
+        let taken: Vec<_> = taken.collect();
         let report = packds_convert::edit(&taken, (command, &how), &target, &options, &**watch);
         // If a file was truncated in the meantime, the lost part was read as zeros.
-        packs.iter().try_for_each(|pack| pack.still_good()).map_err(Failure::from)?;
+        packs.clone().try_for_each(|pack| pack.still_good()).map_err(Failure::from)?;
         report.map_err(Failure::from)
     })?;
     Ok(json!(report?).to_string())
