@@ -4,8 +4,8 @@ use packds_system::to_u64;
 use std::io::Write;
 
 use clap::Args;
-use packds_format::constants::MAJOR;
-use packds_format::{Classes, Field, FieldKind, LabelStats, Stats, Store};
+use packds_format::constants::{MAJOR, MINOR};
+use packds_format::{Classes, Field, FieldKind, LabelStats, Manifest, Stats, Store};
 use packds_reader::{Pack, ReadError};
 use serde_json::{Map, Value, json};
 
@@ -98,13 +98,15 @@ impl<'a> Info<'a> {
     }
 
     fn format_version(&self) -> String {
-        format!("{MAJOR}.{}", self.pack.header().minor)
+        let minor = self.pack.one().map_or(MINOR, |file| file.header().minor);
+        format!("{MAJOR}.{minor}")
     }
 
     fn json(&self) -> Value {
-        let header = self.pack.header();
+        let file = self.pack.one();
+        let header = file.map(|file| file.header());
         let fields = self.pack.schema().fields();
-        let columns = self.pack.columns().iter().map(|column| {
+        let columns = file.map_or(&[][..], |file| file.columns()).iter().map(|column| {
             let field = fields.get(column.field);
             json!({
                 "name": field.map(|f| &f.name),
@@ -124,36 +126,41 @@ impl<'a> Info<'a> {
             "format_version": self.format_version(),
             "n_samples": self.pack.n_samples(),
             "n_chunks": self.pack.n_chunks(),
-            "chunk_samples": header.chunk_samples,
-            "sample_stride": header.sample_stride,
-            "chunk_stride": header.chunk_stride,
-            "data_offset": header.data_off,
+            "chunk_samples": self.pack.geometry().chunk_samples(),
+            "sample_stride": header.map(|header| header.sample_stride),
+            "chunk_stride": header.map(|header| header.chunk_stride),
+            "data_offset": header.map(|header| header.data_off),
             "fields": fields,
             "columns": columns.collect::<Value>(),
             "classes": self.classes,
             "stats": self.stats,
             "order": self.provenance.get("order"),
             "provenance": self.provenance,
-            "pack_uuid": header.pack_uuid.to_string(),
-            "dataset_uuid": header.dataset_uuid.to_string(),
+            "pack_uuid": self.pack.pack_uuid().to_string(),
+            "dataset_uuid": self.pack.dataset_uuid().to_string(),
             "numpy": numpy,
+            "set": self.pack.manifest().map(set_json),
         })
     }
 
     fn text(&self, out: &mut dyn Write) -> Result<(), Failure> {
-        let header = self.pack.header();
         let bytes = self.pack.file_len();
         let mut lines = Lines::new(out);
         lines.put("pack", &escape_path(self.pack.file_path()))?;
         lines.put("size", &format!("{} ({})", human_bytes(bytes), counted(bytes, "byte")))?;
         let (n_samples, chunks) = (self.pack.n_samples(), counted(self.pack.n_chunks(), "chunk"));
-        lines.put("samples", &format!("{n_samples} in {chunks} of {}", header.chunk_samples))?;
+        lines.put("samples", &format!("{n_samples} in {chunks} of {}", self.pack.geometry().chunk_samples()))?;
+        if let Some(manifest) = self.pack.manifest() {
+            let shards = counted(to_u64(manifest.shards.len()), "shard");
+            lines.put("set", &format!("version {} of {shards}", manifest.version))?;
+        }
         self.fields(&mut lines)?;
         self.labels(&mut lines)?;
         self.pixels(&mut lines)?;
         self.made_from(&mut lines)?;
-        lines.put("format", &format!("{}, data at byte {}", self.format_version(), header.data_off))?;
-        lines.put("uuid", &format!("pack {}, dataset {}", header.pack_uuid, header.dataset_uuid))?;
+        let data = self.pack.one().map(|file| format!(", data at byte {}", file.header().data_off));
+        lines.put("format", &format!("{}{}", self.format_version(), data.unwrap_or_default()))?;
+        lines.put("uuid", &format!("pack {}, dataset {}", self.pack.pack_uuid(), self.pack.dataset_uuid()))?;
         match &self.numpy {
             Numpy::Lines(numpy) => numpy.iter().try_for_each(|line| lines.put("numpy", line)),
             Numpy::None(why) => lines.put("numpy", why),
@@ -277,6 +284,19 @@ impl<'a> Lines<'a> {
         writeln!(self.out, "{shown:<10}{value}")?;
         Ok(())
     }
+}
+
+/// The version and the shards of a set.
+fn set_json(manifest: &Manifest) -> Value {
+    let shards = manifest.shards.iter().map(|shard| {
+        json!({
+            "path": shard.path,
+            "n_samples": shard.n_samples,
+            "bytes": shard.bytes,
+            "pack_uuid": shard.pack_uuid.to_string(),
+        })
+    });
+    json!({"version": manifest.version, "shards": shards.collect::<Value>()})
 }
 
 fn describe_field(field: &Field) -> String {

@@ -3,8 +3,8 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use packds_format::{Field, Role};
-use packds_reader::{Pack, ReadError};
+use packds_format::{Field, PackFile, Role};
+use packds_reader::{Pack, PackBytes, ReadError};
 
 /// One expression per body field, the image first, or the reason why there are none.
 pub(crate) enum Numpy {
@@ -17,6 +17,9 @@ pub(crate) enum Numpy {
 impl Numpy {
     pub(crate) fn of(pack: &Pack) -> Result<Self, ReadError> {
         let schema = pack.schema();
+        let Some(file) = pack.one() else {
+            return Ok(Self::None("none: the samples of a set are in several files"));
+        };
         if !schema.is_strided() {
             let compressed = schema.body().any(|(_, f)| !f.codec.is_none());
             return Ok(Self::None(if compressed {
@@ -31,20 +34,20 @@ impl Numpy {
         let path = python_path(pack.file_path());
         let mut fields: Vec<(usize, &Field)> = schema.body().map(|(_, f)| f).enumerate().collect();
         if let [(_, field)] = fields.as_slice() {
-            return Ok(Self::Lines(vec![memmap(pack, field, &path)]));
+            return Ok(Self::Lines(vec![memmap(file, field, &path)]));
         }
         let parts = pack.located(pack.strided_parts())?.unwrap_or_default();
         fields.sort_by_key(|(position, field)| (field.role != Some(Role::Image), *position));
         let lines = fields.into_iter().map(|(position, field)| {
             let part = parts.get(position).map_or(0, |part| part.offset);
-            strided(pack, field, part, &path)
+            strided(file, field, part, &path)
         });
         Ok(Self::Lines(lines.collect()))
     }
 }
 
 /// A single field fills the body, so samples are contiguous.
-fn memmap(pack: &Pack, field: &Field, path: &str) -> String {
+fn memmap(pack: &PackFile<PackBytes>, field: &Field, path: &str) -> String {
     let mut shape = vec![pack.n_samples()];
     shape.extend(&field.shape);
     let (dtype, offset, shape) = (field.dtype.numpy(), pack.header().data_off, tuple(&shape));
@@ -52,7 +55,7 @@ fn memmap(pack: &Pack, field: &Field, path: &str) -> String {
 }
 
 /// With several fields, each field has the same offset in every chunk. The last chunk is padded to full length.
-fn strided(pack: &Pack, field: &Field, part: u64, path: &str) -> String {
+fn strided(pack: &PackFile<PackBytes>, field: &Field, part: u64, path: &str) -> String {
     let header = pack.header();
     let mut shape = vec![pack.n_chunks(), u64::from(header.chunk_samples)];
     shape.extend(&field.shape);

@@ -78,7 +78,7 @@ mod tests {
         with_pack(&path, |pack| {
             let file = OpenOptions::new().write(true).open(&path).unwrap();
             file.set_len(4096).unwrap();
-            assert_eq!(pack.bytes_unchecked().last(), Some(&0));
+            assert_eq!(pack.whole_file().last(), Some(&0));
             then()
         })
     }

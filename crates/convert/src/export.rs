@@ -118,7 +118,7 @@ impl Serialize for ExportReport {
 ///
 /// # Errors
 /// [`ConvertError`] says what failed, where, and whether the data is to blame. Nothing is left at `target`.
-pub fn export<D: AsRef<[u8]> + Sync>(
+pub fn export<D: AsRef<[u8]> + Send + Sync>(
     pack: &Pack<D>,
     target: &Path,
     options: &ExportOptions,
@@ -146,7 +146,7 @@ pub fn export<D: AsRef<[u8]> + Sync>(
     let output = Output::create_kind(target, options.force, is_folder)?;
     let started = Instant::now();
     let paths = paths_of(pack, &exported, options.samples.as_deref()).map_err(ConvertError::of_pack)?;
-    let batch_samples = options.chunk_samples.unwrap_or(pack.header().chunk_samples);
+    let batch_samples = options.chunk_samples.unwrap_or(pack.geometry().chunk_samples());
     let start = SinkStart {
         path: output.working(),
         target,

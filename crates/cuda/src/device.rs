@@ -225,7 +225,7 @@ impl CudaDevice {
             Requested::Disk => self.copies_of(probe, probe.against_chunks_on_disk()?),
         };
         Ok(WindowPlan {
-            pack: probe.pack().header().pack_uuid,
+            pack: probe.pack().pack_uuid(),
             chunk_bytes: holdable.chunk_bytes,
             n_chunks: probe.pack().n_chunks(),
             chunks_of_batch: holdable.chunks_of_batch,
@@ -273,7 +273,7 @@ fn told(survey: &FileSurvey) -> String {
 impl Device for CudaDevice {
     fn placement(self: Arc<Self>, packs: &[Arc<Pack>]) -> Placement {
         let driver = Arc::clone(&self.driver);
-        let is_of = |uuid| matches!(packs, [pack] if pack.header().pack_uuid == uuid);
+        let is_of = |uuid| matches!(packs, [pack] if pack.pack_uuid() == uuid);
         match self.images.clone() {
             ImageSource::Files(plan) => Placement::Files {
                 limits: plan.limits,

@@ -119,7 +119,7 @@ impl Resident {
             .device(Arc::new(CudaDevice::with(Arc::clone(&driver))))
             .build()?;
         let images = driver.allocate(room, "the images of the pack")?;
-        let mut resident = Self { driver, pack: pack.header().pack_uuid, images, tables: None };
+        let mut resident = Self { driver, pack: pack.pack_uuid(), images, tables: None };
         // Declared after `resident`, so that even after an error, it waits for the copies before the images are freed.
         let end = End::new(Arc::clone(&resident.driver))?;
         for batch in loader.epoch(0)? {

@@ -1,6 +1,6 @@
 //! Lazy verification of an open pack: each column, chunk and sample is checked against its checksum on first use.
 //!
-//! This module verifies everything that [`Pack::item`], [`Pack::column`], [`Pack::chunk_bytes`] and the functions built
+//! This module verifies everything that [`PackFile::item`], [`PackFile::column`], [`PackFile::chunk_bytes`] and the functions built
 //! on them return. Code that has its own policy or searches for damage calls the `_unchecked` accessors.
 //! `tests/architecture.rs` lists where this is allowed. Only successful checks are cached, so damaged data fails every
 //! time.
@@ -13,7 +13,7 @@ use crate::checksum::{Crc32c, crc32c};
 use crate::columns::ColumnEntry;
 use crate::footer::{SectionEntry, SectionTag};
 use crate::le;
-use crate::pack::{Pack, find, section};
+use crate::file::{PackFile, find, section};
 use crate::{FormatError, Role};
 
 /// Records what has already been verified.
@@ -66,7 +66,7 @@ impl Bitmap {
     }
 }
 
-impl<D: AsRef<[u8]>> Pack<D> {
+impl<D: AsRef<[u8]>> PackFile<D> {
     /// A column by field number, with its verified bytes. `None` if the field is not a column.
     pub(crate) fn whole_column(&self, field: usize) -> Result<Option<(&ColumnEntry, &[u8])>, FormatError> {
         let Some((place, entry)) = (0..).zip(self.columns()).find(|(_, c)| c.field == field) else { return Ok(None) };

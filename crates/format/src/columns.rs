@@ -4,6 +4,9 @@ use crate::checksum::crc32c;
 use crate::le::{self, len_u64};
 use crate::{DType, FormatError, Scalar, Schema};
 use packds_system::{to_u64, to_usize};
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// Alignment of columns.
 pub const COLUMN_ALIGN: u64 = 4096;
@@ -101,22 +104,72 @@ pub(crate) fn parse_directory(
 }
 
 /// The verified values of one column.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ColumnView<'a> {
-    /// The values as stored, little-endian. Their length is the number of samples times the item size.
-    pub bytes: &'a [u8],
+    values: Values<'a>,
     /// Bytes of one sample's value.
     pub item_bytes: usize,
     /// Element type.
     pub dtype: DType,
 }
 
+#[derive(Debug, Clone)]
+enum Values<'a> {
+    One(&'a [u8]),
+    /// The values of each file, with the number of its first sample.
+    Several(Arc<[(u64, &'a [u8])]>),
+}
+
 impl<'a> ColumnView<'a> {
+    /// The values of one file: `item_bytes` for each sample.
+    pub(crate) fn new(bytes: &'a [u8], item_bytes: usize, dtype: DType) -> Self {
+        Self { values: Values::One(bytes), item_bytes, dtype }
+    }
+
+    /// The values of several files, each with the number of its first sample. `None` if there is no file.
+    pub(crate) fn joined(parts: &[(u64, Self)]) -> Option<Self> {
+        let (_, first) = parts.first()?;
+        let values = parts.iter().map(|(sample, part)| (*sample, part.bytes().unwrap_or_default()));
+        Some(Self { values: Values::Several(values.collect()), ..first.clone() })
+    }
+
+    /// All values as stored, little-endian: the number of samples times the item size. `None` if they are in several
+    /// files.
+    #[must_use]
+    pub fn bytes(&self) -> Option<&'a [u8]> {
+        match self.values {
+            Values::One(bytes) => Some(bytes),
+            Values::Several(_) => None,
+        }
+    }
+
+    /// Like [`bytes`](Self::bytes), but copies them if they are in several files.
+    #[must_use]
+    pub fn to_bytes(&self) -> Cow<'a, [u8]> {
+        match &self.values {
+            Values::One(bytes) => Cow::Borrowed(bytes),
+            Values::Several(parts) => Cow::Owned(parts.iter().flat_map(|(_, bytes)| *bytes).copied().collect()),
+        }
+    }
+
+    /// The values of these samples. `None` if they are in several files, or do not all exist.
+    #[must_use]
+    pub fn range(&self, samples: Range<u64>) -> Option<&'a [u8]> {
+        let (first, bytes) = match &self.values {
+            Values::One(bytes) => (0, *bytes),
+            Values::Several(parts) => {
+                let part = parts.partition_point(|(first, _)| *first <= samples.start).checked_sub(1)?;
+                *parts.get(part)?
+            }
+        };
+        let place = |sample: u64| usize::try_from(sample.checked_sub(first)?).ok()?.checked_mul(self.item_bytes);
+        bytes.get(place(samples.start)?..place(samples.end)?)
+    }
+
     /// The bytes of one sample's value.
     #[must_use]
     pub fn get(&self, sample: u64) -> Option<&'a [u8]> {
-        let start = usize::try_from(sample).ok()?.checked_mul(self.item_bytes)?;
-        self.bytes.get(start..start.checked_add(self.item_bytes)?)
+        self.range(sample..sample.checked_add(1)?)
     }
 
     /// One sample's value as an integer. `None` for floats, items of several elements, and values above 2^63 - 1.

@@ -213,6 +213,34 @@ pub enum FormatError {
         /// The reason.
         reason: String,
     },
+    /// The manifest of a set is invalid.
+    #[error("manifest: {reason}")]
+    BadManifest {
+        /// What was expected and found.
+        reason: String,
+    },
+    /// A shard of a set is damaged, or it is not the file that the manifest describes. Numbers and offsets are those of
+    /// the shard.
+    #[error("shard '{shard}': {source}")]
+    Shard {
+        /// Its path in the folder of the set.
+        shard: String,
+        /// What is wrong.
+        source: Box<FormatError>,
+    },
+    /// A shard cannot be opened.
+    #[error("cannot open: {0}")]
+    Open(std::io::Error),
+    /// A shard is not the file that the manifest describes.
+    #[error("not the file in the manifest: expected {what} {expected}, found {found}: restore the original file")]
+    OtherShard {
+        /// The property that differs.
+        what: &'static str,
+        /// Its value in the manifest.
+        expected: String,
+        /// Its value in the file.
+        found: String,
+    },
     /// A size exceeds the reader's [`Limits`](crate::Limits).
     #[error("{what}: {found} is more than the limit of {limit}: raise the limit if the file is trusted")]
     LimitExceeded {
@@ -250,6 +278,15 @@ pub enum FormatError {
 }
 
 impl FormatError {
+    /// The error of the file itself: for a shard, without the name of the shard.
+    #[must_use]
+    pub fn of_file(&self) -> &Self {
+        match self {
+            Self::Shard { source, .. } => source.of_file(),
+            error => error,
+        }
+    }
+
     pub(crate) fn bad_value(what: &'static str, offset: u64, expected: impl ToString, found: impl ToString) -> Self {
         Self::BadValue { what, offset, expected: expected.to_string(), found: found.to_string() }
     }

@@ -63,6 +63,126 @@ impl Geometry {
     }
 }
 
+/// The division of a pack's samples into chunks. The chunks of a set are those of its shards, one shard after the other,
+/// so the last chunk of every shard may be shorter than `chunk_samples`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackGeometry {
+    /// The division that the samples would have in one file.
+    merged: Geometry,
+    /// The shards of a set. Empty for one file.
+    shards: Box<[ShardStart]>,
+    n_chunks: u64,
+}
+
+/// The first sample and the first chunk of a shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ShardStart {
+    pub(crate) sample: u64,
+    pub(crate) chunk: u64,
+}
+
+impl PackGeometry {
+    /// The division of one file.
+    pub(crate) fn of_file(geometry: Geometry) -> Self {
+        Self { n_chunks: geometry.n_chunks(), merged: geometry, shards: Box::default() }
+    }
+
+    /// The division of shards with these numbers of samples, each at least 1.
+    ///
+    /// # Errors
+    /// As for [`Geometry::new`].
+    pub(crate) fn of_shards(n_samples: impl Iterator<Item = u64>, chunk_samples: u32) -> Result<Self, FormatError> {
+        let mut next = ShardStart { sample: 0, chunk: 0 };
+        let mut shards = Vec::new();
+        for n_samples in n_samples {
+            let own = Geometry::new(n_samples, chunk_samples)?;
+            shards.push(next);
+            next.sample = next.sample.saturating_add(n_samples);
+            next.chunk += own.n_chunks();
+        }
+        let merged = Geometry::new(next.sample, chunk_samples)?;
+        Ok(Self { merged, shards: shards.into(), n_chunks: next.chunk })
+    }
+
+    /// The division that the same samples would have in one file. Orders are computed from it.
+    #[must_use]
+    pub const fn merged(&self) -> Geometry {
+        self.merged
+    }
+
+    /// Whether the chunks are those of the merged file: only the last chunk may be shorter than the others.
+    #[must_use]
+    pub fn is_merged(&self) -> bool {
+        self.shards.iter().all(|start| start.sample.is_multiple_of(self.chunk_samples().into()))
+    }
+
+    /// Number of samples.
+    #[must_use]
+    pub const fn n_samples(&self) -> u64 {
+        self.merged.n_samples
+    }
+
+    /// Samples per chunk. The last chunk of a file may have fewer.
+    #[must_use]
+    pub const fn chunk_samples(&self) -> u32 {
+        self.merged.chunk_samples
+    }
+
+    /// Number of chunks.
+    #[must_use]
+    pub const fn n_chunks(&self) -> u64 {
+        self.n_chunks
+    }
+
+    /// The chunk of a sample, and the sample's index in it.
+    #[inline]
+    #[must_use]
+    pub fn locate(&self, sample: u64) -> (u64, u32) {
+        let Some((_, start)) = self.shard_of(|start| start.sample <= sample) else {
+            return self.merged.locate(sample);
+        };
+        let (chunk, index) = self.merged.locate(sample - start.sample);
+        (start.chunk + chunk, index)
+    }
+
+    /// The first sample of a chunk.
+    #[must_use]
+    pub fn first_sample(&self, chunk: u64) -> u64 {
+        let Some((shard, start)) = self.shard_of(|start| start.chunk <= chunk) else {
+            return self.merged.first_sample(chunk);
+        };
+        let before = (chunk - start.chunk).saturating_mul(self.chunk_samples().into());
+        start.sample.saturating_add(before).min(self.end_of(shard))
+    }
+
+    /// Number of samples in a chunk. 0 beyond the last chunk.
+    #[must_use]
+    pub fn samples_in(&self, chunk: u64) -> u32 {
+        let Some((shard, _)) = self.shard_of(|start| start.chunk <= chunk) else {
+            return self.merged.samples_in(chunk);
+        };
+        let rest = self.end_of(shard) - self.first_sample(chunk);
+        u32::try_from(rest.min(self.chunk_samples().into())).unwrap_or(0)
+    }
+
+    /// The last shard of a set whose start satisfies `is_before`. `None` for one file.
+    #[inline]
+    pub(crate) fn shard_of(&self, is_before: impl Fn(&ShardStart) -> bool) -> Option<(usize, ShardStart)> {
+        let shard = self.shards.partition_point(is_before).checked_sub(1)?;
+        self.shards.get(shard).map(|start| (shard, *start))
+    }
+
+    /// The start of a shard of a set. `None` for one file.
+    pub(crate) fn start_of(&self, shard: usize) -> Option<ShardStart> {
+        self.shards.get(shard).copied()
+    }
+
+    /// One past the last sample of a shard.
+    fn end_of(&self, shard: usize) -> u64 {
+        self.shards.get(shard + 1).map_or(self.n_samples(), |next| next.sample)
+    }
+}
+
 /// Default maximum size of a chunk.
 const TARGET_CHUNK_BYTES: u64 = 16 << 20;
 /// Default maximum number of samples per chunk. Small datasets still need enough chunks to shuffle.
@@ -144,6 +264,28 @@ mod tests {
         assert_eq!(g.samples_in((1 << 34) + 1), 0);
         assert_eq!(g.samples_in(u64::MAX), 0);
         assert_eq!(g.first_sample(3), 192);
+    }
+
+    #[test]
+    fn chunks_of_a_set_end_with_their_shard() {
+        let shards = [64, 10, 1, 130];
+        let set = PackGeometry::of_shards(shards.into_iter(), 64).unwrap();
+        assert_eq!((set.n_samples(), set.n_chunks(), set.merged().n_chunks()), (205, 6, 4));
+        let (mut chunk, mut next) = (0, 0);
+        for n_samples in shards {
+            let own = Geometry::new(n_samples, 64).unwrap();
+            for number in 0..own.n_chunks() {
+                assert_eq!(set.first_sample(chunk), next);
+                assert_eq!(set.samples_in(chunk), own.samples_in(number));
+                for index in 0..own.samples_in(number) {
+                    assert_eq!(set.locate(next), (chunk, index));
+                    next += 1;
+                }
+                chunk += 1;
+            }
+        }
+        assert_eq!((set.first_sample(6), set.samples_in(6), set.samples_in(u64::MAX)), (205, 0, 0));
+        assert_eq!(PackGeometry::of_shards([64, 64, 3].into_iter(), 64).unwrap().locate(130), (2, 2));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Reads the items of a chunk in order, decompressing every block only once.
 //!
-//! For random access, use [`Pack::item`], which decompresses a block for each item.
+//! For random access, use [`PackFile::item`], which decompresses a block for each item.
 
 use packds_system::to_u64;
 use std::cell::RefCell;
@@ -8,12 +8,12 @@ use std::cell::RefCell;
 use crate::chunk::{ChunkView, item_of};
 use crate::filter::ItemShape;
 use crate::le;
-use crate::pack::Pack;
+use crate::file::PackFile;
 use crate::{Field, FormatError};
 
 /// Access to the items of a chunk in any order. Sample order is fastest.
 pub(crate) struct ChunkItems<'a, D> {
-    pack: &'a Pack<D>,
+    pack: &'a PackFile<D>,
     view: ChunkView<'a>,
     first_sample: u64,
     /// The last decompressed block of each body field.
@@ -33,7 +33,7 @@ struct DecodedBlock {
 
 impl<'a, D: AsRef<[u8]>> ChunkItems<'a, D> {
     /// The items of chunk `chunk`, whose stored bytes are `bytes`.
-    pub(crate) fn new(pack: &'a Pack<D>, chunk: u64, bytes: &'a [u8]) -> Result<Self, FormatError> {
+    pub(crate) fn new(pack: &'a PackFile<D>, chunk: u64, bytes: &'a [u8]) -> Result<Self, FormatError> {
         let view = pack.view_chunk(chunk, bytes)?;
         let blocks = view.parts().iter().map(|_| DecodedBlock::default());
         Ok(Self {
@@ -143,7 +143,7 @@ impl BlockItems {
     }
 }
 
-impl<D: AsRef<[u8]>> Pack<D> {
+impl<D: AsRef<[u8]>> PackFile<D> {
     /// Calls `each` with every decoded item of a body field in a chunk, and its sample number, in order. `bytes` is the
     /// whole stored chunk, however it was read. Decompresses each block only once, so prefer this to
     /// [`item`](Self::item) for whole chunks.

@@ -1,47 +1,109 @@
-//! Reads a pack. Only this module turns untrusted bytes into a [`Pack`].
+//! A pack: one file, or a set of files that reads as one.
 
-use packds_system::{counted, to_u64};
+use packds_system::{to_u64, to_usize};
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::OnceLock;
 
-use crate::checked::Checked;
-use crate::checksum::crc32c;
-use crate::chunk::{ChunkTable, ChunkView, item_of};
-use crate::columns::{self, ColumnEntry, ColumnView};
-use crate::filter::ItemShape;
-use crate::footer::{self, SectionEntry, SectionTag};
-use crate::geometry::Geometry;
-use crate::header::{HEADER_BYTES, Header};
-use crate::le::{self, len_u64};
-use crate::limits::Limits;
-use crate::trailer::{TRAILER_BYTES, Trailer};
-use crate::{ChunkEntry, Classes, Coding, Field, FieldKind, FormatError, PartEntry, Role, Schema, Stats, Store, paths};
+use crate::columns::ColumnView;
+use crate::file::PackFile;
+use crate::geometry::PackGeometry;
+use crate::items::BlockItems;
+use crate::manifest::{Manifest, ShardEntry};
+use crate::verify::ChunkDamage;
+use crate::{
+    ChunkEntry, ChunkView, Classes, Coding, FormatError, Limits, PartEntry, Schema, Stats, Uuid, check_file_chunk,
+};
 
-/// An open pack. Its header, schema and tables are validated, but its chunks have not been read.
+/// Distance between the offsets of two shards, rounded up to this many bytes: a huge page. Code that reads in pages or
+/// pieces never needs two shards for one of them.
+pub const SHARD_ALIGN: u64 = 2 << 20;
+
+/// An open pack: a file, or a set of files (its shards).
 ///
-/// Opening reads the header, the footer's tables and the trailer. It verifies the chunk table, which takes 4 or 32
-/// bytes per chunk. Opening a pack with millions of samples takes milliseconds. Columns, paths and chunks are verified
-/// on first use. [`check_chunk`](crate::check_chunk) and [`check_outside_chunks`](crate::check_outside_chunks) verify
-/// them in advance. Functions without `_unchecked` in their names return only verified data, or data from bytes that
-/// the caller passed.
+/// Samples, chunks and offsets of a set are numbered across its shards, in the order of the manifest. The offsets of a
+/// shard begin at a multiple of [`SHARD_ALIGN`]. Errors about a shard name it, and use the shard's own numbers.
+///
+/// A file is validated when it is opened: header, schema and tables. A shard is opened and validated when its first
+/// sample, chunk or value is requested. Columns, paths and chunks are verified on first use.
+/// [`check_chunk`](crate::check_chunk) and [`check_outside_chunks`](crate::check_outside_chunks) verify them in advance.
+/// Functions without `_unchecked` in their names return only verified data, or data from bytes that the caller passed.
 #[derive(Debug)]
 pub struct Pack<D> {
-    data: D,
-    header: Header,
-    trailer: Trailer,
-    schema: Schema,
-    geometry: Geometry,
-    sections: Vec<SectionEntry>,
-    pub(crate) chunks: ChunkTable,
-    columns: Vec<ColumnEntry>,
-    /// Where the last column ends.
-    pub(crate) columns_end: u64,
+    files: Files<D>,
+    geometry: PackGeometry,
+}
+
+#[derive(Debug)]
+enum Files<D> {
+    One(Box<PackFile<D>>),
+    Set(Box<Set<D>>),
+}
+
+/// Opens the bytes of a shard, given its number and its entry.
+pub(crate) type OpenShard<D> = dyn Fn(usize, &ShardEntry) -> Result<D, FormatError> + Send + Sync;
+
+struct Set<D> {
+    manifest: Manifest,
+    /// Each shard, once it was used.
+    shards: Box<[OnceLock<PackFile<D>>]>,
+    /// Where the offsets of each shard begin, and where those of the last one end.
+    offsets: Box<[u64]>,
+    open: Box<OpenShard<D>>,
     limits: Limits,
-    pub(crate) checked: Checked,
+}
+
+impl<D> std::fmt::Debug for Set<D> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Set").field("manifest", &self.manifest.pack_uuid).finish_non_exhaustive()
+    }
+}
+
+/// One file of a pack, and what must be added to its numbers.
+#[derive(Debug)]
+pub struct Part<'a, D> {
+    /// The file.
+    pub file: &'a PackFile<D>,
+    /// The number of the file in its set.
+    pub number: usize,
+    /// The number of its first sample.
+    pub first_sample: u64,
+    /// The number of its first chunk.
+    pub first_chunk: u64,
+    /// Where its offsets begin.
+    pub offset: u64,
+    /// The path of a shard in the folder of its set.
+    shard: Option<&'a str>,
+}
+
+impl<D> Clone for Part<'_, D> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<D> Copy for Part<'_, D> {}
+
+impl<D> Part<'_, D> {
+    /// Names the shard in an error.
+    fn named<T>(&self, result: Result<T, FormatError>) -> Result<T, FormatError> {
+        result.map_err(|error| named(self.shard, error))
+    }
+
+    fn entry(&self, entry: ChunkEntry) -> ChunkEntry {
+        ChunkEntry { offset: entry.offset.saturating_add(self.offset), ..entry }
+    }
+}
+
+fn named(shard: Option<&str>, error: FormatError) -> FormatError {
+    match (shard, error) {
+        (None, error) | (_, error @ FormatError::Shard { .. }) => error,
+        (Some(shard), error) => FormatError::Shard { shard: shard.to_owned(), source: Box::new(error) },
+    }
 }
 
 impl<D: AsRef<[u8]>> Pack<D> {
-    /// Opens a pack with the default [`Limits`].
+    /// Opens a pack file with the default [`Limits`].
     ///
     /// # Errors
     /// The [`FormatError`] says what is wrong and where.
@@ -49,95 +111,185 @@ impl<D: AsRef<[u8]>> Pack<D> {
         Self::open_with(data, Limits::default())
     }
 
-    /// Opens a pack.
+    /// Opens a pack file.
     ///
     /// # Errors
     /// The [`FormatError`] says what is wrong and where.
     pub fn open_with(data: D, limits: Limits) -> Result<Self, FormatError> {
-        let file = data.as_ref();
-        let file_len = len_u64(file);
-        let header = Header::parse(file, file_len)?;
-        let short = || FormatError::TooShort { expected: HEADER_BYTES + TRAILER_BYTES, found: file_len };
-        let tail = file.last_chunk::<64>().filter(|_| file_len >= HEADER_BYTES + TRAILER_BYTES).ok_or_else(short)?;
-        let trailer = Trailer::parse(tail, file_len)?;
-        if trailer.pack_uuid != header.pack_uuid {
-            let (expected, found) = (header.pack_uuid.to_string(), trailer.pack_uuid.to_string());
-            return Err(FormatError::UuidMismatch { expected, found });
+        let file = PackFile::open_with(data, limits)?;
+        Ok(Self { geometry: PackGeometry::of_file(*file.geometry()), files: Files::One(Box::new(file)) })
+    }
+
+    /// Opens a set. No shard is opened yet. `open` returns the bytes of a shard when it is first used.
+    ///
+    /// # Errors
+    /// [`FormatError::BadManifest`] if the values of the manifest contradict each other.
+    pub fn open_set(
+        manifest: Manifest,
+        limits: Limits,
+        open: impl Fn(usize, &ShardEntry) -> Result<D, FormatError> + Send + Sync + 'static,
+    ) -> Result<Self, FormatError> {
+        let geometry = manifest.checked()?;
+        let mut offsets = vec![0_u64];
+        for shard in &manifest.shards {
+            let next = shard.bytes.div_ceil(SHARD_ALIGN).saturating_mul(SHARD_ALIGN);
+            let end = offsets.last().copied().unwrap_or(0).saturating_add(next);
+            FormatError::check_limit("bytes of a set", u64::MAX / 2, end)?;
+            offsets.push(end);
         }
-        let geometry = Geometry::new(trailer.n_samples, header.chunk_samples)?;
-        let sections = footer::parse(file, &trailer)?;
-        let schema_entry = find(&sections, SectionTag::SCHEMA)?;
-        if (schema_entry.len, schema_entry.crc32c) != (header.schema_len, header.schema_crc32c) {
-            let copy = |len, crc: u32| format!("{} with CRC32C {crc:#010x}", counted(len, "byte"));
-            let expected = copy(header.schema_len, header.schema_crc32c);
-            let found = copy(schema_entry.len, schema_entry.crc32c);
-            return Err(FormatError::bad_value("schema in the footer", schema_entry.offset, expected, found));
+        let shards = manifest.shards.iter().map(|_| OnceLock::new()).collect();
+        let set = Set { shards, offsets: offsets.into(), open: Box::new(open), limits, manifest };
+        Ok(Self { geometry, files: Files::Set(Box::new(set)) })
+    }
+
+    /// The manifest of a set. `None` for a file.
+    pub fn manifest(&self) -> Option<&Manifest> {
+        match &self.files {
+            Files::One(_) => None,
+            Files::Set(set) => Some(&set.manifest),
         }
-        let schema = Schema::from_json(json_section(file, schema_entry, "schema", &limits)?)?;
-        header.check_against(&schema)?;
-        let entry = find(&sections, SectionTag::CHUNKS)?;
-        let table = section(file, entry)?;
-        let chunks = ChunkTable::parse(table, entry.offset, &schema, &header, &geometry, &limits)?;
-        let entry = find(&sections, SectionTag::COLUMNS)?;
-        let (columns, columns_end) =
-            columns::parse_directory(section(file, entry)?, entry.offset, &schema, trailer.n_samples, chunks.body_end)?;
-        // The footer follows the last column.
-        let footer_off = le::align_up(columns_end, footer::SECTION_ALIGN).unwrap_or(u64::MAX);
-        let at = file_len - TRAILER_BYTES + 8;
-        FormatError::check_value("footer offset", at, footer_off, trailer.footer_off)?;
-        Ok(Self {
-            header,
-            trailer,
-            schema,
-            geometry,
-            sections,
-            chunks,
-            columns,
-            columns_end,
-            limits,
-            checked: Checked::default(),
-            data,
-        })
     }
 
-    /// The data that the pack was opened from.
-    pub fn data(&self) -> &D {
-        &self.data
+    /// The file, unless the pack is a set.
+    pub fn one(&self) -> Option<&PackFile<D>> {
+        match &self.files {
+            Files::One(file) => Some(file),
+            Files::Set(_) => None,
+        }
     }
 
-    /// The file's bytes, not verified.
-    pub fn bytes_unchecked(&self) -> &[u8] {
-        self.data.as_ref()
+    /// Number of files: 1, or the number of shards of a set.
+    pub fn n_files(&self) -> usize {
+        self.manifest().map_or(1, |manifest| manifest.shards.len())
     }
 
-    /// The header.
-    pub fn header(&self) -> &Header {
-        &self.header
+    /// A file of the pack by its number. Opens a shard if it was not used before.
+    ///
+    /// # Errors
+    /// [`FormatError::OutOfRange`], [`FormatError::Shard`] if the shard cannot be opened or differs from the manifest.
+    pub fn part(&self, number: usize) -> Result<Part<'_, D>, FormatError> {
+        match &self.files {
+            Files::One(file) => {
+                FormatError::check_index("file", to_u64(number), 1)?;
+                Ok(Part { file, number: 0, first_sample: 0, first_chunk: 0, offset: 0, shard: None })
+            }
+            Files::Set(set) => set.part(number, &self.geometry),
+        }
     }
 
-    /// The trailer.
-    pub fn trailer(&self) -> &Trailer {
-        &self.trailer
+    /// All files, in order. Opens every shard.
+    pub fn parts(&self) -> impl Iterator<Item = Result<Part<'_, D>, FormatError>> {
+        (0..self.n_files()).map(|number| self.part(number))
+    }
+
+    /// The file with a sample, and the number of the sample in it.
+    #[inline]
+    fn of_sample(&self, sample: u64) -> Result<(Part<'_, D>, u64), FormatError> {
+        let Some((shard, start)) = self.geometry.shard_of(|start| start.sample <= sample) else {
+            return Ok((self.part(0)?, sample));
+        };
+        self.check_sample_id(sample)?;
+        Ok((self.part(shard)?, sample - start.sample))
+    }
+
+    /// The file with a chunk, and the number of the chunk in it.
+    ///
+    /// # Errors
+    /// As for [`part`](Self::part).
+    #[inline]
+    pub fn of_chunk(&self, chunk: u64) -> Result<(Part<'_, D>, u64), FormatError> {
+        let Some((shard, start)) = self.geometry.shard_of(|start| start.chunk <= chunk) else {
+            return Ok((self.part(0)?, chunk));
+        };
+        FormatError::check_index("chunk", chunk, self.n_chunks())?;
+        Ok((self.part(shard)?, chunk - start.chunk))
+    }
+
+    /// The number of the file with the byte at `offset`, and where the offsets of the file begin and end. `None` beyond
+    /// the last file.
+    pub fn file_at(&self, offset: u64) -> Option<(usize, Range<u64>)> {
+        match &self.files {
+            Files::One(file) => {
+                let all = 0..file.trailer().file_len;
+                all.contains(&offset).then_some((0, all))
+            }
+            Files::Set(set) => {
+                let number = set.offsets.partition_point(|start| *start <= offset).checked_sub(1)?;
+                let start = *set.offsets.get(number)?;
+                let end = start.saturating_add(set.manifest.shards.get(number)?.bytes);
+                Some((number, start..end))
+            }
+        }
+    }
+
+    /// The file with these bytes, and their place in it, not verified. `None` if they are not all in one file.
+    ///
+    /// # Errors
+    /// As for [`part`](Self::part).
+    pub fn place_unchecked(&self, range: &Range<u64>) -> Result<Option<(&D, Range<usize>)>, FormatError> {
+        let Some((number, all)) = self.file_at(range.start).filter(|(_, all)| range.end <= all.end) else {
+            return Ok(None);
+        };
+        let file = self.part(number)?.file;
+        Ok(Some((file.data(), to_usize(range.start - all.start)..to_usize(range.end - all.start))))
+    }
+
+    /// The size of all bodies, and the stored size of the largest chunk, in bytes.
+    ///
+    /// # Errors
+    /// An error if a chunk's entry is malformed.
+    pub fn body_sizes(&self) -> Result<(u64, u64), FormatError> {
+        match &self.files {
+            Files::One(file) => file.body_sizes(),
+            Files::Set(set) => Ok(set.manifest.shards.iter().fold((0_u64, 0), |(body, largest), shard| {
+                (body.saturating_add(shard.body_bytes), shard.largest_chunk.max(largest))
+            })),
+        }
+    }
+
+    /// Size of all files in bytes.
+    pub fn file_len(&self) -> u64 {
+        match &self.files {
+            Files::One(file) => file.trailer().file_len,
+            Files::Set(set) => set.manifest.shards.iter().fold(0, |sum, shard| sum.saturating_add(shard.bytes)),
+        }
+    }
+
+    /// One past the last offset.
+    pub fn end_offset(&self) -> u64 {
+        match &self.files {
+            Files::One(file) => file.trailer().file_len,
+            Files::Set(set) => set.offsets.last().copied().unwrap_or(0),
+        }
+    }
+
+    /// The id of the file, or of this version of the set.
+    pub fn pack_uuid(&self) -> Uuid {
+        match &self.files {
+            Files::One(file) => file.header().pack_uuid,
+            Files::Set(set) => set.manifest.pack_uuid,
+        }
+    }
+
+    /// The id of the dataset that the pack belongs to.
+    pub fn dataset_uuid(&self) -> Uuid {
+        match &self.files {
+            Files::One(file) => file.header().dataset_uuid,
+            Files::Set(set) => set.manifest.dataset_uuid,
+        }
     }
 
     /// The schema.
     pub fn schema(&self) -> &Schema {
-        &self.schema
+        match &self.files {
+            Files::One(file) => file.schema(),
+            Files::Set(set) => &set.manifest.schema,
+        }
     }
 
     /// The division into chunks.
-    pub fn geometry(&self) -> &Geometry {
+    pub fn geometry(&self) -> &PackGeometry {
         &self.geometry
-    }
-
-    /// The sections of the footer.
-    pub fn sections(&self) -> &[SectionEntry] {
-        &self.sections
-    }
-
-    /// The location of each column.
-    pub fn columns(&self) -> &[ColumnEntry] {
-        &self.columns
     }
 
     /// Number of samples.
@@ -155,7 +307,8 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// # Errors
     /// [`FormatError::OutOfRange`] beyond the last chunk.
     pub fn chunk_entry(&self, chunk: u64) -> Result<ChunkEntry, FormatError> {
-        self.chunks.entry(self.bytes_unchecked(), &self.schema, &self.header, &self.geometry, chunk)
+        let (part, own) = self.of_chunk(chunk)?;
+        part.named(part.file.chunk_entry(own)).map(|entry| part.entry(entry))
     }
 
     /// The stored bytes of a chunk, not verified.
@@ -163,8 +316,26 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// # Errors
     /// [`FormatError::OutOfRange`] beyond the last chunk.
     pub fn chunk_bytes_unchecked(&self, chunk: u64) -> Result<&[u8], FormatError> {
-        let entry = self.chunk_entry(chunk)?;
-        le::slice("chunk", self.bytes_unchecked(), entry.offset, entry.stored_len)
+        let (part, own) = self.of_chunk(chunk)?;
+        part.named(part.file.chunk_bytes_unchecked(own))
+    }
+
+    /// The stored bytes of a chunk, verified on first use.
+    ///
+    /// # Errors
+    /// [`FormatError::OutOfRange`] beyond the last chunk, [`FormatError::ChunkChecksum`].
+    pub fn chunk_bytes(&self, chunk: u64) -> Result<&[u8], FormatError> {
+        let (part, own) = self.of_chunk(chunk)?;
+        part.named(part.file.chunk_bytes(own))
+    }
+
+    /// Verifies stored bytes against the checksum of their chunk.
+    ///
+    /// # Errors
+    /// [`FormatError::ChunkChecksum`] if they differ, [`FormatError::OutOfRange`] beyond the last chunk.
+    pub fn compare_chunk(&self, chunk: u64, found: u32) -> Result<(), FormatError> {
+        let (part, own) = self.of_chunk(chunk)?;
+        part.named(part.file.compare_chunk(own, found))
     }
 
     /// Locates the parts of a chunk in its stored bytes, however they were read.
@@ -172,8 +343,8 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// # Errors
     /// The [`FormatError`] says what is wrong with the chunk.
     pub fn view_chunk<'a>(&'a self, chunk: u64, bytes: &'a [u8]) -> Result<ChunkView<'a>, FormatError> {
-        let entry = self.chunk_entry(chunk)?;
-        ChunkView::parse(&self.schema, self.header.chunk_samples, chunk, &entry, bytes, self.limits)
+        let (part, own) = self.of_chunk(chunk)?;
+        part.named(part.file.view_chunk(own, bytes))
     }
 
     /// The decoded item of one sample and field. On first use, it is verified against the checksum of its column, of
@@ -183,12 +354,8 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// [`FormatError::OutOfRange`], [`FormatError::ChecksumMismatch`], [`FormatError::SampleChecksum`],
     /// [`FormatError::ChunkChecksum`], or an error for malformed bytes.
     pub fn item(&self, field: usize, sample: u64) -> Result<Cow<'_, [u8]>, FormatError> {
-        self.check_sample_id(sample)?;
-        let described = self.schema.fields().get(field);
-        if described.is_some_and(|field| field.store == Store::Body) {
-            self.check_body(sample)?;
-        }
-        self.item_unchecked(field, sample)
+        let (part, own) = self.of_sample(sample)?;
+        part.named(part.file.item(field, own))
     }
 
     /// Like [`item`](Self::item), but verifies only columns, and no body items.
@@ -196,27 +363,8 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// # Errors
     /// [`FormatError::OutOfRange`], [`FormatError::ChecksumMismatch`] for a damaged column, or an error for malformed bytes.
     pub fn item_unchecked(&self, field: usize, sample: u64) -> Result<Cow<'_, [u8]>, FormatError> {
-        self.check_sample_id(sample)?;
-        let out =
-            || FormatError::OutOfRange { what: "field", index: to_u64(field), len: len_u64(self.schema.fields()) };
-        let described = self.schema.fields().get(field).ok_or_else(out)?;
-        if let Some((_, column)) = self.whole_column(field)? {
-            let n = described.item_bytes().unwrap_or(0);
-            return le::slice("column", column, sample.saturating_mul(n), n).map(Cow::Borrowed);
-        }
-        let position = self.schema.body().position(|(number, _)| number == field).ok_or_else(out)?;
-        let (chunk, index) = self.geometry.locate(sample);
-        let view = self.view_chunk(chunk, self.chunk_bytes_unchecked(chunk)?)?;
-        match view.block_of(position, index) {
-            None => view.stored_item(position, index).map(Cow::Borrowed),
-            Some((block, within)) => {
-                let (mut decoded, mut pixels) = (Vec::new(), Vec::new());
-                let n = view.decode_block(position, block, &mut decoded)?;
-                let stored = item_of(described, &decoded, n, within)?;
-                let is_filtered = self.undo_filter(described, sample, stored, &mut pixels, &mut Vec::new())?;
-                Ok(Cow::Owned(if is_filtered { pixels } else { stored.to_vec() }))
-            }
-        }
+        let (part, own) = self.of_sample(sample)?;
+        part.named(part.file.item_unchecked(field, own))
     }
 
     /// One sample's items of all body fields, in schema order. Otherwise like [`item`](Self::item).
@@ -224,60 +372,33 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// # Errors
     /// As for [`item`](Self::item).
     pub fn body_items(&self, sample: u64) -> Result<Vec<Cow<'_, [u8]>>, FormatError> {
-        let items = self.schema.body().map(|(number, _)| self.item(number, sample));
-        items.collect()
+        let (part, own) = self.of_sample(sample)?;
+        part.named(part.file.body_items(own))
     }
 
-    /// The location of a sample in the file: for each body field, its stored item or the compressed block that contains
-    /// the item. The tables used for this are not verified.
+    /// Verifies one sample's body items against the sample's checksum, even if they were verified before. If samples
+    /// have no checksums, verifies the sample's chunk on first use.
+    ///
+    /// # Errors
+    /// [`FormatError::OutOfRange`], [`FormatError::SampleChecksum`], [`FormatError::ChunkChecksum`], or an error for
+    /// malformed bytes.
+    pub fn check_sample(&self, sample: u64) -> Result<(), FormatError> {
+        let (part, own) = self.of_sample(sample)?;
+        part.named(part.file.check_sample(own))
+    }
+
+    /// The location of a sample: for each body field, its stored item or the compressed block that contains the item.
+    /// The tables used for this are not verified.
     ///
     /// # Errors
     /// [`FormatError::OutOfRange`], or an error if the chunk's tables are malformed.
     pub fn sample_places(&self, sample: u64) -> Result<Vec<Range<u64>>, FormatError> {
-        self.check_sample_id(sample)?;
-        let (chunk, index) = self.geometry.locate(sample);
-        let start = self.chunk_entry(chunk)?.offset;
-        let view = self.view_chunk(chunk, self.chunk_bytes_unchecked(chunk)?)?;
-        let place = |position| {
-            let place = view.item_place(position, index)?;
-            Ok(start.saturating_add(place.start)..start.saturating_add(place.end))
+        let (part, own) = self.of_sample(sample)?;
+        let moved = |place: Range<u64>| {
+            place.start.saturating_add(part.offset)..place.end.saturating_add(part.offset)
         };
-        (0..view.parts().len()).map(place).collect()
-    }
-
-    /// Undoes the pixel filter of an item and writes the result to `pixels`. Returns false if no filter was applied.
-    pub(crate) fn undo_filter(
-        &self,
-        field: &Field,
-        sample: u64,
-        stored: &[u8],
-        pixels: &mut Vec<u8>,
-        lines: &mut Vec<u8>,
-    ) -> Result<bool, FormatError> {
-        let Some(shape) = self.filtered_shape(field, sample, stored.len())? else { return Ok(false) };
-        pixels.resize(stored.len(), 0);
-        field.codec.filter().undo(stored, shape, pixels, lines);
-        Ok(true)
-    }
-
-    /// The shape of this item, if the field's pixel filter was applied to it.
-    pub(crate) fn filtered_shape(
-        &self,
-        field: &Field,
-        sample: u64,
-        len: usize,
-    ) -> Result<Option<ItemShape>, FormatError> {
-        if field.codec.filter().is_none() {
-            return Ok(None);
-        }
-        let shape = if field.kind == FieldKind::Tensor {
-            field.image_shape()
-        } else if self.coding(&field.name, sample)? == Some(Coding::Raw) {
-            self.item_shape(&field.name, sample)?
-        } else {
-            None
-        };
-        Ok(shape.and_then(|(h, w, c)| ItemShape::new(h, w, c, len)))
+        let places = part.named(part.file.sample_places(own))?;
+        Ok(places.into_iter().map(moved).collect())
     }
 
     /// The coding of one sample's item of an image field. `None` for other fields.
@@ -285,9 +406,8 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// # Errors
     /// As for [`item`](Self::item), for the `coding` column.
     pub fn coding(&self, field: &str, sample: u64) -> Result<Option<Coding>, FormatError> {
-        let number = self.described(Role::Coding, field, sample)?;
-        let number = number.and_then(|number| u8::try_from(number).ok());
-        Ok(number.and_then(Coding::from_number))
+        let (part, own) = self.of_sample(sample)?;
+        part.named(part.file.coding(field, own))
     }
 
     /// The `(height, width, channels)` of one sample's item of an image field, from its columns or the schema.
@@ -295,53 +415,39 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// # Errors
     /// As for [`item`](Self::item), for these columns.
     pub fn item_shape(&self, field: &str, sample: u64) -> Result<Option<(u64, u64, u64)>, FormatError> {
-        let described = self.schema.fields().iter().find(|f| f.name == field);
-        if described.is_none_or(|f| f.kind == FieldKind::Tensor) {
-            return Ok(described.and_then(Field::image_shape));
-        }
-        let value = |role| self.described(role, field, sample);
-        let height = value(Role::Height)?;
-        let (width, channels) = (value(Role::Width)?, value(Role::Channels)?);
-        Ok(height.zip(width).zip(channels).map(|((h, w), c)| (h, w, c)))
-    }
-
-    fn described(&self, role: Role, of: &str, sample: u64) -> Result<Option<u64>, FormatError> {
-        let Some((number, _)) = self.schema.by_role(role, Some(of)) else {
-            return Ok(None);
-        };
-        let bytes = self.item(number, sample)?;
-        Ok(match bytes.len() {
-            1 => bytes.first().map(|v| u64::from(*v)),
-            _ => le::u32_at(&bytes, 0).map(u64::from),
-        })
+        let (part, own) = self.of_sample(sample)?;
+        part.named(part.file.item_shape(field, own))
     }
 
     /// The location of each body field's part in the first chunk of a strided body. It is the same in all chunks,
-    /// except that parts of the last chunk may be shorter. `None` if the body is explicit, or if there are no chunks.
+    /// except that parts of the last chunk of a file may be shorter. `None` if the body is explicit, or if there are no
+    /// chunks.
     ///
     /// # Errors
     /// An error if the first chunk's entry is malformed.
     pub fn strided_parts(&self) -> Result<Option<Vec<PartEntry>>, FormatError> {
-        if !self.schema.is_strided() || self.n_chunks() == 0 {
+        if !self.schema().is_strided() {
             return Ok(None);
         }
-        let view = self.view_chunk(0, self.chunk_bytes_unchecked(0)?)?;
-        Ok(Some(view.parts().to_vec()))
+        let part = self.part(0)?;
+        part.named(part.file.strided_parts())
     }
 
-    /// The values of the column with this field number in the schema. The first use verifies the whole column.
+    /// The values of the column with this field number in the schema. The first use verifies the whole column, in every
+    /// file.
     ///
     /// # Errors
     /// [`FormatError::WrongUse`] if the field is not a column, [`FormatError::ChecksumMismatch`].
     pub fn column(&self, field: usize) -> Result<ColumnView<'_>, FormatError> {
-        let column = self.whole_column(field)?;
-        let found = column.zip(self.schema.fields().get(field));
-        let Some(((_, bytes), described)) = found else {
-            return Err(FormatError::WrongUse(format!("field {field} is not a column")));
-        };
-        // An item of a column is at most 1024 bytes long.
-        let item_bytes = described.item_bytes().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
-        Ok(ColumnView { bytes, item_bytes, dtype: described.dtype })
+        if let Some(file) = self.one() {
+            return file.column(field);
+        }
+        let mut parts = Vec::with_capacity(self.n_files());
+        for part in self.parts() {
+            let part = part?;
+            parts.push((part.first_sample, part.named(part.file.column(field))?));
+        }
+        ColumnView::joined(&parts).ok_or_else(|| FormatError::WrongUse("a set has no shard".to_owned()))
     }
 
     /// The statistics.
@@ -349,7 +455,10 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// # Errors
     /// [`FormatError::ChecksumMismatch`], [`FormatError::BadJson`], [`FormatError::LimitExceeded`].
     pub fn stats(&self) -> Result<Stats, FormatError> {
-        self.json(SectionTag::STATS, "statistics").map(Option::unwrap_or_default)
+        match &self.files {
+            Files::One(file) => file.stats(),
+            Files::Set(set) => Ok(set.manifest.stats.clone()),
+        }
     }
 
     /// Class names and counts of each label field.
@@ -357,7 +466,10 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// # Errors
     /// As for [`stats`](Self::stats).
     pub fn classes(&self) -> Result<Vec<Classes>, FormatError> {
-        self.json(SectionTag::CLASSES, "classes").map(Option::unwrap_or_default)
+        match &self.files {
+            Files::One(file) => file.classes(),
+            Files::Set(set) => Ok(set.manifest.classes.clone()),
+        }
     }
 
     /// The provenance, as the text of a JSON object: the source of the pack, and the options used.
@@ -365,38 +477,29 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// # Errors
     /// As for [`stats`](Self::stats).
     pub fn provenance(&self) -> Result<String, FormatError> {
-        let object = self.json(SectionTag::PROVENANCE, "provenance")?;
-        Ok(serde_json::Value::Object(object.unwrap_or_default()).to_string())
-    }
-
-    fn json<T: serde::de::DeserializeOwned>(
-        &self,
-        tag: SectionTag,
-        what: &'static str,
-    ) -> Result<Option<T>, FormatError> {
-        let Ok(entry) = find(&self.sections, tag) else { return Ok(None) };
-        let bytes = json_section(self.bytes_unchecked(), entry, what, &self.limits)?;
-        serde_json::from_slice(bytes).map(Some).map_err(FormatError::json(what))
+        match &self.files {
+            Files::One(file) => file.provenance(),
+            Files::Set(set) => Ok(serde_json::Value::Object(set.manifest.provenance.clone()).to_string()),
+        }
     }
 
     /// Whether the pack stores the paths of its samples.
     #[must_use]
     pub fn has_paths(&self) -> bool {
-        find(&self.sections, SectionTag::PATHS).is_ok()
+        match &self.files {
+            Files::One(file) => file.has_paths(),
+            Files::Set(set) => set.manifest.has_paths,
+        }
     }
 
     /// One sample's source path. `None` if the pack has no paths. Decompresses a group of 4096 paths. The first use
-    /// verifies all paths.
+    /// verifies all paths of the sample's file.
     ///
     /// # Errors
     /// [`FormatError::OutOfRange`], [`FormatError::ChecksumMismatch`], [`FormatError::BadPaths`].
     pub fn path(&self, sample: u64) -> Result<Option<Vec<u8>>, FormatError> {
-        self.check_sample_id(sample)?;
-        let Some(bytes) = self.whole_paths()? else { return Ok(None) };
-        let mut group = Vec::new();
-        let within = paths::read_group(bytes, self.n_samples(), sample, &mut group)?;
-        let n = paths::PATH_GROUP.min(self.n_samples() - (sample - within));
-        paths::path_in(&group, sample / paths::PATH_GROUP, n, within).map(|path| Some(path.to_vec()))
+        let (part, own) = self.of_sample(sample)?;
+        part.named(part.file.path(own))
     }
 
     /// Calls `each` for every sample's path, in order, until it returns an error. Does nothing if there are no paths.
@@ -407,43 +510,192 @@ impl<D: AsRef<[u8]>> Pack<D> {
         &self,
         mut each: impl FnMut(u64, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Some(bytes) = self.whole_paths()? else { return Ok(()) };
-        let mut group = Vec::new();
-        let mut first = 0;
-        while first < self.n_samples() {
-            paths::read_group(bytes, self.n_samples(), first, &mut group)?;
-            let n = paths::PATH_GROUP.min(self.n_samples() - first);
-            for i in 0..n {
-                each(first + i, paths::path_in(&group, first / paths::PATH_GROUP, n, i)?)?;
-            }
-            first += n;
+        if let Some(file) = self.one() {
+            return file.for_each_path(each);
+        }
+        for part in self.parts() {
+            let part = part?;
+            let of_shard = part.file.for_each_path(|sample, path| {
+                each(part.first_sample.saturating_add(sample), path).map_err(Stop::Caller)
+            });
+            of_shard.map_err(|stop| stop.named(part.shard))?;
         }
         Ok(())
     }
 
-    pub(crate) fn check_sample_id(&self, sample: u64) -> Result<(), FormatError> {
+    /// Calls `each` with every decoded item of a body field in a chunk, and its sample number, in order. `bytes` is the
+    /// whole stored chunk, however it was read. Decompresses each block only once, so prefer this to
+    /// [`item`](Self::item) for whole chunks.
+    ///
+    /// # Errors
+    /// [`FormatError::WrongUse`] if the field is not in the body, an error for malformed bytes, or the error that
+    /// `each` returns.
+    pub fn for_each_item<E: From<FormatError>>(
+        &self,
+        field: usize,
+        chunk: u64,
+        bytes: &[u8],
+        mut each: impl FnMut(u64, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (part, own) = self.of_chunk(chunk)?;
+        let done = part.file.for_each_item(field, own, bytes, |sample, item| {
+            each(part.first_sample.saturating_add(sample), item).map_err(Stop::Caller)
+        });
+        done.map_err(|stop| stop.named(part.shard))
+    }
+
+    /// Calls `each` with the number and the decoded item of each of these samples, in the given order. Ascending order
+    /// is fastest. The field may be in the body or a column. In compressed chunks, only the necessary blocks are
+    /// decompressed. Chunks and columns are verified on first use.
+    ///
+    /// # Errors
+    /// [`FormatError::OutOfRange`], [`FormatError::ChunkChecksum`], [`FormatError::ChecksumMismatch`], an error for
+    /// malformed bytes, or the error that `each` returns.
+    pub fn for_each_item_in<E: From<FormatError>>(
+        &self,
+        field: usize,
+        samples: impl IntoIterator<Item = u64>,
+        mut each: impl FnMut(u64, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut samples = samples.into_iter().peekable();
+        while let Some(first) = samples.peek() {
+            let (part, _) = self.of_sample(*first)?;
+            let end = part.first_sample.saturating_add(part.file.n_samples());
+            let is_last = self.one().is_some();
+            let own = std::iter::from_fn(|| {
+                let in_part = |sample: &u64| is_last || (part.first_sample..end).contains(sample);
+                samples.next_if(in_part).map(|sample| sample - part.first_sample)
+            });
+            let done = part.file.for_each_item_in(field, own, |sample, item| {
+                each(part.first_sample.saturating_add(sample), item).map_err(Stop::Caller)
+            });
+            done.map_err(|stop| stop.named(part.shard))?;
+        }
+        Ok(())
+    }
+
+    /// Decodes block `block` of a compressed field into `items`, reusing its memory. `position` is the position of the
+    /// field among the body fields. `bytes` is the whole stored chunk, however it was read.
+    ///
+    /// # Errors
+    /// [`FormatError::OutOfRange`], or an error for malformed bytes. After an error, the contents of `items` are
+    /// unspecified.
+    pub fn block_items(
+        &self,
+        position: usize,
+        chunk: u64,
+        bytes: &[u8],
+        block: u32,
+        items: &mut BlockItems,
+    ) -> Result<(), FormatError> {
+        let (part, own) = self.of_chunk(chunk)?;
+        part.named(part.file.block_items(position, own, bytes, block, items))
+    }
+
+    fn check_sample_id(&self, sample: u64) -> Result<(), FormatError> {
         FormatError::check_index("sample", sample, self.n_samples())
     }
 }
 
-pub(crate) fn find(sections: &[SectionEntry], tag: SectionTag) -> Result<&SectionEntry, FormatError> {
-    sections.iter().find(|s| s.tag == tag).ok_or(FormatError::MissingSection { tag })
+impl<D: AsRef<[u8]>> Set<D> {
+    fn part(&self, number: usize, geometry: &PackGeometry) -> Result<Part<'_, D>, FormatError> {
+        let out =
+            || FormatError::OutOfRange { what: "shard", index: to_u64(number), len: to_u64(self.manifest.shards.len()) };
+        let (entry, slot) = self.manifest.shards.get(number).zip(self.shards.get(number)).ok_or_else(out)?;
+        let file = match slot.get() {
+            Some(file) => file,
+            None => {
+                let opened = self.opened(number, entry).map_err(|error| named(Some(&entry.path), error))?;
+                slot.get_or_init(|| opened)
+            }
+        };
+        let start = geometry.start_of(number).ok_or_else(out)?;
+        Ok(Part {
+            file,
+            number,
+            first_sample: start.sample,
+            first_chunk: start.chunk,
+            offset: self.offsets.get(number).copied().unwrap_or(0),
+            shard: Some(&entry.path),
+        })
+    }
+
+    /// Opens a shard and compares it with its entry.
+    fn opened(&self, number: usize, entry: &ShardEntry) -> Result<PackFile<D>, FormatError> {
+        let file = PackFile::open_with((self.open)(number, entry)?, self.limits)?;
+        let same = |what, expected: String, found: String| {
+            let differs = expected != found;
+            if differs { Err(FormatError::OtherShard { what, expected, found }) } else { Ok(()) }
+        };
+        let found = ShardEntry::of(entry.path.clone(), &file)?;
+        let (expected, found) = (entry.described(), found.described());
+        for ((what, expected), (_, found)) in expected.into_iter().zip(found) {
+            same(what, expected, found)?;
+        }
+        let chunk_samples = file.header().chunk_samples;
+        same("samples per chunk", self.manifest.chunk_samples.to_string(), chunk_samples.to_string())?;
+        if *file.schema() != self.manifest.schema {
+            let json = |schema: &Schema| schema.to_json().map(|json| String::from_utf8_lossy(&json).into_owned());
+            same("schema", json(&self.manifest.schema)?, json(file.schema())?)?;
+        }
+        let has = |has: bool| (if has { "paths" } else { "no paths" }).to_owned();
+        same("paths", has(self.manifest.has_paths), has(file.has_paths()))?;
+        Ok(file)
+    }
 }
 
-/// A section's verified bytes.
-pub(crate) fn section<'a>(file: &'a [u8], entry: &SectionEntry) -> Result<&'a [u8], FormatError> {
-    let bytes = le::slice("section", file, entry.offset, entry.len)?;
-    FormatError::check_crc(format_args!("section {}", entry.tag), entry.offset, entry.crc32c, crc32c(bytes))?;
-    Ok(bytes)
+/// Why iterating over a shard stopped. Errors of the caller are not about the shard.
+enum Stop<E> {
+    Caller(E),
+    Shard(FormatError),
 }
 
-/// A JSON section's verified bytes. Returns an error if they exceed the limit.
-fn json_section<'a>(
-    file: &'a [u8],
-    entry: &SectionEntry,
-    what: &'static str,
-    limits: &Limits,
-) -> Result<&'a [u8], FormatError> {
-    FormatError::check_limit(what, limits.json_bytes, entry.len)?;
-    section(file, entry)
+impl<E> From<FormatError> for Stop<E> {
+    fn from(error: FormatError) -> Self {
+        Self::Shard(error)
+    }
+}
+
+impl<E: From<FormatError>> Stop<E> {
+    fn named(self, shard: Option<&str>) -> E {
+        match self {
+            Self::Caller(error) => error,
+            Self::Shard(error) => named(shard, error).into(),
+        }
+    }
+}
+
+/// Verifies a chunk's stored bytes, however they were read, against the chunk's checksum. Also checks the chunk's
+/// tables, and that all bytes outside the chunk's parts are zero. Decompresses only if the checksum fails.
+///
+/// # Errors
+/// The damage found. If the chunk's checksum does not match, samples are checked one by one to identify the damaged
+/// ones.
+pub fn check_chunk<D: AsRef<[u8]>>(pack: &Pack<D>, chunk: u64, bytes: &[u8]) -> Result<(), ChunkDamage> {
+    let plain = |error| ChunkDamage { error, bad_samples: Vec::new() };
+    let (part, own) = pack.of_chunk(chunk).map_err(plain)?;
+    check_file_chunk(part.file, own, bytes).map_err(|damage| ChunkDamage {
+        error: named(part.shard, damage.error),
+        bad_samples: damage.bad_samples.into_iter().map(|sample| sample + part.first_sample).collect(),
+    })
+}
+
+/// Checks everything in every file except the chunks: the copy of the schema after the header, the columns, every
+/// section and all padding. Does not repeat the checks of [`Pack::open`].
+///
+/// # Errors
+/// The first 100 errors of each file, in order.
+pub fn check_outside_chunks<D: AsRef<[u8]>>(pack: &Pack<D>) -> Result<(), Vec<FormatError>> {
+    let mut errors = Vec::new();
+    for part in pack.parts() {
+        let found = match part {
+            Ok(part) => match crate::verify::check_outside_chunks(part.file) {
+                Ok(()) => Vec::new(),
+                Err(errors) => errors.into_iter().map(|error| named(part.shard, error)).collect(),
+            },
+            Err(error) => vec![error],
+        };
+        errors.extend(found);
+    }
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
 }

@@ -4,7 +4,7 @@ use crate::checksum::crc32c;
 use crate::columns::COLUMN_ALIGN;
 use crate::header::HEADER_BYTES;
 use crate::le::{self, len_u64};
-use crate::pack::{Pack, section};
+use crate::file::{PackFile, section};
 use crate::trailer::TRAILER_BYTES;
 use crate::{ChunkEntry, FormatError};
 
@@ -18,11 +18,11 @@ pub struct ChunkDamage {
 }
 
 /// Checks everything except the chunks: the copy of the schema after the header, the columns, every section and all
-/// padding. Does not repeat the checks of [`Pack::open`].
+/// padding. Does not repeat the checks of [`PackFile::open`].
 ///
 /// # Errors
 /// The first 100 errors, in file order.
-pub fn check_outside_chunks<D: AsRef<[u8]>>(pack: &Pack<D>) -> Result<(), Vec<FormatError>> {
+pub(crate) fn check_outside_chunks<D: AsRef<[u8]>>(pack: &PackFile<D>) -> Result<(), Vec<FormatError>> {
     const MAX_ERRORS: usize = 100;
     let mut errors = Vec::new();
     let mut note = |result: Result<(), FormatError>| {
@@ -56,7 +56,7 @@ pub fn check_outside_chunks<D: AsRef<[u8]>>(pack: &Pack<D>) -> Result<(), Vec<Fo
 }
 
 /// Checks the padding between the chunks of an explicit body, which start at multiples of the alignment.
-fn check_between_chunks<D: AsRef<[u8]>>(pack: &Pack<D>, note: &mut impl FnMut(Result<(), FormatError>)) {
+fn check_between_chunks<D: AsRef<[u8]>>(pack: &PackFile<D>, note: &mut impl FnMut(Result<(), FormatError>)) {
     let mut end = pack.header().data_off;
     for chunk in 0..pack.n_chunks() {
         match pack.chunk_entry(chunk) {
@@ -69,13 +69,13 @@ fn check_between_chunks<D: AsRef<[u8]>>(pack: &Pack<D>, note: &mut impl FnMut(Re
     }
 }
 
-fn check_front_schema<D: AsRef<[u8]>>(pack: &Pack<D>) -> Result<(), FormatError> {
+fn check_front_schema<D: AsRef<[u8]>>(pack: &PackFile<D>) -> Result<(), FormatError> {
     let header = pack.header();
     let schema = le::slice("schema", pack.bytes_unchecked(), HEADER_BYTES, header.schema_len)?;
     FormatError::check_crc("schema after the header", HEADER_BYTES, header.schema_crc32c, crc32c(schema))
 }
 
-fn check_padding<D: AsRef<[u8]>>(pack: &Pack<D>, what: &'static str, start: u64, end: u64) -> Result<(), FormatError> {
+fn check_padding<D: AsRef<[u8]>>(pack: &PackFile<D>, what: &'static str, start: u64, end: u64) -> Result<(), FormatError> {
     let bytes = le::slice(what, pack.bytes_unchecked(), start, end.saturating_sub(start))?;
     le::check_zero(what, bytes, start)
 }
@@ -86,7 +86,7 @@ fn check_padding<D: AsRef<[u8]>>(pack: &Pack<D>, what: &'static str, start: u64,
 /// # Errors
 /// The damage found. If the chunk's checksum does not match, samples are checked one by one to identify the damaged
 /// ones.
-pub fn check_chunk<D: AsRef<[u8]>>(pack: &Pack<D>, chunk: u64, bytes: &[u8]) -> Result<(), ChunkDamage> {
+pub fn check_file_chunk<D: AsRef<[u8]>>(pack: &PackFile<D>, chunk: u64, bytes: &[u8]) -> Result<(), ChunkDamage> {
     let plain = |error| ChunkDamage { error, bad_samples: Vec::new() };
     let entry = pack.chunk_entry(chunk).map_err(plain)?;
     let found = crc32c(bytes);

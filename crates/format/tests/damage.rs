@@ -123,7 +123,8 @@ fn naming_the_bad_samples_of_a_large_chunk_is_not_quadratic() {
     let bytes = pack.chunk_bytes_unchecked(0).unwrap().to_vec();
     // Only two checksums are wrong: the last sample's, and the chunk's. Samples are checked only because the chunk's
     // checksum is wrong.
-    let column = usize::try_from(pack.columns()[0].offset).unwrap();
+    let column = usize::try_from(pack.one().unwrap().columns()[0].offset).unwrap();
+    drop(pack);
     crate::support::put(&mut file, column + 4 * 99_999, &[0; 4]);
     crate::support::reseal(&mut file);
     let table = crate::support::section(&file, b"CHNK").unwrap();

@@ -22,9 +22,9 @@ fn place(name: String, offset: u64, len: u64) -> Option<Place> {
 
 /// Every section, column and chunk.
 fn places(pack: &Pack<Vec<u8>>) -> Vec<Place> {
-    let sections = pack.sections().iter();
+    let sections = pack.one().unwrap().sections().iter();
     let sections = sections.map(|s| place(format!("section {}", s.tag), s.offset, s.len));
-    let columns = pack.columns().iter().map(|c| {
+    let columns = pack.one().unwrap().columns().iter().map(|c| {
         let name = &pack.schema().fields()[c.field].name;
         place(format!("column `{name}`"), c.offset, c.len)
     });
@@ -57,7 +57,7 @@ fn read(pack: &Pack<Vec<u8>>) -> Vec<Told> {
     });
     all.push(told("for_each_path".to_owned(), walked.map(|()| paths)));
     let fields = || pack.schema().fields().iter().enumerate();
-    for (number, field) in fields().filter(|(n, _)| pack.columns().iter().any(|c| c.field == *n)) {
+    for (number, field) in fields().filter(|(n, _)| pack.one().unwrap().columns().iter().any(|c| c.field == *n)) {
         let column = pack.column(number);
         all.push(told(format!("column {}", field.name), column));
     }
@@ -143,7 +143,7 @@ fn each_way_of_reading_gives_what_it_gave_or_names_the_damage() {
 fn what_is_damaged_fails_each_time() {
     let mut packs = golden().into_iter();
     let (_, bytes) = packs.find(|(name, _)| name == "full_footer").unwrap();
-    let column = Pack::open(bytes.clone()).unwrap().columns()[0].clone();
+    let column = Pack::open(bytes.clone()).unwrap().one().unwrap().columns()[0].clone();
     let mut damaged = bytes;
     damaged[usize::try_from(column.offset).unwrap()] ^= 1;
     let pack = Pack::open(damaged).unwrap();

@@ -68,9 +68,9 @@ fn compare(case: &Case, pack: &Pack<Vec<u8>>) {
     let name = case.name;
     assert_eq!(pack.n_samples(), case.n_samples, "{name}");
     assert_eq!(pack.schema(), &case.options.schema, "{name}");
-    assert_eq!(pack.header().pack_uuid, case.options.pack_uuid, "{name}");
-    assert_eq!(pack.header().dataset_uuid, case.options.dataset_uuid, "{name}");
-    assert_eq!(pack.header().align_log2, case.options.align_log2, "{name}");
+    assert_eq!(pack.one().unwrap().header().pack_uuid, case.options.pack_uuid, "{name}");
+    assert_eq!(pack.one().unwrap().header().dataset_uuid, case.options.dataset_uuid, "{name}");
+    assert_eq!(pack.one().unwrap().header().align_log2, case.options.align_log2, "{name}");
     for sample in 0..case.n_samples {
         for field in 0..case.fields().len() {
             let (found, expected) = (pack.item(field, sample).unwrap(), case.item(field, sample));

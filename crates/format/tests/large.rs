@@ -125,6 +125,7 @@ fn more_than_2_to_the_32_samples_open_and_are_found() {
         check_chunk(&pack, chunk, pack.chunk_bytes_unchecked(chunk).unwrap()).unwrap();
     }
     let at = usize::try_from(pack.chunk_entry(4096).unwrap().offset).unwrap() + 4;
+    drop(pack);
     file[at] = 1;
     let pack = Pack::open(&file[..len]).unwrap();
     assert_eq!(pack.item_unchecked(0, n - 1).unwrap().as_ref(), [1]);

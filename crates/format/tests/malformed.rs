@@ -154,7 +154,7 @@ fn later_minor_versions_and_ignorable_features_are_accepted() {
     put(&mut file, 24, &(1_u64 << 63 | 1).to_le_bytes());
     reseal(&mut file);
     let pack = Pack::open(file.as_slice()).unwrap();
-    assert_eq!((pack.header().minor, pack.header().ignorable_features), (7, 1 << 63 | 1));
+    assert_eq!((pack.one().unwrap().header().minor, pack.one().unwrap().header().ignorable_features), (7, 1 << 63 | 1));
     assert!(first_error(&file).is_none());
 }
 

@@ -31,7 +31,7 @@ fn summary(pack: &Pack<Vec<u8>>) -> Value {
     for (number, field) in pack.schema().fields().iter().enumerate() {
         let mut crc = Crc32c::new();
         if field.store == Store::Column {
-            crc.update(pack.column(number).unwrap().bytes);
+            crc.update(pack.column(number).unwrap().bytes().unwrap());
         }
         for chunk in (0..pack.n_chunks()).filter(|_| field.store == Store::Body) {
             let bytes = pack.chunk_bytes_unchecked(chunk).unwrap();

@@ -179,7 +179,7 @@ fn any_alignment_up_to_2_mib_round_trips() {
         let mut options = PackOptions::new(schema.clone(), 2);
         options.align_log2 = align_log2;
         let bytes = write(options, 5, 1, false);
-        assert_eq!(Pack::open(bytes.as_slice()).unwrap().header().data_off, (1 << align_log2).max(8192));
+        assert_eq!(Pack::open(bytes.as_slice()).unwrap().one().unwrap().header().data_off, (1 << align_log2).max(8192));
         check(bytes, &schema, 5, 1, false);
     }
     let mut options = PackOptions::new(schema, 2);

@@ -52,7 +52,7 @@ impl Memory {
     fn bytes(&self) -> &[u8] {
         match &self.owner {
             Owner::Bytes(bytes) => bytes,
-            Owner::Pack(pack, range) => pack.bytes_unchecked().get(range.clone()).unwrap_or_default(),
+            Owner::Pack(pack, range) => pack.whole_file().get(range.clone()).unwrap_or_default(),
             Owner::Batch(held, number) => held.bytes(*number),
             Owner::Row(held, number, row) => held.item(*number, *row),
         }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use packds_format::{Field, FieldKind, FormatError};
+use packds_format::{Field, FieldKind, FormatError, Store};
 use packds_reader::{ReadError, VerifyOptions};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
@@ -117,7 +117,7 @@ impl Pack {
 
     #[getter]
     fn uuid(&self) -> String {
-        self.pack.header().pack_uuid.to_string()
+        self.pack.pack_uuid().to_string()
     }
 
     #[getter]
@@ -145,16 +145,25 @@ impl Pack {
     fn column(&self, py: Python<'_>, name: &str) -> PyResult<Memory> {
         let memory = py.detach(|| {
             let (number, field) = self.field(name)?;
-            self.pack.whole(self.pack()?.column(number))?;
-            let entry = self.pack.columns().iter().find(|c| c.field == number);
-            let place = entry.map(|entry| to_usize(entry.offset)..to_usize(entry.offset.saturating_add(entry.len)));
-            let place = place.ok_or_else(|| {
+            let not_a_column = || {
                 let text = format!("field `{name}` is not a column");
                 Failure::from(self.pack.error(FormatError::WrongUse(text)))
-            })?;
+            };
+            if field.store != Store::Column {
+                return Err(not_a_column());
+            }
+            let view = self.pack.whole(self.pack()?.column(number))?;
+            let owner = match self.pack.one() {
+                // The values of a set are in several files.
+                None => Owner::Bytes(view.to_bytes().into_owned()),
+                Some(file) => {
+                    let entry = file.columns().iter().find(|c| c.field == number).ok_or_else(not_a_column)?;
+                    let place = to_usize(entry.offset)..to_usize(entry.offset.saturating_add(entry.len));
+                    Owner::Pack(Arc::clone(&self.pack), place)
+                }
+            };
             let mut shape = vec![to_usize(self.pack.n_samples())];
             shape.extend(dimensions(field));
-            let owner = Owner::Pack(Arc::clone(&self.pack), place);
             Ok::<_, Failure>(Memory::new(owner, field.dtype, shape))
         })?;
         Ok(memory)

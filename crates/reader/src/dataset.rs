@@ -13,17 +13,13 @@ impl Pack {
     /// [`ReadError::Format`] if the chunk table is damaged.
     pub fn dataset(&self) -> Result<Dataset, ReadError> {
         let bytes = self.stored_chunk_bytes()?.max(self.decoded_chunk_bytes());
-        Ok(Dataset::new(*self.geometry(), bytes, &self.header().pack_uuid.0))
+        Ok(Dataset::new(self.geometry().merged(), bytes, &self.pack_uuid().0))
     }
 
-    /// Mean size of a chunk in the file.
+    /// Mean size of a chunk in the file, or in the file that merging a set would give.
     fn stored_chunk_bytes(&self) -> Result<u64, ReadError> {
-        let n_chunks = self.n_chunks();
-        let Some(last) = n_chunks.checked_sub(1) else { return Ok(0) };
-        let last = self.chunk_entry(last).map_err(|e| self.error(e))?;
-        let end = last.offset.saturating_add(last.stored_len);
-        let body = end.saturating_sub(self.header().data_off);
-        Ok(body.div_ceil(n_chunks))
+        let (body, _) = self.located(self.body_sizes())?;
+        Ok(body.div_ceil(self.geometry().merged().n_chunks().max(1)))
     }
 
     /// Mean decompressed size of the fixed-size items in a chunk.
@@ -31,6 +27,6 @@ impl Pack {
         let fixed = self.schema().body().filter(|(_, f)| f.kind == FieldKind::Tensor);
         let sample = fixed.fold(0_u64, |sum, (_, f)| sum.saturating_add(f.item_bytes().unwrap_or(0)));
         let all = sample.saturating_mul(self.n_samples());
-        all.div_ceil(self.n_chunks().max(1))
+        all.div_ceil(self.geometry().merged().n_chunks().max(1))
     }
 }

@@ -33,6 +33,22 @@ pub enum ReadError {
         /// The problem and its position.
         source: FormatError,
     },
+    /// The folder has no manifest, so it is not a set of packs.
+    #[error("{}: expected a pack, or a set of packs, found a folder without a manifest: `packds convert` makes packs from folders", path.display())]
+    NotASet {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The set has no such version.
+    #[error("{}: there is no version {version}: the latest is {latest}", path.display())]
+    NoVersion {
+        /// The set.
+        path: PathBuf,
+        /// The requested version.
+        version: u64,
+        /// The latest version.
+        latest: u64,
+    },
     /// The system could not read bytes of the file.
     #[error("{}: cannot read {} at byte {offset}: {source}", path.display(), counted(*len, "byte"))]
     Read {
@@ -131,6 +147,8 @@ impl ReadError {
         match self {
             Self::Open { path, .. }
             | Self::Format { path, .. }
+            | Self::NotASet { path }
+            | Self::NoVersion { path, .. }
             | Self::Read { path, .. }
             | Self::Changed { path, .. }
             | Self::Modified { path }
@@ -152,14 +170,17 @@ impl ReadError {
     pub fn is_data(&self) -> bool {
         match self {
             Self::Format { source, .. } => !matches!(
-                source,
+                source.of_file(),
                 FormatError::NoSuchField { .. }
                     | FormatError::OutOfRange { .. }
+                    | FormatError::Open(_)
                     | FormatError::WrongUse(_)
                     | FormatError::Io(_)
             ),
             Self::Changed { .. } | Self::Modified { .. } | Self::Sample { .. } => true,
             Self::Open { .. }
+            | Self::NotASet { .. }
+            | Self::NoVersion { .. }
             | Self::Read { .. }
             | Self::Memory { .. }
             | Self::Condition { .. }
@@ -173,7 +194,7 @@ impl ReadError {
             Self::Open { source, .. } if source.kind() == io::ErrorKind::IsADirectory => {
                 Some("a pack is a single file: pass the .pack file, not its folder")
             }
-            Self::Format { source, .. } => match source {
+            Self::Format { source, .. } => match source.of_file() {
                 FormatError::BadMagic { .. } | FormatError::TooShort { .. } => {
                     Some("`packds convert` makes packs from any format that `packds formats` lists")
                 }
@@ -190,6 +211,8 @@ impl ReadError {
                 Some("packs are immutable: write a new file and rename it over the old one")
             }
             Self::Open { .. }
+            | Self::NotASet { .. }
+            | Self::NoVersion { .. }
             | Self::Read { .. }
             | Self::Memory { .. }
             | Self::Condition { .. }

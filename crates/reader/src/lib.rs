@@ -69,6 +69,7 @@ mod decode;
 pub mod device;
 mod error;
 mod fetch;
+mod files;
 mod human;
 pub mod loader;
 mod mmap;
@@ -77,6 +78,7 @@ mod pack;
 pub mod plan;
 mod sample;
 mod select;
+mod set;
 mod setters;
 mod sigbus;
 mod storage;
@@ -95,6 +97,7 @@ pub use view::{ArrayView, Element, WrongType};
 // Internals for the other crates of this workspace. They may change in any version.
 #[doc(hidden)]
 pub use self::{
+    set::{manifest_name, versions},
     decode::{ItemDecoder, ItemPixels},
     storage::PackBytes,
 };

@@ -6,9 +6,10 @@ use packds_format::Limits;
 
 use crate::mmap::MappedFile;
 use crate::storage::Memory;
-use crate::{Pack, ReadError};
+use crate::{Pack, ReadError, set};
 
-/// Opens a pack with the default [`Limits`]. This takes milliseconds and does not read any chunk.
+/// Opens a pack with the default [`Limits`]. This takes milliseconds and does not read any chunk. The path is that of a
+/// pack file, of a set (`NAME.packs`), or of one of its versions (`NAME.packs@3`).
 ///
 /// # Errors
 /// [`ReadError::Open`] if the file cannot be opened, [`ReadError::Format`] if it is not a pack, is incomplete or is
@@ -23,6 +24,9 @@ pub fn open(path: impl AsRef<Path>) -> Result<Pack, ReadError> {
 /// As for [`open`].
 pub fn open_with(path: impl AsRef<Path>, limits: Limits) -> Result<Pack, ReadError> {
     let path = path.as_ref();
+    if let Some(set) = set::open(path, limits) {
+        return set;
+    }
     let file = MappedFile::open(path).map_err(|source| ReadError::Open { path: path.to_owned(), source })?;
     Pack::new(file, path, limits)
 }

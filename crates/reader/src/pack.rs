@@ -2,28 +2,28 @@
 
 use std::fs::File;
 use std::io;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use packds_format::{FormatError, Limits};
-use packds_system::to_u64;
+use bytes::Bytes;
+use packds_format::{FormatError, Limits, Manifest, PackFile, ShardEntry};
+use packds_system::{to_u64, to_usize};
 
 use crate::ReadError;
+use crate::files::{Files, OpenFile, Shards};
 use crate::mmap::open_past_cache;
-use crate::storage::{PackBytes, Storage, Version};
+use crate::storage::{PackBytes, Storage};
 
-/// An open pack.
+/// An open pack: a file or a set.
 ///
-/// It dereferences to [`packds_format::Pack`]. Its bytes are read in place, from a mapped file or from memory. The file
-/// can change or lose pages after it was opened. [`still_good`](Self::still_good) detects this.
+/// It dereferences to [`packds_format::Pack`]. Its bytes are read in place, from mapped files or from memory. A file can
+/// change or lose pages after it was opened. [`still_good`](Self::still_good) detects this.
 #[derive(Debug)]
 pub struct Pack {
     pack: packds_format::Pack<PackBytes>,
-    storage: Arc<dyn Storage>,
+    files: Files,
     path: PathBuf,
-    /// The version of the bytes when the pack was opened.
-    opened: Version,
 }
 
 impl Pack {
@@ -33,19 +33,31 @@ impl Pack {
     pub(crate) fn new(storage: impl Storage + 'static, path: &Path, limits: Limits) -> Result<Self, ReadError> {
         let storage: Arc<dyn Storage> = Arc::new(storage);
         let bytes = PackBytes::of(&storage);
-        let len = to_u64(bytes.as_ref().len());
-        let opened = check_len(&*storage, path, len)?;
+        let file = OpenFile::new(storage, path, to_u64(bytes.as_ref().len()))?;
         let pack = packds_format::Pack::open_with(bytes, limits).map_err(|source| {
             // A file that was truncated meanwhile looks damaged. Report the truncation instead.
-            let changed = check_len(&*storage, path, len).err();
+            let changed = file.check_len().err();
             changed.unwrap_or_else(|| ReadError::Format { path: path.to_owned(), source })
         })?;
-        let pack = Self { pack, storage, path: path.to_owned(), opened };
+        let pack = Self { pack, files: Files::One(file), path: path.to_owned() };
         pack.no_page_lost()?;
         Ok(pack)
     }
 
-    /// The path of the file, or the name given to bytes in memory.
+    /// A version of the set in `folder`. `path` is its name in messages. No shard is opened yet.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] if the values of the manifest contradict each other.
+    pub(crate) fn of_set(manifest: Manifest, folder: &Path, path: &Path, limits: Limits) -> Result<Self, ReadError> {
+        let shards = Arc::new(Shards::new(folder, manifest.shards.len()));
+        let files = Files::Set(Arc::clone(&shards));
+        let open = move |number, entry: &ShardEntry| shards.bytes(number, entry);
+        let pack = packds_format::Pack::open_set(manifest, limits, open)
+            .map_err(|source| ReadError::Format { path: path.to_owned(), source })?;
+        Ok(Self { pack, files, path: path.to_owned() })
+    }
+
+    /// The path of the file or set, or the name given to bytes in memory.
     pub fn file_path(&self) -> &Path {
         &self.path
     }
@@ -53,80 +65,110 @@ impl Pack {
     /// The open file. It stays the same even if another file is renamed to the path.
     ///
     /// # Errors
-    /// An error if the pack is in memory.
+    /// An error if the pack is in memory, or if it is a set.
     pub fn file(&self) -> io::Result<&File> {
-        let in_memory = || io::Error::other("the pack is not in a file");
-        self.storage.file().ok_or_else(in_memory)
+        let Some(one) = self.files.one() else { return Err(io::Error::other("the pack is a set of several files")) };
+        one.storage.file().ok_or_else(|| io::Error::other("the pack is not in a file"))
     }
 
-    /// Opens the same file again for reads that bypass the page cache. `None` if there is no file or the file system
-    /// does not support that.
+    /// Opens the same file again for reads that bypass the page cache. `None` if there is no file, if there are several,
+    /// or if the file system does not support that.
     #[doc(hidden)]
     pub fn open_past_cache(&self) -> Option<File> {
-        open_past_cache(self.storage.file()?, &self.path)
+        self.open_file_past_cache(self.files.one().map(|_| 0)?)
     }
 
-    pub(crate) fn storage(&self) -> &dyn Storage {
-        &*self.storage
+    /// Like [`open_past_cache`](Self::open_past_cache), for a file by its number.
+    pub(crate) fn open_file_past_cache(&self, number: usize) -> Option<File> {
+        let file = self.files.get(number)?;
+        open_past_cache(file.storage.file()?, &file.path)
     }
 
-    /// Makes lost pages of the file read as zeros instead of ending the process. Call it again before each read,
-    /// because other code may have replaced the SIGBUS handler. If the handler cannot be installed, the file's length
-    /// is compared instead. This costs one system call.
+    /// The bytes of the file, not verified. Empty for a set.
+    #[doc(hidden)]
+    pub fn whole_file(&self) -> &[u8] {
+        self.pack.one().map_or(&[], PackFile::bytes_unchecked)
+    }
+
+    /// The bytes in this range of offsets, not verified. `None` if they are not all in one file.
     ///
     /// # Errors
-    /// [`ReadError::Changed`] if the length differs, [`ReadError::Open`] if it cannot be determined.
+    /// [`ReadError::Format`] if a shard cannot be opened.
+    #[doc(hidden)]
+    pub fn bytes_at(&self, range: &Range<usize>) -> Result<Option<&[u8]>, ReadError> {
+        if let Some(file) = self.pack.one() {
+            return Ok(file.bytes_unchecked().get(range.clone()));
+        }
+        let place = self.located(self.pack.place_unchecked(&(to_u64(range.start)..to_u64(range.end))))?;
+        Ok(place.and_then(|(bytes, place)| bytes.as_ref().get(place)))
+    }
+
+    /// Like [`bytes_at`](Self::bytes_at). The result keeps the file open.
+    pub(crate) fn shared_bytes_at(&self, range: &Range<usize>) -> Result<Option<Bytes>, ReadError> {
+        let place = self.located(self.pack.place_unchecked(&(to_u64(range.start)..to_u64(range.end))))?;
+        Ok(place.map(|(bytes, place)| bytes.slice(place)))
+    }
+
+    /// Whether the bytes are in memory and not in files.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        self.files.one().is_some_and(|file| file.storage.file().is_none())
+    }
+
+    /// The open file with the byte at `offset`, the number of the file, and the offset in it. Opens a shard if it was
+    /// not used before.
+    pub(crate) fn file_of(&self, offset: u64) -> Result<Option<(&OpenFile, usize, u64)>, ReadError> {
+        let Some((number, all)) = self.pack.file_at(offset) else { return Ok(None) };
+        if self.files.get(number).is_none() {
+            self.located(self.pack.part(number))?;
+        }
+        Ok(self.files.get(number).map(|file| (file, number, offset - all.start)))
+    }
+
+    /// Makes lost pages of the files read as zeros instead of ending the process. Call it again before each read,
+    /// because other code may have replaced the SIGBUS handler. If the handler cannot be installed, the lengths of the
+    /// files are compared instead. This costs one system call per open file.
+    ///
+    /// # Errors
+    /// [`ReadError::Changed`] if a length differs, [`ReadError::Open`] if it cannot be determined.
     pub fn protect(&self) -> Result<(), ReadError> {
-        self.storage.protect().or_else(|_| self.check_len())
+        let protect = |file: &OpenFile| file.storage.protect();
+        self.files.open().try_for_each(protect).or_else(|_| self.check_len())
     }
 
-    /// Length of the file in bytes.
-    pub fn file_len(&self) -> u64 {
-        self.pack.trailer().file_len
-    }
-
-    /// Checks that the file still has the length that it had when it was opened. This costs one system call.
+    /// Checks that the open files still have the lengths that they had when they were opened. This costs one system call
+    /// per open file.
     ///
     /// # Errors
-    /// [`ReadError::Changed`] if the length differs, [`ReadError::Open`] if it cannot be determined.
+    /// [`ReadError::Changed`] if a length differs, [`ReadError::Open`] if it cannot be determined.
     pub(crate) fn check_len(&self) -> Result<(), ReadError> {
-        check_len(self.storage(), &self.path, self.file_len()).map(drop)
+        self.files.open().try_for_each(OpenFile::check_len)
     }
 
-    /// Checks that the length and the modification time of the file have not changed since it was opened. This costs
-    /// one system call.
+    /// Checks that the lengths and the modification times of the open files have not changed since they were opened.
+    /// This costs one system call per open file.
     ///
     /// # Errors
     /// [`ReadError::Changed`], [`ReadError::Modified`], or [`ReadError::Open`] if they cannot be determined.
     pub(crate) fn check_unchanged(&self) -> Result<(), ReadError> {
-        if check_len(self.storage(), &self.path, self.file_len())? != self.opened {
-            return Err(ReadError::Modified { path: self.path.clone() });
-        }
-        Ok(())
+        self.files.open().try_for_each(OpenFile::check_unchanged)
     }
 
-    /// Checks that everything read in place so far was valid: the file was not written to, and no page was replaced
-    /// with zeros after a truncation or a disk failure. Call it after reading, because checksums that were verified are
-    /// not compared again. It costs one system call.
+    /// Checks that everything read in place so far was valid: no file was written to, and no page was replaced with
+    /// zeros after a truncation or a disk failure. Call it after reading, because checksums that were verified are not
+    /// compared again. It costs one system call per open file.
     ///
     /// # Errors
-    /// [`ReadError::Changed`] if the length differs, [`ReadError::Modified`] if the file was written to,
+    /// [`ReadError::Changed`] if a length differs, [`ReadError::Modified`] if a file was written to,
     /// [`ReadError::Read`] if a page could not be read.
     pub fn still_good(&self) -> Result<(), ReadError> {
         self.check_unchanged()?;
-        self.check_pages()
+        self.files.open().try_for_each(OpenFile::check_pages)
     }
 
-    /// Like [`still_good`](Self::still_good), but does not check whether the file was written to.
+    /// Like [`still_good`](Self::still_good), but does not check whether a file was written to.
     pub(crate) fn no_page_lost(&self) -> Result<(), ReadError> {
         self.check_len()?;
-        self.check_pages()
-    }
-
-    fn check_pages(&self) -> Result<(), ReadError> {
-        let Some(offset) = self.storage.first_lost() else { return Ok(()) };
-        let reason = "the file was temporarily shorter, or the disk failed";
-        Err(ReadError::Read { path: self.path.clone(), offset, len: 1, source: io::Error::other(reason) })
+        self.files.open().try_for_each(OpenFile::check_pages)
     }
 
     /// Reads bytes at an offset into a buffer.
@@ -134,7 +176,9 @@ impl Pack {
         let mut filled = 0;
         while let Some(rest) = out.get_mut(filled..).filter(|rest| !rest.is_empty()) {
             let at = offset.saturating_add(to_u64(filled));
-            let source = match self.storage.read_at(rest, at) {
+            let place = self.file_of(at)?;
+            let read = place.map_or(Ok(0), |(file, _, own)| file.storage.read_at(rest, own));
+            let source = match read {
                 Ok(0) => io::Error::new(io::ErrorKind::UnexpectedEof, "the file ends early"),
                 Ok(n) => {
                     filled += n;
@@ -145,9 +189,40 @@ impl Pack {
             };
             // The file ended early. Report its length instead of a short read.
             self.check_len()?;
-            return Err(ReadError::Read { path: self.path.clone(), offset, len: to_u64(out.len()), source });
+            return Err(self.unreadable(offset, to_u64(out.len()), source));
         }
         Ok(())
+    }
+
+    /// The error that bytes at an offset could not be read. For a set, it has the path and the offset of the shard.
+    pub(crate) fn unreadable(&self, offset: u64, len: u64, source: io::Error) -> ReadError {
+        let (path, offset) = match self.file_of(offset) {
+            Ok(Some((file, _, own))) => (&file.path, own),
+            _ => (&self.path, offset),
+        };
+        ReadError::Read { path: path.clone(), offset, len, source }
+    }
+
+    /// Whether the page at `offset` is in memory. `None` if unknown. Pages of a shard that was not used yet count as not
+    /// in memory.
+    pub(crate) fn is_page_resident(&self, offset: u64) -> Option<bool> {
+        let (number, all) = self.pack.file_at(offset)?;
+        let Some(file) = self.files.get(number) else { return Some(false) };
+        file.storage.is_resident(offset - all.start)
+    }
+
+    /// Announces that much data will be [loaded](Self::load).
+    pub(crate) fn will_load(&self) {
+        self.files.will_load();
+    }
+
+    /// Loads bytes of one file into memory before they are read. Blocks until they are loaded. The range may end past
+    /// the last byte of the file.
+    pub(crate) fn load(&self, offset: u64, len: u64) {
+        // Data that fails to load is reported when it is read.
+        if let Ok(Some((file, _, own))) = self.file_of(offset) {
+            let _ = file.storage.load(own, len);
+        }
     }
 
     /// Returns the result of a read in place, if its pages were [valid](Self::still_good). Zeros from lost pages look
@@ -160,43 +235,54 @@ impl Pack {
         self.located(read)
     }
 
-    /// Estimates how many bytes of the file are in the page cache. Checks every 16th page. `None` if unknown.
+    /// Estimates how many bytes of the open files are in the page cache. Checks every 16th page. `None` if unknown.
     #[doc(hidden)]
     pub fn resident_bytes(&self) -> Option<u64> {
-        let (starts, step) = self.looked_at();
+        let step = looked_at_bytes();
         let mut bytes = 0;
-        for start in starts {
-            if self.storage.is_resident(start)? {
-                bytes += step.min(self.file_len() - start);
+        for number in 0..self.pack.n_files() {
+            let Some((file, len)) = self.files.get(number).zip(self.len_of(number)) else { continue };
+            for start in (0..len).step_by(to_usize(step)) {
+                if file.storage.is_resident(start)? {
+                    bytes += step.min(len - start);
+                }
             }
         }
         Some(bytes)
     }
 
-    /// Whether the whole file is in the page cache. Checks every 16th page. `None` if this is unknown, because the
-    /// system answers only the owner of a file and users who may write to it.
+    /// Whether all files are in the page cache. Checks every 16th page. `None` if this is unknown, because the system
+    /// answers only the owner of a file and users who may write to it.
     #[doc(hidden)]
     pub fn is_resident(&self) -> Option<bool> {
         use rustix::fs::{Access, access, fstat};
-        if let Some(file) = self.storage.file() {
-            let owner = fstat(file).ok()?.st_uid;
-            let is_told = owner == rustix::process::geteuid().as_raw() || access(&self.path, Access::WRITE_OK).is_ok();
-            if !is_told {
-                return None;
+        for number in 0..self.pack.n_files() {
+            let Some(file) = self.files.get(number) else { return Some(false) };
+            if let Some(opened) = file.storage.file() {
+                let owner = fstat(opened).ok()?.st_uid;
+                let is_owner = owner == rustix::process::geteuid().as_raw();
+                if !is_owner && access(&file.path, Access::WRITE_OK).is_err() {
+                    return None;
+                }
+            }
+            let mut starts = (0..self.len_of(number)?).step_by(to_usize(looked_at_bytes()));
+            let lacks = starts.find_map(|start| match file.storage.is_resident(start) {
+                Some(true) => None,
+                other => Some(other),
+            });
+            if let Some(other) = lacks {
+                return other;
             }
         }
-        let (mut starts, _) = self.looked_at();
-        let lacks = starts.find_map(|start| match self.storage.is_resident(start) {
-            Some(true) => None,
-            other => Some(other),
-        });
-        lacks.unwrap_or(Some(true))
+        Some(true)
     }
 
-    /// The offsets of the sampled pages, and the number of bytes that each page represents.
-    fn looked_at(&self) -> (impl Iterator<Item = u64>, u64) {
-        let step = 16 * rustix::param::page_size();
-        ((0..self.file_len()).step_by(step), to_u64(step))
+    /// Length of a file in bytes.
+    fn len_of(&self, number: usize) -> Option<u64> {
+        match self.pack.manifest() {
+            None => Some(self.file_len()),
+            Some(manifest) => manifest.shards.get(number).map(|shard| shard.bytes),
+        }
     }
 
     /// Adds the path to a format error.
@@ -221,10 +307,7 @@ impl Deref for Pack {
     }
 }
 
-fn check_len(storage: &dyn Storage, path: &Path, expected: u64) -> Result<Version, ReadError> {
-    let version = storage.version().map_err(|source| ReadError::Open { path: path.to_owned(), source })?;
-    if version.len != expected {
-        return Err(ReadError::Changed { path: path.to_owned(), expected, found: version.len });
-    }
-    Ok(version)
+/// Number of bytes that each sampled page represents.
+fn looked_at_bytes() -> u64 {
+    to_u64(16 * rustix::param::page_size())
 }

@@ -161,9 +161,7 @@ impl<'a> Chunk<'a> {
     fn column_bytes(&self, number: usize) -> Result<Option<&'a [u8]>, ReadError> {
         let column = self.pack.whole(self.pack.column(number))?;
         let samples = self.samples();
-        let place = |sample: u64| to_usize(sample).checked_mul(column.item_bytes);
-        let range = place(samples.start).zip(place(samples.end));
-        Ok(range.and_then(|(start, end)| column.bytes.get(start..end)))
+        Ok(column.range(samples))
     }
 
     fn body_bytes(&self, number: usize) -> Result<Option<&'a [u8]>, ReadError> {
@@ -210,7 +208,7 @@ mod tests {
     fn samples_and_chunks_lie_in_the_map() {
         let pack = golden("short_last_chunk.pack");
         let name = &pack.schema().body().next().unwrap().1.name;
-        let whole = pack.bytes_unchecked().as_ptr_range();
+        let whole = pack.whole_file().as_ptr_range();
         let mut seen = 0;
         for number in 0..pack.n_chunks() {
             let chunk = pack.chunk(number).unwrap();

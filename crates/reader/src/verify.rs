@@ -120,7 +120,7 @@ pub fn verify(
 ) -> Result<VerifyReport, ReadError> {
     pack.check_len()?;
     pack.protect()?;
-    if let Some(file) = pack.storage().file() {
+    if let Ok(file) = pack.file() {
         // This is only a hint. Reading is slower without it.
         let _ = fadvise(file, 0, None, Advice::Sequential);
     }
@@ -178,12 +178,7 @@ struct Tasks<'a> {
 impl<'a> Tasks<'a> {
     fn new(pack: &'a Pack) -> Result<Self, ReadError> {
         let n = pack.n_chunks();
-        let (mut end, mut total) = (0, 0);
-        if let Some(last) = n.checked_sub(1) {
-            let entry = pack.chunk_entry(last).map_err(|e| pack.error(e))?;
-            end = entry.offset + entry.stored_len;
-        }
-        total += end.saturating_sub(pack.header().data_off);
+        let (total, _) = pack.located(pack.body_sizes())?;
         let mean = total.checked_div(n).unwrap_or(0).max(1);
         Ok(Self {
             pack,
@@ -317,7 +312,7 @@ impl<'a> Describe<'a> {
     }
 
     fn sample(&self, sample: u64, chunk: u64) -> BadSample {
-        let label = self.labels.and_then(|labels| labels.integer(sample));
+        let label = self.labels.as_ref().and_then(|labels| labels.integer(sample));
         let class = label
             .and_then(|label| usize::try_from(label).ok())
             .and_then(|label| self.classes.names.get(label).cloned());

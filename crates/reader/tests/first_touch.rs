@@ -28,9 +28,9 @@ fn place(name: String, is_chunk: bool, offset: u64, len: u64) -> Option<Place> {
 
 /// Every section, column and chunk.
 fn places(pack: &Pack) -> Vec<Place> {
-    let sections = pack.sections().iter();
+    let sections = pack.one().unwrap().sections().iter();
     let sections = sections.map(|s| place(format!("section {}", s.tag), false, s.offset, s.len));
-    let columns = pack.columns().iter().map(|c| {
+    let columns = pack.one().unwrap().columns().iter().map(|c| {
         let name = &pack.schema().fields()[c.field].name;
         place(format!("column `{name}`"), false, c.offset, c.len)
     });

@@ -81,7 +81,7 @@ impl Training {
     /// Runs the command until its loader of this pack has recorded enough batches.
     pub(super) fn run(command: &[OsString], pack: &Pack, console: &mut Console) -> Result<Self, Failure> {
         let journal = Journal::new()?;
-        let uuid = pack.header().pack_uuid.to_string();
+        let uuid = pack.pack_uuid().to_string();
         if !console.err_is_terminal {
             console.doing(WHAT);
         }

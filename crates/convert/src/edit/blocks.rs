@@ -25,7 +25,7 @@ pub(super) struct Copier<'a, D> {
 /// The samples of a block: runs of taken samples, each with the index of its pack, the first number and the length.
 type Runs = Vec<(usize, u64, u64)>;
 
-impl<D: AsRef<[u8]> + Sync> Copier<'_, D> {
+impl<D: AsRef<[u8]> + Send + Sync> Copier<'_, D> {
     /// Writes the body of the new pack.
     pub(super) fn copy<'o>(
         &self,

@@ -139,7 +139,7 @@ impl Serialize for EditReport {
 ///
 /// # Errors
 /// [`ConvertError`] says what failed, where, and whether the data is to blame. Nothing is left at `target`.
-pub fn edit<D: AsRef<[u8]> + Sync>(
+pub fn edit<D: AsRef<[u8]> + Send + Sync>(
     taken: &[Taken<'_, D>],
     (command, how): (Edit, &Value),
     target: &Path,
@@ -154,7 +154,7 @@ pub fn edit<D: AsRef<[u8]> + Sync>(
     taken.iter().try_for_each(|taken| check_apart(taken.path, target))?;
     check_output(target, options.force)?;
     let copier = Copier { taken, joined: &joined };
-    let in_first = taken.first().map_or(1, |taken| taken.pack.header().chunk_samples);
+    let in_first = taken.first().map_or(1, |taken| taken.pack.geometry().chunk_samples());
     let chunk_samples = options.chunk_samples.unwrap_or(in_first);
     let mut warnings = joined.warnings.clone();
     let without = taken.iter().filter(|taken| !taken.pack.has_paths());
@@ -194,7 +194,7 @@ pub fn edit<D: AsRef<[u8]> + Sync>(
 }
 
 /// Writes the pack. Returns a warning if the new pack lacks statistics that the packs have.
-fn write<D: AsRef<[u8]> + Sync>(
+fn write<D: AsRef<[u8]> + Send + Sync>(
     copier: &Copier<'_, D>,
     (chunk_samples, provenance): (u32, Value),
     output: &Output,
@@ -203,9 +203,11 @@ fn write<D: AsRef<[u8]> + Sync>(
 ) -> Result<(WriteSummary, Totals, Option<String>), ConvertError> {
     let taken = copier.taken;
     let mut pack = PackOptions::new(copier.joined.schema.clone(), chunk_samples);
-    pack.align_log2 = taken.iter().map(|taken| taken.pack.header().align_log2).max().unwrap_or(pack.align_log2);
+    let aligns = taken.iter().map(|taken| taken.pack.part(0).map(|part| part.file.header().align_log2));
+    let aligns = aligns.collect::<Result<Vec<_>, _>>().map_err(ConvertError::Format)?;
+    pack.align_log2 = aligns.into_iter().max().unwrap_or(pack.align_log2);
     let settings = json!({"chunk": chunk_samples, "align": pack.align_log2});
-    let parts = taken.iter().map(|taken| (taken.pack.header().pack_uuid, taken.len(), taken.each()));
+    let parts = taken.iter().map(|taken| (taken.pack.pack_uuid(), taken.len(), taken.each()));
     (pack.dataset_uuid, pack.pack_uuid) = identity::of_parts(parts, &settings, VERSION);
     let (writer, totals) = copier.copy(pack, output, options.jobs, observer)?;
     let (stats, lost) = totals::stats(copier, &totals, chunk_samples)?;
@@ -268,10 +270,9 @@ fn provenance<D: AsRef<[u8]>>(taken: &[Taken<'_, D>], command: Edit, how: &Value
     let mut room = MAX_BYTES;
     let mut origins = Vec::new();
     for taken in taken {
-        let header = taken.pack.header();
         let mut origin = json!({
-            "pack_uuid": header.pack_uuid.to_string(),
-            "dataset_uuid": header.dataset_uuid.to_string(),
+            "pack_uuid": taken.pack.pack_uuid().to_string(),
+            "dataset_uuid": taken.pack.dataset_uuid().to_string(),
             "n_samples": taken.pack.n_samples(),
             "n_taken": taken.len(),
         });

@@ -40,7 +40,7 @@ impl DirectReads {
         let place = middle(pack);
         // SAFETY: the memory was just allocated and has this many bytes.
         let arrived = brought(reads.driver.as_ref(), place.len(), |memory| unsafe { reads.read(&place, memory) });
-        if Some(arrived.map_err(told)?.as_slice()) == pack.bytes_unchecked().get(place) {
+        if Some(arrived.map_err(told)?.as_slice()) == pack.whole_file().get(place) {
             Ok(reads)
         } else {
             Err("a direct read returned wrong bytes".to_owned())

@@ -90,13 +90,13 @@ impl RegisteredFile {
         dirtied: &mut dyn FnMut() -> Option<u64>,
     ) -> Result<Self, String> {
         let told = |error: CudaError| error.to_string();
-        if let Some(trial) = pack.bytes_unchecked().get(..TRIAL_BYTES) {
+        if let Some(trial) = pack.whole_file().get(..TRIAL_BYTES) {
             // Write back dirty pages first, because pages that are already dirty would not be counted.
             let synced = pack.file().and_then(File::sync_data);
             synced.map_err(|error| format!("the file cannot be synced: {error}"))?;
             keeps_clean(driver.as_ref(), trial, dirtied)?;
         }
-        let map = pack.bytes_unchecked();
+        let map = pack.whole_file();
         // SAFETY: the pack contains the mapping and is kept as long as the registration, which `drop` ends.
         unsafe { driver.register_read_only(map.as_ptr(), map.len()) }.map_err(told)?;
         let file = Self { driver: Arc::clone(driver), pack: Arc::clone(pack) };
@@ -115,7 +115,7 @@ impl RegisteredFile {
 
     /// The bytes in this range of the file.
     pub(crate) fn bytes(&self, range: &Range<usize>) -> Option<&[u8]> {
-        self.pack.bytes_unchecked().get(range.clone())
+        self.pack.whole_file().get(range.clone())
     }
 }
 
@@ -123,7 +123,7 @@ impl Drop for RegisteredFile {
     fn drop(&mut self) {
         // SAFETY: the mapping was registered. Stagings that copied from it waited for their copies before they released
         // it.
-        unsafe { self.driver.unregister(self.pack.bytes_unchecked().as_ptr()) };
+        unsafe { self.driver.unregister(self.pack.whole_file().as_ptr()) };
     }
 }
 
@@ -138,7 +138,7 @@ impl StoredReceiver for RingWith<RegisteredFile> {
 
 /// The part of a file whose copy is compared.
 pub(super) fn middle(pack: &Pack) -> Range<usize> {
-    let len = pack.bytes_unchecked().len();
+    let len = pack.whole_file().len();
     let start = len.saturating_sub(COMPARED_BYTES) / 2;
     start..len.min(start.saturating_add(COMPARED_BYTES))
 }

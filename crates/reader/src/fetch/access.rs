@@ -50,7 +50,7 @@ pub(crate) fn choose(pack: &Pack, options: &FetchOptions) -> Choice {
     let compressed = wanted
         .find(|(at, (_, field))| options.positions.contains(at) && !field.codec.is_none())
         .map(|(_, (_, field))| field.name.as_str());
-    if pack.storage().file().is_none() {
+    if pack.is_in_memory() {
         return in_memory(compressed, options);
     }
     decide(pack.file_len(), compressed, options, available_bytes())

@@ -158,9 +158,8 @@ impl Ahead {
         if cold {
             // Pages that were loaded before may have been reclaimed, and the system does not report which ones.
             pieces.forget();
-            // This fails if the kernel has no huge pages. In that case, pages are small.
-            let _ = fetch.pack.storage().will_load();
-        } else if pieces.all_loaded() || fetch.pack.storage().file().is_none() {
+            fetch.pack.will_load();
+        } else if pieces.all_loaded() || fetch.pack.is_in_memory() {
             return None;
         }
         let shared = Arc::new(Shared {
@@ -217,10 +216,10 @@ impl Drop for Ahead {
 
 /// Whether some of the pack is not in memory. Checks evenly spaced pages.
 pub(super) fn is_cold(fetch: &MappedFetch) -> bool {
-    let len = fetch.pack.file_len();
+    let len = fetch.pack.end_offset();
     (0..PROBES).any(|probe| {
         let at = share(len, probe, PROBES);
-        fetch.pack.storage().is_resident(at) == Some(false)
+        fetch.pack.is_page_resident(at) == Some(false)
     })
 }
 
@@ -318,13 +317,12 @@ impl Shared {
 
     fn load_piece(&self, piece: u64) {
         let start = piece * PIECE_BYTES;
-        let storage = self.fetch.pack.storage();
-        if storage.is_resident(start) == Some(false) {
+        let pack = &self.fetch.pack;
+        if pack.is_page_resident(start) == Some(false) {
             self.counts.bytes.fetch_add(PIECE_BYTES, Ordering::Relaxed);
             self.counts.reads.fetch_add(1, Ordering::Relaxed);
         }
-        // Data that fails to load is reported when it is read.
-        let _ = storage.load(start, PIECE_BYTES);
+        pack.load(start, PIECE_BYTES);
     }
 }
 
@@ -377,7 +375,7 @@ mod tests {
             if ahead.shared.cold {
                 for slot in plan.batch(step) {
                     for range in fetch.needed(slot.sample) {
-                        let here = fetch.pack.storage().is_resident(range.start);
+                        let here = fetch.pack.is_page_resident(range.start);
                         assert_eq!(here, Some(true), "sample {}", slot.sample);
                     }
                 }

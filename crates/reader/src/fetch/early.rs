@@ -229,7 +229,7 @@ mod tests {
         let file = File::open(&path).unwrap();
         fadvise(&file, 0, None, Advice::DontNeed).unwrap();
         let pack = Arc::new(open(&path).unwrap());
-        let is_cold = pack.storage().is_resident(pack.file_len() / 2) == Some(false);
+        let is_cold = pack.is_page_resident(pack.file_len() / 2) == Some(false);
         (pack, is_cold)
     }
 

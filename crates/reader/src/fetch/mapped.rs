@@ -26,8 +26,9 @@ pub(super) struct MappedFetch {
     pub(super) checks: Arc<Checks>,
     /// The positions of each body field's items in a chunk, if they follow from the sample number alone.
     places: Vec<Option<Place>>,
-    /// Where the first chunk begins, and the number of bytes from one chunk to the next.
-    first_chunk: usize,
+    /// Where the first chunk of a file begins. `None` for a set, whose shards begin at different offsets.
+    first_chunk: Option<usize>,
+    /// The number of bytes from one chunk to the next.
     chunk_bytes: usize,
     /// Whether checksums are verified per sample instead of per chunk.
     by_sample: bool,
@@ -51,8 +52,8 @@ impl MappedFetch {
         let by_sample = checks.has_sample_crcs() && (!compressed || checks.policy() == Checksums::Always);
         Ok(Self {
             places: pack.located(places(&pack))?,
-            first_chunk: to_usize(pack.header().data_off),
-            chunk_bytes: to_usize(pack.header().chunk_stride),
+            first_chunk: pack.one().map(|file| to_usize(file.header().data_off)),
+            chunk_bytes: to_usize(pack.located(pack.part(0))?.file.header().chunk_stride),
             pieces: Pieces::new(&body(&pack)?),
             pack,
             checks,
@@ -119,8 +120,14 @@ impl MappedFetch {
     #[inline]
     fn range(&self, place: Place, chunk: u64, index: u32, n: u32) -> Option<Range<usize>> {
         let (within, len) = place.of(index, n)?;
-        let chunk = to_usize(chunk).checked_mul(self.chunk_bytes)?;
-        let start = self.first_chunk.checked_add(chunk)?.checked_add(within)?;
+        let (first, chunk) = match self.first_chunk {
+            Some(first) => (first, chunk),
+            None => {
+                let (part, own) = self.pack.of_chunk(chunk).ok()?;
+                (to_usize(part.offset.checked_add(part.file.header().data_off)?), own)
+            }
+        };
+        let start = first.checked_add(to_usize(chunk).checked_mul(self.chunk_bytes)?)?.checked_add(within)?;
         Some(start..start.checked_add(len)?)
     }
 
@@ -130,10 +137,10 @@ impl MappedFetch {
                 what: "item",
                 offset: to_u64(range.start),
                 size: to_u64(range.len()),
-                len: self.pack.file_len(),
+                len: self.pack.end_offset(),
             })
         };
-        self.pack.bytes_unchecked().get(range.clone()).ok_or_else(out)
+        self.pack.bytes_at(&range)?.ok_or_else(out)
     }
 
     /// A lost page reads as zeros, which may cause a mismatch. In this case, the error reports the lost page.
@@ -159,9 +166,10 @@ impl MappedFetch {
     }
 }
 
-/// The range of the chunks in the file.
+/// The range of offsets with all chunks. For a set, it also contains everything between the chunks of its shards.
 fn body(pack: &Pack) -> Result<Range<u64>, ReadError> {
-    let start = pack.header().data_off;
+    let Some(file) = pack.one() else { return Ok(0..pack.end_offset()) };
+    let start = file.header().data_off;
     let Some(last) = pack.n_chunks().checked_sub(1) else {
         return Ok(start..start);
     };
@@ -311,8 +319,8 @@ impl MappedStep {
         let geometry = fetch.pack.geometry();
         let end = first_sample.saturating_add(u64::from(n));
         let (chunk, index) = geometry.locate(first_sample);
-        // If there is only one field, its chunks are contiguous, so the items of all chunks form one array.
-        let is_plain = fetch.places.len() == 1;
+        // If there is only one field, its chunks are contiguous, so the items of all chunks of a file form one array.
+        let is_plain = fetch.places.len() == 1 && fetch.pack.one().is_some();
         let one_chunk = end <= geometry.first_sample(chunk.saturating_add(1));
         if n == 0 || end > fetch.pack.n_samples() || !(one_chunk || is_plain) {
             return Ok(None);
@@ -322,8 +330,8 @@ impl MappedStep {
         };
         self.check_run(first_sample..end)?;
         fetch.bytes(range.clone())?;
-        let bytes = fetch.pack.data().slice(range.clone());
-        Ok(Some(ItemRun { bytes, place: Some((Arc::clone(&fetch.pack), range)) }))
+        let bytes = fetch.pack.shared_bytes_at(&range)?;
+        Ok(bytes.map(|bytes| ItemRun { bytes, place: Some((Arc::clone(&fetch.pack), range)) }))
     }
 
     /// Verifies consecutive samples. A part of a chunk is verified sample by sample if possible. Otherwise, the whole

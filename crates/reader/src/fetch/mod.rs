@@ -31,7 +31,7 @@ pub(crate) use self::direct::chunk_memory;
 use self::checks::Checks;
 use self::direct::{DirectFetch, DirectStep};
 use self::mapped::{MappedEpoch, MappedFetch, MappedStep};
-use crate::plan::Route;
+use crate::plan::{Route, StoredRoute};
 use crate::{Pack, ReadError};
 
 #[derive(Debug, Clone)]
@@ -167,12 +167,19 @@ impl Fetch {
             reason = format!("{reason}; {}", direct.describe());
             (direct.engine(), Engine::Direct(direct, mapped))
         } else {
-            let engine = if pack.storage().file().is_some() { "mmap" } else { "memory" };
+            let engine = if pack.is_in_memory() { "memory" } else { "mmap" };
             let mapped = MappedFetch::new(pack, checks, &options.positions)?;
             (engine, Engine::Mapped(Arc::new(mapped)))
         };
         let report = AccessReport { access, engine: engine_name, past_cache: choice.past_cache, reason };
         Ok(Arc::new(Self { report, memory_bytes, engine }))
+    }
+
+    fn pack(&self) -> &Pack {
+        match &self.engine {
+            Engine::Mapped(fetch) => &fetch.pack,
+            Engine::Direct(fetch, _) => fetch.pack(),
+        }
     }
 
     pub(crate) fn report(&self) -> &AccessReport {
@@ -188,6 +195,7 @@ impl Fetch {
         plan: Arc<dyn Route>,
         first_step: u64,
     ) -> Result<Box<dyn EpochFetch>, ReadError> {
+        let plan = StoredRoute::of(plan, self.pack().geometry());
         let mapped = match &self.engine {
             Engine::Mapped(fetch) => fetch,
             // Direct reads would read whole chunks for single samples.

@@ -31,7 +31,7 @@ pub(super) fn options(pack: &Pack, checksums: Checksums) -> FetchOptions {
 
 /// The plan of an epoch of all samples in this order, in batches of `batch` samples. The last batch is padded.
 pub(super) fn plan(pack: &Pack, order: Order, batch: u32) -> Arc<EpochPlan> {
-    let dataset = Dataset::new(*pack.geometry(), 1 << 20, &pack.header().pack_uuid.0);
+    let dataset = Dataset::new(pack.geometry().merged(), 1 << 20, &pack.pack_uuid().0);
     let sampler = Sampler::new(order).seed(7);
     let ranks = Ranks::new(0, 1).unwrap();
     let schedule = sampler.schedule(dataset, ranks, Batching::per_rank(batch).last(Last::Pad)).unwrap();
@@ -272,7 +272,7 @@ fn a_damaged_column_of_checksums_is_refused() {
     let (_folder, path) = copy("full_footer.pack");
     let pack = open(&path).unwrap();
     let (number, _) = pack.schema().by_role(Role::SampleCrc32c, None).unwrap();
-    let column = pack.columns().iter().find(|entry| entry.field == number);
+    let column = pack.one().unwrap().columns().iter().find(|entry| entry.field == number);
     flip(&path, column.unwrap().offset);
     let pack = Arc::new(open(&path).unwrap());
     let error = Fetch::new(Arc::clone(&pack), options(&pack, Checksums::FirstTouch)).unwrap_err();
@@ -402,7 +402,7 @@ fn how_fast_steps_are_copied_out_of_the_map() {
         let pack = open(&path).unwrap();
         let items = slot.len();
         let start = Instant::now();
-        let body = &pack.bytes_unchecked()[8192..][..7000 * 224 * 224 * 3];
+        let body = &pack.whole_file()[8192..][..7000 * 224 * 224 * 3];
         for block in body.chunks_exact(items) {
             slot.copy_from_slice(block);
         }

@@ -57,7 +57,7 @@ impl Journal {
         let mut hasher = DefaultHasher::new();
         format!("{kind:?}").hash(&mut hasher);
         let kind = hasher.finish();
-        let (process, pack) = (std::process::id(), &pack.header().pack_uuid);
+        let (process, pack) = (std::process::id(), pack.pack_uuid());
         let options = options();
         Some(Self {
             start: format!(

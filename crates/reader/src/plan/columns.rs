@@ -9,7 +9,7 @@ use super::choice::Choice;
 use crate::{Pack, ReadError};
 
 /// A column with one integer per sample, such as classes, source ids or widths. It is read in place.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Integers<'a> {
     column: ColumnView<'a>,
 }
@@ -21,14 +21,13 @@ impl<'a> Integers<'a> {
     /// [`ReadError::Format`] if the column does not exist, is not an integer column, or is damaged.
     pub fn open(pack: &'a Pack, name: &str) -> Result<Self, ReadError> {
         let column = open(pack, name)?;
-        let whole = Self { column };
         // Only `u64` values can exceed the range of `i64`, so only `u64` columns are checked value by value.
         let checked = match column.dtype {
             DType::U64 => pack.n_samples(),
             _ => pack.n_samples().min(1),
         };
         match (0..checked).find(|sample| column.integer(*sample).is_none()) {
-            None => Ok(whole),
+            None => Ok(Self { column }),
             Some(sample) => Err(pack.error(FormatError::WrongUse(format!(
                 "column `{name}`: expected one whole number below 2^63 per sample, found another value at sample {sample}"
             )))),

@@ -40,6 +40,7 @@ mod rng;
 mod route;
 mod sampler;
 mod state;
+mod stored;
 
 pub use choice::Choice;
 pub use error::PlanError;
@@ -64,3 +65,4 @@ pub use self::{
 pub(crate) use mixture::{SourcePlan, check_proportion};
 pub(crate) use order::Shuffled;
 pub(crate) use route::Route;
+pub(crate) use stored::StoredRoute;

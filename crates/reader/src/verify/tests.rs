@@ -49,7 +49,7 @@ fn report(pack: &Pack, jobs: usize) -> VerifyReport {
 #[test]
 fn damage_is_reported_in_file_order_by_any_number_of_threads() {
     let (_folder, path) = pack(200);
-    let data_off = open(&path).unwrap().header().data_off;
+    let data_off = open(&path).unwrap().one().unwrap().header().data_off;
     for sample in [199, 3, 100, 4] {
         flip(&path, data_off + sample * SAMPLE_BYTES + 50);
     }
@@ -269,7 +269,7 @@ fn raw_pixels_that_are_not_of_their_size_are_damage_by_right_checksums_too() {
 #[test]
 fn sizes_in_a_damaged_column_are_the_damage_of_the_column_alone() {
     let (_folder, path) = sized((4, 3, 3), Coding::Raw, Codec::None);
-    let offset = open(&path).unwrap().columns()[1].offset;
+    let offset = open(&path).unwrap().one().unwrap().columns()[1].offset;
     flip(&path, offset);
     let report = report(&open(&path).unwrap(), 1);
     assert!(matches!(report.errors[..], [FormatError::ChecksumMismatch { .. }]));

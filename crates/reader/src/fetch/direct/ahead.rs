@@ -223,7 +223,7 @@ impl Ahead {
                 }
             }
             Err(error) => {
-                let failure = Failure::read(0, self.shared.fetch.pack.file_len(), error);
+                let failure = Failure::read(0, self.shared.fetch.pack.end_offset(), error);
                 self.loads.abandon(&failure);
                 return Err(End::Failed(failure));
             }

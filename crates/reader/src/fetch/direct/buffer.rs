@@ -2,6 +2,7 @@
 
 use packds_system::{lock, to_usize};
 use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
@@ -22,6 +23,8 @@ pub(super) enum Failure {
         error: Arc<io::Error>,
     },
     Changed {
+        path: PathBuf,
+        expected: u64,
         found: u64,
     },
     /// The memory limit is too small for one step.
@@ -39,16 +42,16 @@ impl Failure {
     pub(super) fn error(&self, fetch: &DirectFetch) -> ReadError {
         let path = fetch.pack.file_path().to_owned();
         match self {
-            Self::Read { offset, len, error } => ReadError::Read {
-                path,
-                offset: *offset,
-                len: *len,
-                source: match error.raw_os_error() {
+            Self::Read { offset, len, error } => {
+                let source = match error.raw_os_error() {
                     Some(code) => io::Error::from_raw_os_error(code),
                     None => io::Error::new(error.kind(), error.to_string()),
-                },
-            },
-            Self::Changed { found } => ReadError::Changed { path, expected: fetch.pack.file_len(), found: *found },
+                };
+                fetch.pack.unreadable(*offset, *len, source)
+            }
+            Self::Changed { path, expected, found } => {
+                ReadError::Changed { path: path.clone(), expected: *expected, found: *found }
+            }
             Self::Memory { needed } => ReadError::Memory { path, given: fetch.memory_bytes, needed: *needed },
         }
     }

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use packds_system::to_u64;
 use rustix::fs::{Advice, fadvise};
@@ -54,12 +54,13 @@ pub(super) trait Engine {
     fn wait(&mut self, done: &mut Vec<Done>) -> io::Result<()>;
 }
 
-/// What requests read from: a pack, and a second descriptor of its file for reads that bypass the page cache.
+/// What requests read from: a pack, and a second descriptor of each of its files for reads that bypass the page cache.
 #[derive(Debug)]
 pub(super) struct Source {
     pack: Arc<Pack>,
-    /// `None` if the file system does not support such a descriptor, or if the pack is in memory.
-    direct: Option<File>,
+    /// By file, opened when the file is first read. `None` if the file system does not support such a descriptor, or if
+    /// the pack is in memory.
+    direct: Box<[OnceLock<Option<File>>]>,
     /// Whether data read through the page cache should stay in it.
     keep: bool,
 }
@@ -67,7 +68,8 @@ pub(super) struct Source {
 impl Source {
     /// `past_cache` says whether to bypass the page cache if possible.
     pub(super) fn new(pack: Arc<Pack>, past_cache: bool) -> Self {
-        Self { direct: past_cache.then(|| pack.open_past_cache()).flatten(), pack, keep: !past_cache }
+        let n_files = if past_cache { pack.n_files() } else { 0 };
+        Self { direct: (0..n_files).map(|_| OnceLock::new()).collect(), pack, keep: !past_cache }
     }
 
     pub(super) fn pack(&self) -> &Pack {
@@ -80,30 +82,47 @@ impl Source {
     }
 
     pub(super) fn describe(&self) -> &'static str {
-        match (&self.direct, self.pack.storage().file()) {
-            (Some(_), _) => "bypassing the page cache",
-            (None, Some(_)) => "through the page cache",
-            (None, None) => "from memory",
+        let is_direct = self.pack.part(0).is_ok() && self.past_cache(0).is_some();
+        match (is_direct, self.pack.is_in_memory()) {
+            (true, _) => "bypassing the page cache",
+            (false, false) => "through the page cache",
+            (false, true) => "from memory",
         }
+    }
+
+    /// Number of bytes from `offset` to the end of its file.
+    pub(super) fn left_at(&self, offset: u64) -> u64 {
+        self.pack.file_at(offset).map_or(0, |(_, all)| all.end.saturating_sub(offset))
+    }
+
+    /// The descriptor of a file that bypasses the page cache.
+    fn past_cache(&self, number: usize) -> Option<&File> {
+        let direct = self.direct.get(number)?;
+        direct.get_or_init(|| self.pack.open_file_past_cache(number)).as_ref()
     }
 
     /// The descriptor that bypasses the page cache, if the request should use it.
     fn direct(&self, request: &Request) -> Option<&File> {
-        self.direct.as_ref().filter(|_| !request.buffered)
+        let (number, _) = self.pack.file_at(request.offset).filter(|_| !request.buffered)?;
+        self.past_cache(number)
     }
 
-    /// The file for a request. `None` if the pack is in memory.
-    pub(super) fn file(&self, request: &Request) -> Option<&File> {
-        self.direct(request).or_else(|| self.pack.storage().file())
+    /// The file for a request, and where the request starts in it. `None` if the pack is in memory, or if a shard cannot
+    /// be opened.
+    pub(super) fn file(&self, request: &Request) -> Option<(&File, u64)> {
+        let (file, _, start) = self.pack.file_of(request.offset).ok().flatten()?;
+        Some((self.direct(request).or_else(|| file.storage.file())?, start))
     }
 
     pub(super) fn read(&self, request: &mut Request) -> io::Result<usize> {
-        let offset = request.offset + to_u64(request.filled);
+        let place = self.pack.file_of(request.offset).map_err(io::Error::other)?;
+        let Some((file, _, start)) = place else { return Ok(0) };
+        let offset = start + to_u64(request.filled);
         let direct = self.direct(request);
         let rest = request.piece.get_mut(request.filled..).unwrap_or_default();
         match direct {
             Some(file) => file.read_at(rest, offset),
-            None => self.pack.storage().read_at(rest, offset),
+            None => file.storage.read_at(rest, offset),
         }
     }
 
@@ -113,10 +132,10 @@ impl Source {
         if self.keep || self.is_direct(request) {
             return;
         }
-        if let Some(file) = self.pack.storage().file() {
+        if let Some((file, start)) = self.file(request) {
             let len = std::num::NonZeroU64::new(to_u64(request.piece.len()));
             // This is only a hint. If it fails, the data stays in the page cache.
-            let _ = fadvise(file, request.offset, len, Advice::DontNeed);
+            let _ = fadvise(file, start, len, Advice::DontNeed);
         }
     }
 }

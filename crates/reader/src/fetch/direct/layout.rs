@@ -58,7 +58,7 @@ impl Layout {
             compressed |= !field.codec.is_none();
             sample_bytes = sample_bytes.zip(field.item_bytes()).and_then(|(sum, bytes)| sum.checked_add(bytes));
         }
-        let chunk_slot = largest_chunk(pack)?;
+        let chunk_slot = slot_for(pack.body_sizes()?.1);
         let decoded = match sample_bytes.and_then(|bytes| {
             let samples = u64::from(pack.geometry().chunk_samples()).min(pack.n_samples());
             bytes.checked_mul(samples).map(to_usize)
@@ -75,17 +75,6 @@ impl Layout {
             samples_slot: chunk_slot.min(largest_item(pack, chunk_slot).max(SAMPLES_SLOT_BYTES)),
         })
     }
-}
-
-/// The size of a slot for any chunk. All explicit chunks are checked. Strided chunks all have the same size.
-fn largest_chunk(pack: &Pack) -> Result<usize, FormatError> {
-    let n = pack.n_chunks();
-    let n = if pack.schema().is_strided() { n.min(1) } else { n };
-    let mut largest = 0;
-    for chunk in 0..n {
-        largest = largest.max(pack.chunk_entry(chunk)?.stored_len);
-    }
-    Ok(slot_for(largest))
 }
 
 /// The size of a slot for `len` bytes of the file at any offset.

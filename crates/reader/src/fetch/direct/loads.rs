@@ -73,7 +73,6 @@ impl Loads {
 
     /// Starts reading `extents`, one after another, into `slot`. The slot must be large enough.
     pub(super) fn start(&mut self, buffer: &Arc<Buffer>, slot: SlotMut, extents: &[Extent], memory: &Memory) {
-        let file_len = self.source.pack().file_len();
         let mut lens = Vec::new();
         let mut places = Vec::new();
         for extent in extents {
@@ -82,7 +81,7 @@ impl Loads {
             while left > 0 {
                 let len = left.min(REQUEST_BYTES);
                 let step = to_u64(len);
-                let wanted = file_len.saturating_sub(offset).min(step);
+                let wanted = self.source.left_at(offset).min(step);
                 lens.push(len);
                 places.push((offset, to_usize(wanted)));
                 offset = offset.saturating_add(step);
@@ -202,7 +201,9 @@ impl Loads {
 
     fn fail(&mut self, request: Request, error: io::Error) {
         let changed = match self.source.pack().check_len() {
-            Err(crate::ReadError::Changed { found, .. }) => Some(Failure::Changed { found }),
+            Err(crate::ReadError::Changed { path, expected, found }) => {
+                Some(Failure::Changed { path, expected, found })
+            }
             _ => None,
         };
         let rest = request.wanted.saturating_sub(request.filled);

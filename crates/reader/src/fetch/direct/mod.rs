@@ -102,7 +102,7 @@ impl DirectFetch {
         past_cache: bool,
     ) -> Result<Arc<Self>, ReadError> {
         let (engine, no_uring) = match Uring::probe() {
-            _ if pack.storage().file().is_none() => (EngineKind::Pread, None),
+            _ if pack.is_in_memory() => (EngineKind::Pread, None),
             Ok(()) => (EngineKind::Uring, None),
             Err(error) => (EngineKind::Pread, Some(error.to_string())),
         };
@@ -136,6 +136,10 @@ impl DirectFetch {
             return Err(Failure::Memory { needed }.error(&fetch));
         }
         Ok(fetch)
+    }
+
+    pub(super) fn pack(&self) -> &Pack {
+        &self.pack
     }
 
     /// The I/O engine: `io_uring` or `pread`.

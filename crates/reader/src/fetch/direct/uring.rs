@@ -86,8 +86,8 @@ impl Engine for Uring {
             debug_assert!(false, "more requests than the depth");
             return;
         };
-        let fd = self.source.file(&request).map_or(NO_FILE, AsRawFd::as_raw_fd);
-        let offset = request.offset + to_u64(request.filled);
+        let (fd, start) = self.source.file(&request).map_or((NO_FILE, 0), |(file, start)| (file.as_raw_fd(), start));
+        let offset = start + to_u64(request.filled);
         // Stored before it is submitted. From now on, the piece's bytes must not be accessed.
         let request = self.under_way.get_mut(number).map(|place| place.insert(request));
         let rest = request.and_then(|request| request.piece.get_mut(request.filled..));

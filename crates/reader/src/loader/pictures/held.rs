@@ -137,7 +137,7 @@ impl StoredImages<'_> {
 
 impl ChunkImages for StoredImages<'_> {
     fn in_file(&mut self) -> Option<Range<usize>> {
-        let file = self.source.pack.bytes_unchecked().as_ptr().addr();
+        let file = self.source.pack.whole_file().as_ptr().addr();
         let mut found: Option<Range<usize>> = None;
         for sample in self.samples.clone() {
             let (start, len) = match self.item(sample) {
@@ -154,7 +154,7 @@ impl ChunkImages for StoredImages<'_> {
             known.end += len;
         }
         // A range that ends past the mapped file belongs to another allocation at a higher address.
-        found.filter(|range| range.end <= self.source.pack.bytes_unchecked().len())
+        found.filter(|range| range.end <= self.source.pack.whole_file().len())
     }
 
     fn write(&mut self, to: &mut [u8]) -> bool {

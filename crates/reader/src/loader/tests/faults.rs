@@ -196,7 +196,7 @@ fn bad_samples_of_chunks_that_would_be_lent_are_skipped_too() {
 #[test]
 fn a_damaged_label_is_found_when_the_loader_is_made() {
     let (folder, pack) = opened(64);
-    let column = pack.columns().iter().find(|c| c.field == 1).unwrap().offset;
+    let column = pack.one().unwrap().columns().iter().find(|c| c.field == 1).unwrap().offset;
     let path = folder.path().join("a.pack");
     drop(pack);
     let file = OpenOptions::new().write(true).open(&path).unwrap();
@@ -254,7 +254,7 @@ fn a_pack_that_is_overwritten_meanwhile_is_an_error_before_a_batch_shows_it() {
         let (_folder, path) = super::write_pack(400, false);
         written_long_ago(&path);
         let pack = Arc::new(open(&path).unwrap());
-        let column = pack.columns()[0].clone();
+        let column = pack.one().unwrap().columns()[0].clone();
         let loader = builder(&pack).order(Order::Sequential).access(access).threads(some(1));
         let loader = loader.build().unwrap();
         let mut epoch = loader.epoch(0).unwrap();

@@ -101,7 +101,7 @@ fn ids(epoch: Epoch) -> Vec<Vec<u64>> {
 /// A pack of `n` samples with a flipped bit in the images of `samples`.
 fn damaged(n: u64, samples: impl IntoIterator<Item = u64>) -> (TempDir, Arc<Pack>) {
     let (folder, path) = write_pack(n, false);
-    let data_off = open(&path).unwrap().header().data_off;
+    let data_off = open(&path).unwrap().one().unwrap().header().data_off;
     let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
     for sample in samples {
         let offset = data_off + sample * SAMPLE_BYTES + 1234;

@@ -95,7 +95,7 @@ fn a_pack_in_memory_is_lent_as_one_in_a_file() {
     let (_folder, pack) = opened(64);
     let bytes = std::fs::read(pack.file_path()).unwrap();
     let memory = Arc::new(open_bytes("a name", bytes).unwrap());
-    let whole = memory.bytes_unchecked().as_ptr_range();
+    let whole = memory.whole_file().as_ptr_range();
     let loader = builder(&memory).order(crate::plan::Order::Sequential);
     for batch in loader.build().unwrap().epoch(0).unwrap() {
         let batch = batch.unwrap();
