@@ -69,6 +69,7 @@ pub(crate) enum Command {
     Subset(edit::subset::SubsetArgs),
     Split(edit::split::SplitArgs),
     Merge(edit::merge::MergeArgs),
+    Append(edit::append::AppendArgs),
     Extract(extract::ExtractArgs),
     Labels(labels::LabelsArgs),
     Bench(bench::BenchArgs),

@@ -14,6 +14,9 @@ const VERSION: &[u8] = b"packds source 1";
 /// The first string of the encoding of a pack that is made from other packs.
 const PARTS_VERSION: &[u8] = b"packds parts 1";
 
+/// The first string of the encoding of a set.
+const SET_VERSION: &[u8] = b"packds set 1";
+
 /// The identifiers of the dataset and of the pack.
 ///
 /// `options` is the `options` object of the PROVENANCE section. `tool` is the version of the program that writes the
@@ -55,6 +58,24 @@ pub(crate) fn of_parts(
     let dataset = uuid(&hasher);
     hasher.update(settings.to_string().as_bytes());
     hasher.update(tool.as_bytes());
+    (dataset, uuid(&hasher))
+}
+
+/// The identifiers of a version of a set. `shards` contains the `pack_uuid` of each shard.
+pub(crate) fn of_shards(shards: impl Iterator<Item = Uuid>, chunk_samples: u32) -> (Uuid, Uuid) {
+    let mut hasher = blake3::Hasher::new();
+    let mut out = Encoder::default();
+    let mut feed = |bytes: &[u8]| {
+        hasher.update(bytes);
+    };
+    out.string(SET_VERSION);
+    for shard in shards {
+        out.string(&shard.0);
+        out.flush(&mut feed);
+    }
+    out.flush(&mut feed);
+    let dataset = uuid(&hasher);
+    hasher.update(&chunk_samples.to_le_bytes());
     (dataset, uuid(&hasher))
 }
 

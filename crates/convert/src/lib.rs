@@ -60,11 +60,13 @@ mod report;
 mod restored;
 mod safe_name;
 mod sample;
+mod set;
 mod sink;
 mod survey;
 
 pub use convert::{check_apart, convert, convert_listing};
 pub use data_format::DataFormat;
+pub use set::{Added, AppendReport, append};
 pub use edit::{Edit, EditReport, Share, Side, SplitOptions, Taken, edit, sides};
 pub use error::{ConvertError, hint_of_writing};
 pub use export::{ExportCodec, ExportReport, export, target_format};

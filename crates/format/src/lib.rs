@@ -102,7 +102,7 @@ mod internal {
     pub use crate::header::Uuid;
     pub use crate::file::PackFile;
     pub use crate::items::BlockItems;
-    pub use crate::manifest::{Manifest, ShardEntry};
+    pub use crate::manifest::{Manifest, ShardEntry, manifest_name, manifest_version};
     pub use crate::pack::{Part, SHARD_ALIGN, check_chunk, check_outside_chunks};
     pub use crate::paths::Paths;
     pub use crate::permutation::{Permutation, hash_bytes, mix64};

@@ -98,6 +98,20 @@ struct ShardJson {
     largest_chunk: u64,
 }
 
+/// The file name of the manifest of a version.
+#[must_use]
+pub fn manifest_name(version: u64) -> String {
+    format!("manifest-{version:08}.json")
+}
+
+/// The version whose manifest has this file name.
+#[must_use]
+pub fn manifest_version(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix("manifest-")?.strip_suffix(".json")?;
+    let version = digits.parse().ok()?;
+    (manifest_name(version) == name).then_some(version)
+}
+
 impl Manifest {
     /// Parses and validates a manifest.
     ///

@@ -75,6 +75,12 @@ pub struct WriteSummary {
     pub n_chunks: u64,
     /// File length in bytes.
     pub file_len: u64,
+    /// CRC32C of the footer.
+    pub footer_crc32c: u32,
+    /// Bytes from the start of the first chunk to the end of the last.
+    pub body_bytes: u64,
+    /// Stored size of the largest chunk in bytes.
+    pub largest_chunk: u64,
 }
 
 /// Writes a pack sequentially. Bytes that have been written never change. The pack is valid once its trailer is
@@ -253,6 +259,8 @@ impl<W: Write> PackWriter<W> {
             self.write_chunk()?;
         }
         let n_chunks = len_u64(&self.chunks);
+        let body_end = self.chunks.last().map_or(self.header.data_off, |last| last.offset + last.stored_len);
+        let largest_chunk = self.chunks.iter().map(|chunk| chunk.stored_len).max().unwrap_or(0);
         let mut placed = Vec::new();
         let columns = std::mem::take(&mut self.columns);
         let numbers: Vec<usize> = self.options.schema.columns().map(|(number, _)| number).collect();
@@ -278,7 +286,10 @@ impl<W: Write> PackWriter<W> {
         };
         self.write(&trailer.to_bytes())?;
         self.target.flush()?;
-        Ok((self.target, WriteSummary { n_samples: self.n_samples, n_chunks, file_len }))
+        let body_bytes = body_end - self.header.data_off;
+        let summary =
+            WriteSummary { n_samples: self.n_samples, n_chunks, file_len, footer_crc32c, body_bytes, largest_chunk };
+        Ok((self.target, summary))
     }
 
     fn sections(

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use packds_format::{Limits, Manifest};
+use packds_format::{Limits, Manifest, manifest_name, manifest_version};
 use packds_system::{open_regular, to_u64};
 
 use crate::{Pack, ReadError};
@@ -14,18 +14,6 @@ const EXTENSION: &str = ".packs";
 /// Maximum size of a manifest in bytes.
 const MAX_MANIFEST_BYTES: u64 = 1 << 30;
 
-/// The file name of the manifest of a version.
-pub fn manifest_name(version: u64) -> String {
-    format!("manifest-{version:08}.json")
-}
-
-/// The version of a manifest with this file name.
-fn version_of(name: &str) -> Option<u64> {
-    let digits = name.strip_prefix("manifest-")?.strip_suffix(".json")?;
-    let version = digits.parse().ok()?;
-    (manifest_name(version) == name).then_some(version)
-}
-
 /// The versions of a set, in ascending order. Empty if the folder has no manifest.
 ///
 /// # Errors
@@ -33,7 +21,7 @@ fn version_of(name: &str) -> Option<u64> {
 pub fn versions(folder: &Path) -> io::Result<Vec<u64>> {
     let mut versions = Vec::new();
     for entry in fs::read_dir(folder)? {
-        versions.extend(entry?.file_name().to_str().and_then(version_of));
+        versions.extend(entry?.file_name().to_str().and_then(manifest_version));
     }
     versions.sort_unstable();
     Ok(versions)
@@ -50,7 +38,7 @@ fn named(path: &Path) -> Option<(PathBuf, Option<u64>)> {
     {
         return Some((path.with_file_name(folder), Some(version)));
     }
-    if let Some(version) = version_of(name) {
+    if let Some(version) = manifest_version(name) {
         return Some((path.parent()?.to_owned(), Some(version)));
     }
     let is_set = name.ends_with(EXTENSION) && path.is_dir();

@@ -83,7 +83,7 @@ fn a_damaged_column_is_not_chosen_by() {
     let mut bytes = fs::read(golden("full_footer.pack")).unwrap();
     let whole = pack();
     let label = whole.schema().index_of("label").unwrap();
-    let column = whole.columns().iter().find(|c| c.field == label).unwrap();
+    let column = whole.one().unwrap().columns().iter().find(|c| c.field == label).unwrap();
     bytes[usize::try_from(column.offset).unwrap()] ^= 1;
     fs::write(&path, bytes).unwrap();
     let damaged = open(&path).unwrap();

@@ -1,5 +1,6 @@
-//! The commands that write packs from packs: `subset`, `split` and `merge`.
+//! The commands that write packs from packs: `subset`, `split`, `merge` and `append`.
 
+pub(crate) mod append;
 pub(crate) mod merge;
 pub(crate) mod split;
 pub(crate) mod subset;

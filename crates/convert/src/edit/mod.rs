@@ -11,7 +11,7 @@ mod totals;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use packds_format::{FooterParts, FormatError, Pack, PackOptions, Paths, WriteSummary};
+use packds_format::{Classes, FooterParts, FormatError, Pack, PackOptions, Paths, Schema, Stats, Uuid, WriteSummary};
 use packds_system::to_u64;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use self::blocks::Copier;
 use self::joined::Joined;
 pub use self::sides::{Share, Side, SplitOptions, sides};
-use self::totals::Totals;
+pub(crate) use self::totals::pixels_of_all;
 use crate::convert::{check_apart, name};
 use crate::error::ConvertError;
 use crate::identity;
@@ -38,9 +38,11 @@ pub enum Edit {
     Split,
     /// All samples of several packs.
     Merge,
+    /// A shard of a set.
+    Append,
 }
 
-packds_system::named!(Edit { Subset = "subset", Split = "split", Merge = "merge" });
+packds_system::named!(Edit { Subset = "subset", Split = "split", Merge = "merge", Append = "append" });
 
 /// The samples of one pack that are copied to the new pack.
 #[derive(Debug)]
@@ -74,7 +76,7 @@ impl<D: AsRef<[u8]>> Taken<'_, D> {
     }
 
     /// Adds the path of the pack to an error in its bytes.
-    fn located(&self, error: FormatError) -> ConvertError {
+    pub(crate) fn located(&self, error: FormatError) -> ConvertError {
         match error {
             FormatError::Io(source) => ConvertError::Io { path: self.path.to_owned(), source },
             damage => {
@@ -146,16 +148,50 @@ pub fn edit<D: AsRef<[u8]> + Send + Sync>(
     options: &EditOptions,
     observer: &dyn Observer,
 ) -> Result<EditReport, ConvertError> {
+    let written = edit_as(taken, (command, how), &|_| target.to_owned(), options, observer)?;
+    Ok(written.report)
+}
+
+/// What was written.
+pub(crate) struct Written {
+    pub(crate) report: EditReport,
+    /// The new file. `None` for a dry run.
+    pub(crate) file: Option<NewFile>,
+}
+
+/// A new pack file.
+pub(crate) struct NewFile {
+    pub(crate) pack_uuid: Uuid,
+    pub(crate) summary: WriteSummary,
+    pub(crate) stats: Stats,
+    pub(crate) classes: Vec<Classes>,
+}
+
+/// The schema of a pack with samples of all these packs.
+pub(crate) fn joined_schema<D: AsRef<[u8]>>(taken: &[Taken<'_, D>]) -> Result<Schema, ConvertError> {
+    Joined::of(taken).map(|joined| joined.schema)
+}
+
+/// Like [`edit`], but the path of the new pack may depend on its id.
+pub(crate) fn edit_as<D: AsRef<[u8]> + Send + Sync>(
+    taken: &[Taken<'_, D>],
+    (command, how): (Edit, &Value),
+    target: &dyn Fn(Uuid) -> PathBuf,
+    options: &EditOptions,
+    observer: &dyn Observer,
+) -> Result<Written, ConvertError> {
     let joined = Joined::of(taken)?;
     let n_samples: u64 = taken.iter().map(Taken::len).sum();
     if n_samples == 0 {
         return Err(ConvertError::options("no samples are chosen", "there is nothing to write"));
     }
-    taken.iter().try_for_each(|taken| check_apart(taken.path, target))?;
-    check_output(target, options.force)?;
     let copier = Copier { taken, joined: &joined };
     let in_first = taken.first().map_or(1, |taken| taken.pack.geometry().chunk_samples());
     let chunk_samples = options.chunk_samples.unwrap_or(in_first);
+    let pack = pack_options(&copier, chunk_samples)?;
+    let target = &*target(pack.pack_uuid);
+    taken.iter().try_for_each(|taken| check_apart(taken.path, target))?;
+    check_output(target, options.force)?;
     let mut warnings = joined.warnings.clone();
     let without = taken.iter().filter(|taken| !taken.pack.has_paths());
     let without: Vec<String> = without.map(|taken| taken.path.display().to_string()).collect();
@@ -177,48 +213,60 @@ pub fn edit<D: AsRef<[u8]> + Send + Sync>(
     };
     if options.dry_run {
         report.bytes_copied = copier.body_bytes()?;
-        return Ok(report);
+        return Ok(Written { report, file: None });
     }
     let output = Output::create(target, options.force)?;
     let started = Instant::now();
     let provenance = provenance(taken, command, how)?;
-    let (summary, totals, lost) = write(&copier, (chunk_samples, provenance), &output, options, observer)?;
+    let (file, bytes_copied, lost) = write(&copier, (pack, provenance), &output, options, observer)?;
     report.warnings.extend(lost);
-    report.bytes_copied = totals.body_bytes;
-    report.bytes_out = summary.file_len;
+    report.bytes_copied = bytes_copied;
+    report.bytes_out = file.summary.file_len;
     report.copy = started.elapsed();
     let started = Instant::now();
     name(output, n_samples, observer)?;
     report.sync = started.elapsed();
-    Ok(report)
+    Ok(Written { report, file: Some(file) })
 }
 
-/// Writes the pack. Returns a warning if the new pack lacks statistics that the packs have.
-fn write<D: AsRef<[u8]> + Send + Sync>(
+/// The options of the new pack, with its ids.
+fn pack_options<D: AsRef<[u8]> + Send + Sync>(
     copier: &Copier<'_, D>,
-    (chunk_samples, provenance): (u32, Value),
-    output: &Output,
-    options: &EditOptions,
-    observer: &dyn Observer,
-) -> Result<(WriteSummary, Totals, Option<String>), ConvertError> {
+    chunk_samples: u32,
+) -> Result<PackOptions, ConvertError> {
     let taken = copier.taken;
     let mut pack = PackOptions::new(copier.joined.schema.clone(), chunk_samples);
-    let aligns = taken.iter().map(|taken| taken.pack.part(0).map(|part| part.file.header().align_log2));
-    let aligns = aligns.collect::<Result<Vec<_>, _>>().map_err(ConvertError::Format)?;
-    pack.align_log2 = aligns.into_iter().max().unwrap_or(pack.align_log2);
+    for taken in taken {
+        let part = taken.pack.part(0).map_err(|error| taken.located(error))?;
+        pack.align_log2 = pack.align_log2.max(part.file.header().align_log2);
+    }
     let settings = json!({"chunk": chunk_samples, "align": pack.align_log2});
     let parts = taken.iter().map(|taken| (taken.pack.pack_uuid(), taken.len(), taken.each()));
     (pack.dataset_uuid, pack.pack_uuid) = identity::of_parts(parts, &settings, VERSION);
+    Ok(pack)
+}
+
+/// Writes the pack. Also returns the size of the copied items, and a warning if the new pack lacks statistics that the
+/// packs have.
+fn write<D: AsRef<[u8]> + Send + Sync>(
+    copier: &Copier<'_, D>,
+    (pack, provenance): (PackOptions, Value),
+    output: &Output,
+    options: &EditOptions,
+    observer: &dyn Observer,
+) -> Result<(NewFile, u64, Option<String>), ConvertError> {
+    let (chunk_samples, pack_uuid) = (pack.chunk_samples, pack.pack_uuid);
     let (writer, totals) = copier.copy(pack, output, options.jobs, observer)?;
     let (stats, lost) = totals::stats(copier, &totals, chunk_samples)?;
+    let classes = totals::classes(copier)?;
     let parts = FooterParts {
-        stats,
-        classes: totals::classes(copier)?,
+        stats: stats.clone(),
+        classes: classes.clone(),
         provenance: provenance.to_string(),
-        paths: paths(taken)?,
+        paths: paths(copier.taken)?,
     };
     let (_, summary) = writer.finish(parts).map_err(|error| crate::convert::write_error(output, error))?;
-    Ok((summary, totals, lost))
+    Ok((NewFile { pack_uuid, summary, stats, classes }, totals.body_bytes, lost))
 }
 
 /// The paths of all taken samples. Empty if no pack has paths. Samples of packs without paths get empty ones.
@@ -227,7 +275,7 @@ fn paths<D: AsRef<[u8]>>(taken: &[Taken<'_, D>]) -> Result<Paths, ConvertError> 
     if !taken.iter().any(|taken| taken.pack.has_paths()) {
         return Ok(paths);
     }
-    for taken in taken {
+    for taken in taken.iter().filter(|taken| taken.len() > 0) {
         let known = KnownPaths::of(taken)?;
         for sample in taken.each() {
             paths.push(known.path(sample)).map_err(ConvertError::Format)?;

@@ -119,7 +119,7 @@ fn has_pixels(field: &Field) -> bool {
 impl<D: AsRef<[u8]>> Copier<'_, D> {
     /// Whether some samples of a pack are left out.
     fn is_partial(&self) -> bool {
-        self.taken.iter().any(|taken| taken.samples.is_some())
+        self.taken.iter().any(|taken| taken.samples.is_some() && taken.len() > 0)
     }
 }
 
@@ -132,7 +132,8 @@ pub(super) fn stats<D: AsRef<[u8]>>(
     let mut stats = Stats::default();
     let fields = copier.joined.schema.fields();
     let mut lost = None;
-    let all = copier.taken.iter().map(|taken| taken.pack.stats().map_err(|error| taken.located(error)));
+    let used = copier.taken.iter().filter(|taken| taken.len() > 0);
+    let all = used.map(|taken| taken.pack.stats().map_err(|error| taken.located(error)));
     let all = all.collect::<Result<Vec<_>, _>>()?;
     for (number, field) in fields.iter().enumerate() {
         let of_whole_packs = known_pixels(&all, &field.name);
@@ -166,6 +167,11 @@ pub(super) fn stats<D: AsRef<[u8]>>(
         )
     });
     Ok((stats, lost))
+}
+
+/// The pixel statistics of all packs together. `None` if a pack has no statistics of this field.
+pub(crate) fn pixels_of_all(all: &[Stats], field: &str) -> Option<FieldStats> {
+    known_pixels(all, field).map(|pixels| field_stats(&pixels))
 }
 
 /// The pixels of all packs together. `None` if a pack has no statistics of this field.

@@ -1,0 +1,198 @@
+//! Writes one pack as shards of a set.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use packds_format::{Classes, Manifest, Pack, ShardEntry, Stats, Uuid};
+use packds_system::open_regular;
+use serde_json::json;
+
+use super::Added;
+use crate::edit::{Edit, Taken, edit_as, joined_schema};
+use crate::error::ConvertError;
+use crate::options::EditOptions;
+use crate::output::Output;
+use crate::pipeline::{Observer, Phase, Progress};
+
+/// Bytes that are copied before the user may stop.
+const PIECE_BYTES: u64 = 64 << 20;
+/// Bytes of the trailer, which differ between any two packs.
+const TRAILER_BYTES: u64 = 64;
+
+/// What to do if a pack does not fit.
+const MERGE: &str = "`packds merge` makes one pack of the set and this pack";
+
+/// What a manifest says about a shard, and what it needs to sum up.
+pub(super) type Summary = (ShardEntry, Vec<Classes>, Stats);
+
+/// A pack to add to a set.
+pub(super) struct Shard<'a, D> {
+    pub(super) folder: &'a Path,
+    pub(super) taken: &'a Taken<'a, D>,
+    /// The set, if it exists, and the packs that were added before. Together they have the classes of the set.
+    pub(super) before: Vec<(&'a Pack<D>, &'a Path)>,
+}
+
+impl<D: AsRef<[u8]> + Send + Sync> Shard<'_, D> {
+    /// Copies the pack, or writes it again to fit the set. A dry run has no summaries.
+    pub(super) fn write(
+        &self,
+        manifest: &Manifest,
+        options: &EditOptions,
+        observer: &dyn Observer,
+        warnings: &mut Vec<String>,
+    ) -> Result<Vec<(Added, Option<Summary>)>, ConvertError> {
+        let pack = self.taken.pack;
+        if pack.n_samples() == 0 {
+            return Err(ConvertError::contradictory(self.taken.path, "", "the pack has no samples", "leave it out"));
+        }
+        match pack.one() {
+            Some(file) if self.fits(manifest)? => {
+                let entry = ShardEntry::of(file_name(pack.pack_uuid()), file).map_err(|error| self.taken.located(error))?;
+                let added = Added {
+                    source: self.taken.path.to_owned(),
+                    path: entry.path.clone(),
+                    n_samples: entry.n_samples,
+                    bytes: entry.bytes,
+                    is_copy: true,
+                };
+                if options.dry_run {
+                    return Ok(vec![(added, None)]);
+                }
+                self.copy(&entry, observer)?;
+                Ok(vec![(added, Some(self.summary(entry)?))])
+            }
+            _ => self.write_again(manifest, options, observer, warnings).map(|added| vec![added]),
+        }
+    }
+
+    fn summary(&self, entry: ShardEntry) -> Result<Summary, ConvertError> {
+        let located = |error| self.taken.located(error);
+        let pack = self.taken.pack;
+        Ok((entry, pack.classes().map_err(located)?, pack.stats().map_err(located)?))
+    }
+
+    /// Whether the pack can be a shard as it is: the same fields, chunks and class ids.
+    fn fits(&self, manifest: &Manifest) -> Result<bool, ConvertError> {
+        let pack = self.taken.pack;
+        let classes = pack.classes().map_err(|error| self.taken.located(error))?;
+        let is_first = manifest.shards.is_empty();
+        Ok(*pack.schema() == manifest.schema
+            && pack.geometry().chunk_samples() == manifest.chunk_samples
+            && pack.has_paths() == manifest.has_paths
+            && (is_first || have_same_ids(&classes, &manifest.classes)))
+    }
+
+    /// Copies the file. The system shares or copies the bytes without passing them through this process, if it can.
+    fn copy(&self, entry: &ShardEntry, observer: &dyn Observer) -> Result<(), ConvertError> {
+        let (source, target) = (self.taken.path, self.folder.join(&entry.path));
+        let failed = |error| ConvertError::io(source)(error);
+        let mut from = open_regular(source).map_err(failed)?;
+        if target.exists() && ends_alike(&mut from, &target).map_err(failed)? {
+            return Ok(());
+        }
+        let output = Output::create(&target, false)?;
+        let mut left = entry.bytes;
+        from.seek(SeekFrom::Start(0)).map_err(failed)?;
+        while left > 0 {
+            observer.check()?;
+            let done = entry.bytes - left;
+            let samples = packds_system::share(entry.n_samples, done, entry.bytes);
+            observer.progress(Progress { samples, total: entry.n_samples, bytes_in: 0, phase: Phase::Copy });
+            let n = io::copy(&mut Read::by_ref(&mut from).take(left.min(PIECE_BYTES)), &mut output.file());
+            let n = n.map_err(ConvertError::io(&target))?;
+            if n == 0 {
+                return Err(failed(io::Error::new(io::ErrorKind::UnexpectedEof, "the file was truncated meanwhile")));
+            }
+            left -= n;
+        }
+        crate::convert::name(output, entry.n_samples, observer)
+    }
+
+    /// Writes the pack with the class ids and the chunks of the set.
+    fn write_again(
+        &self,
+        manifest: &Manifest,
+        options: &EditOptions,
+        observer: &dyn Observer,
+        warnings: &mut Vec<String>,
+    ) -> Result<(Added, Option<Summary>), ConvertError> {
+        let taken = self.taken;
+        if taken.pack.has_paths() && !manifest.has_paths {
+            let reason = "the samples have paths, but those of the set have none";
+            return Err(ConvertError::contradictory(taken.path, "", reason, MERGE));
+        }
+        self.check_schema(manifest)?;
+        let both = self.with_set();
+        let target = |uuid| self.folder.join(file_name(uuid));
+        // A file with this name has the same bytes, so it can be replaced.
+        let options = EditOptions { force: true, chunk_samples: Some(manifest.chunk_samples), ..options.clone() };
+        let written = edit_as(&both, (Edit::Append, &json!({})), &target, &options, observer)?;
+        let report = written.report;
+        warnings.extend(report.warnings);
+        let summary = written.file.map(|file| {
+            let entry = ShardEntry {
+                path: file_name(file.pack_uuid),
+                n_samples: file.summary.n_samples,
+                bytes: file.summary.file_len,
+                pack_uuid: file.pack_uuid,
+                footer_crc32c: file.summary.footer_crc32c,
+                body_bytes: file.summary.body_bytes,
+                largest_chunk: file.summary.largest_chunk,
+            };
+            (entry, file.classes, file.stats)
+        });
+        let added = Added {
+            source: taken.path.to_owned(),
+            path: summary.as_ref().map_or_else(String::new, |(entry, ..)| entry.path.clone()),
+            n_samples: report.n_samples,
+            bytes: report.bytes_out,
+            is_copy: false,
+        };
+        Ok((added, summary))
+    }
+
+    /// Checks that the classes of the pack have room in the label sets of the set.
+    fn check_schema(&self, manifest: &Manifest) -> Result<(), ConvertError> {
+        if joined_schema(&self.with_set())? == manifest.schema {
+            return Ok(());
+        }
+        let reason = "the label sets of the set have no room for the new classes of this pack";
+        Err(ConvertError::contradictory(self.taken.path, "", reason, MERGE))
+    }
+
+    /// All samples of the pack. Of the set, no samples are taken, only its fields and classes.
+    fn with_set(&self) -> Vec<Taken<'_, D>> {
+        let before = self.before.iter().map(|(pack, path)| Taken { pack, path, samples: Some(&[]) });
+        before.chain([Taken { pack: self.taken.pack, path: self.taken.path, samples: None }]).collect()
+    }
+}
+
+/// The file name of a shard.
+fn file_name(uuid: Uuid) -> String {
+    format!("{uuid}.pack")
+}
+
+/// Whether each class has the same id in both lists. One list may have more classes.
+fn have_same_ids(own: &[Classes], of_set: &[Classes]) -> bool {
+    let same = |one: &Classes| {
+        let Some(other) = of_set.iter().find(|other| other.field == one.field) else { return false };
+        let n = one.names.len().min(other.names.len());
+        n > 0 && one.names.get(..n) == other.names.get(..n)
+    };
+    own.len() == of_set.len() && own.iter().all(same)
+}
+
+/// Whether a file has the same length and the same trailer.
+fn ends_alike(one: &mut File, other: &Path) -> io::Result<bool> {
+    let mut other = open_regular(other)?;
+    let end = |file: &mut File| {
+        let len = file.metadata()?.len();
+        let mut trailer = Vec::new();
+        file.seek(SeekFrom::Start(len.saturating_sub(TRAILER_BYTES)))?;
+        file.read_to_end(&mut trailer)?;
+        Ok::<_, io::Error>((len, trailer))
+    };
+    Ok(end(one)? == end(&mut other)?)
+}
