@@ -25,6 +25,8 @@ mod reference_reader;
 #[cfg(test)]
 mod round_trip;
 #[cfg(test)]
+mod sets;
+#[cfg(test)]
 mod spec;
 #[cfg(test)]
 mod support;
