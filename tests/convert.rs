@@ -173,7 +173,7 @@ fn zstd_gives_the_same_items_in_fewer_bytes() {
         assert_eq!(plain.item(0, sample).unwrap(), packed.item(0, sample).unwrap());
         packed.check_sample(sample).unwrap();
     }
-    assert!(packed.bytes_unchecked().len() * 10 < plain.bytes_unchecked().len() * 9);
+    assert!(packed.one().unwrap().bytes_unchecked().len() * 10 < plain.one().unwrap().bytes_unchecked().len() * 9);
 }
 
 #[test]
@@ -317,7 +317,7 @@ fn a_small_pack_of_images_and_masks_is_not_mostly_padding() {
     let dir = temp_dir();
     let out = dir.path().join("out.pack");
     convert(&["--resize", "30x20"], &fixture("images/masks/manifest.csv"), &out);
-    assert_eq!(open(&out).header().chunk_samples, 6);
+    assert_eq!(open(&out).geometry().chunk_samples(), 6);
     // Six images and masks take 14 KB, and each section and column starts on a new page.
     let bytes = fs::metadata(&out).unwrap().len();
     assert!(bytes < 100_000, "{bytes} bytes");
@@ -337,7 +337,7 @@ fn chunks_follow_the_rule_the_batch_and_the_wish() {
         let out = dir.path().join(format!("{i}.pack"));
         convert(args, &folder(), &out);
         let pack = open(&out);
-        assert_eq!(pack.header().chunk_samples, expected, "{args:?}");
+        assert_eq!(pack.geometry().chunk_samples(), expected, "{args:?}");
         if args.contains(&"--batch") {
             let batch: u64 = args.last().unwrap().parse().unwrap();
             assert_eq!(provenance(&pack)["options"]["batch"], batch);
@@ -475,7 +475,7 @@ fn a_chunk_counts_texts_beside_the_image() {
         assert_eq!(planned["chosen"]["chunk_samples"], expected, "{planned}");
         let result = run(options, source, &out);
         assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
-        let found = open(&out).header().chunk_samples;
+        let found = open(&out).geometry().chunk_samples();
         assert_eq!(found, expected, "{source:?} {mode}");
     }
 }

@@ -63,7 +63,7 @@ fn every_golden_pack_can_be_cut_and_joined_without_changing_an_item() {
         let all = (0..old.n_samples()).chain(odd).chain(0..old.n_samples());
         assert_same(&opened(&folder, "all.pack"), &old, all, name);
         folder.packds(&["verify", "all.pack", "-q"]).ok();
-        assert_eq!(opened(&folder, "all.pack").header().chunk_samples, old.header().chunk_samples, "{name}");
+        assert_eq!(opened(&folder, "all.pack").geometry().chunk_samples(), old.geometry().chunk_samples(), "{name}");
     }
 }
 
@@ -136,11 +136,11 @@ fn where_the_samples_come_from_is_recorded() {
     assert_eq!(said["edit"]["command"], json!("subset"));
     assert_eq!(said["edit"]["options"]["where"], json!("sample < 5"));
     let origin = &said["origins"][0];
-    assert_eq!(origin["pack_uuid"], json!(old.header().pack_uuid.to_string()));
+    assert_eq!(origin["pack_uuid"], json!(old.pack_uuid().to_string()));
     assert_eq!((&origin["n_taken"], &origin["n_samples"]), (&json!(5), &json!(old.n_samples())));
     assert_eq!(origin["provenance"], provenance(&old));
-    assert_ne!(new.header().dataset_uuid, old.header().dataset_uuid);
-    assert_ne!(new.header().pack_uuid, new.header().dataset_uuid);
+    assert_ne!(new.dataset_uuid(), old.dataset_uuid());
+    assert_ne!(new.pack_uuid(), new.dataset_uuid());
     let info = folder.packds(&["info", "out.pack"]).ok();
     assert!(info.contains("subset of 1 pack"), "{info}");
 }

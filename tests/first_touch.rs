@@ -29,9 +29,9 @@ struct Place {
 /// The first byte of every section that opening a pack does not check, of every column, and of the first chunk.
 fn places(bytes: &[u8]) -> Vec<Place> {
     let pack = Pack::open(bytes).unwrap();
-    let sections = pack.sections().iter().filter(|s| s.len > 0);
+    let sections = pack.one().unwrap().sections().iter().filter(|s| s.len > 0);
     let sections = sections.map(|s| (format!("section {}", s.tag), s.offset));
-    let columns = pack.columns().iter().filter(|c| c.len > 0);
+    let columns = pack.one().unwrap().columns().iter().filter(|c| c.len > 0);
     let columns = columns.map(|c| {
         let name = &pack.schema().fields()[c.field].name;
         (format!("column `{name}`"), c.offset)

@@ -22,7 +22,7 @@ fn pixels(sample: u32) -> Vec<u8> {
 #[test]
 fn info_says_what_a_pack_holds() {
     let folder = Folder::new();
-    let bytes = SamplePack::default().write(&folder, "out.pack").bytes_unchecked().len();
+    let bytes = SamplePack::default().write(&folder, "out.pack").one().unwrap().bytes_unchecked().len();
     let expected = format!(
         "\
 pack      out.pack
@@ -215,11 +215,11 @@ fn blank_checksums(text: &str) -> String {
 fn a_flipped_bit_outside_the_chunks_is_found() {
     let folder = Folder::new();
     let pack = SamplePack::default().write(&folder, "whole.pack");
-    let section = |tag| pack.sections().iter().find(|s| s.tag == tag).unwrap().offset;
+    let section = |tag| pack.one().unwrap().sections().iter().find(|s| s.tag == tag).unwrap().offset;
     let places = [
         (8191, "padding before the body: byte 8191 must be zero, found 0x10"),
-        (pack.columns()[0].offset, "column `label`: checksum mismatch at byte 12288"),
-        (pack.columns()[0].offset - 1, "padding before a column: byte 12287 must be zero"),
+        (pack.one().unwrap().columns()[0].offset, "column `label`: checksum mismatch at byte 12288"),
+        (pack.one().unwrap().columns()[0].offset - 1, "padding before a column: byte 12287 must be zero"),
         (4100, "schema after the header: checksum mismatch at byte 4096"),
         (section(SectionTag::PROVENANCE), "section `PROV`: checksum mismatch"),
         (section(SectionTag::PATHS), "section `PATH`: checksum mismatch"),

@@ -22,6 +22,7 @@ mod packages;
 mod page_commands;
 mod public_types;
 mod seekable;
+mod sets;
 mod sheet;
 mod shuffle;
 mod summary;

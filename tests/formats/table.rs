@@ -233,7 +233,7 @@ fn a_record_batch_that_memory_has_no_room_for_is_an_error() {
     // The size of a chunk accounts for the texts, so a chunk holds fewer than 1024 samples.
     folder.packds(&["convert", "long.arrow", "a.pack"]).ok();
     let pack = open(&folder.path("a.pack"));
-    assert_eq!(pack.header().chunk_samples, 8);
+    assert_eq!(pack.geometry().chunk_samples(), 8);
 }
 
 #[test]

@@ -213,7 +213,7 @@ pub fn bench_tune(
     let bench = Bench { pack: &pack, options, augment };
     let (grid, batch_cut_to) = grid(options, pack.n_samples())?;
     progress("reading the pack into the page cache");
-    cache::warm(&[path])?;
+    cache::warm(&cache::pack_files(path)?)?;
     let resident_before = cache::resident(&pack)?;
     cache::check(resident_before, false)?;
     let mut runs = Vec::with_capacity(grid.len());

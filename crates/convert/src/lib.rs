@@ -66,7 +66,6 @@ mod survey;
 
 pub use convert::{check_apart, convert, convert_listing};
 pub use data_format::DataFormat;
-pub use set::{Added, AppendReport, append};
 pub use edit::{Edit, EditReport, Share, Side, SplitOptions, Taken, edit, sides};
 pub use error::{ConvertError, hint_of_writing};
 pub use export::{ExportCodec, ExportReport, export, target_format};
@@ -80,4 +79,5 @@ pub use pipeline::{Observer, Phase, Progress};
 pub use report::{Report, Skipped, Stages};
 pub use safe_name::{safe_name, safe_names, stem};
 pub use sample::SampleError;
+pub use set::{Added, AppendReport, append};
 pub use sink::{ImagesAs, ItemFile, interleave, item_file};

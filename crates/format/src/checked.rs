@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::checksum::{Crc32c, crc32c};
 use crate::columns::ColumnEntry;
+use crate::file::{PackFile, find, section};
 use crate::footer::{SectionEntry, SectionTag};
 use crate::le;
-use crate::file::{PackFile, find, section};
 use crate::{FormatError, Role};
 
 /// Records what has already been verified.

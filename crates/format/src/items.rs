@@ -6,9 +6,9 @@ use packds_system::to_u64;
 use std::cell::RefCell;
 
 use crate::chunk::{ChunkView, item_of};
+use crate::file::PackFile;
 use crate::filter::ItemShape;
 use crate::le;
-use crate::file::PackFile;
 use crate::{Field, FormatError};
 
 /// Access to the items of a chunk in any order. Sample order is fastest.

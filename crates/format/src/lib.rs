@@ -96,11 +96,11 @@ mod internal {
     pub use crate::checksum::{Crc32c, crc32c};
     pub use crate::chunk::{ChunkEntry, ChunkView, PartEntry};
     pub use crate::columns::{ColumnEntry, ColumnView};
+    pub use crate::file::PackFile;
     pub use crate::filter::{Filter, ItemShape};
     pub use crate::footer::{SectionEntry, SectionTag};
     pub use crate::geometry::{chunk_samples_for, chunk_samples_without_padding};
     pub use crate::header::Uuid;
-    pub use crate::file::PackFile;
     pub use crate::items::BlockItems;
     pub use crate::manifest::{Manifest, ShardEntry, manifest_name, manifest_version};
     pub use crate::pack::{Part, SHARD_ALIGN, check_chunk, check_outside_chunks};

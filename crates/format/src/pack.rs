@@ -222,6 +222,14 @@ impl<D: AsRef<[u8]>> Pack<D> {
         }
     }
 
+    /// Where the offsets of each file begin.
+    pub fn file_offsets(&self) -> Vec<u64> {
+        match &self.files {
+            Files::One(_) => vec![0],
+            Files::Set(set) => set.offsets.iter().take(self.n_files()).copied().collect(),
+        }
+    }
+
     /// The file with these bytes, and their place in it, not verified. `None` if they are not all in one file.
     ///
     /// # Errors
@@ -394,9 +402,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// [`FormatError::OutOfRange`], or an error if the chunk's tables are malformed.
     pub fn sample_places(&self, sample: u64) -> Result<Vec<Range<u64>>, FormatError> {
         let (part, own) = self.of_sample(sample)?;
-        let moved = |place: Range<u64>| {
-            place.start.saturating_add(part.offset)..place.end.saturating_add(part.offset)
-        };
+        let moved = |place: Range<u64>| place.start.saturating_add(part.offset)..place.end.saturating_add(part.offset);
         let places = part.named(part.file.sample_places(own))?;
         Ok(places.into_iter().map(moved).collect())
     }
@@ -599,8 +605,11 @@ impl<D: AsRef<[u8]>> Pack<D> {
 
 impl<D: AsRef<[u8]>> Set<D> {
     fn part(&self, number: usize, geometry: &PackGeometry) -> Result<Part<'_, D>, FormatError> {
-        let out =
-            || FormatError::OutOfRange { what: "shard", index: to_u64(number), len: to_u64(self.manifest.shards.len()) };
+        let out = || FormatError::OutOfRange {
+            what: "shard",
+            index: to_u64(number),
+            len: to_u64(self.manifest.shards.len()),
+        };
         let (entry, slot) = self.manifest.shards.get(number).zip(self.shards.get(number)).ok_or_else(out)?;
         let file = match slot.get() {
             Some(file) => file,

@@ -2,9 +2,9 @@
 
 use crate::checksum::crc32c;
 use crate::columns::COLUMN_ALIGN;
+use crate::file::{PackFile, section};
 use crate::header::HEADER_BYTES;
 use crate::le::{self, len_u64};
-use crate::file::{PackFile, section};
 use crate::trailer::TRAILER_BYTES;
 use crate::{ChunkEntry, FormatError};
 
@@ -75,7 +75,12 @@ fn check_front_schema<D: AsRef<[u8]>>(pack: &PackFile<D>) -> Result<(), FormatEr
     FormatError::check_crc("schema after the header", HEADER_BYTES, header.schema_crc32c, crc32c(schema))
 }
 
-fn check_padding<D: AsRef<[u8]>>(pack: &PackFile<D>, what: &'static str, start: u64, end: u64) -> Result<(), FormatError> {
+fn check_padding<D: AsRef<[u8]>>(
+    pack: &PackFile<D>,
+    what: &'static str,
+    start: u64,
+    end: u64,
+) -> Result<(), FormatError> {
     let bytes = le::slice(what, pack.bytes_unchecked(), start, end.saturating_sub(start))?;
     le::check_zero(what, bytes, start)
 }

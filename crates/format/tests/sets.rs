@@ -123,7 +123,10 @@ fn malformed() -> BTreeMap<&'static str, Vec<u8>> {
         ("set_empty", Vec::new()),
         ("set_empty_name", path("a//first.pack")),
         ("set_empty_shard", with("\"path\":\"first.pack\",\"n_samples\":4", "\"path\":\"first.pack\",\"n_samples\":0")),
-        ("set_huge_count", with("\"path\":\"first.pack\",\"n_samples\":4", "\"path\":\"first.pack\",\"n_samples\":281474976710656")),
+        (
+            "set_huge_count",
+            with("\"path\":\"first.pack\",\"n_samples\":4", "\"path\":\"first.pack\",\"n_samples\":281474976710656"),
+        ),
         ("set_key_missing", with("\"has_paths\":false,", "")),
         ("set_long_path", path(&"a/".repeat(600))),
         ("set_newer", with("\"major\":1", "\"major\":2")),

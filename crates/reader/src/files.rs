@@ -31,6 +31,8 @@ pub(crate) enum Files {
 #[derive(Debug)]
 pub(crate) struct Shards {
     folder: PathBuf,
+    /// The path of each shard in the folder.
+    names: Vec<String>,
     /// Each shard, once it was used.
     open: Box<[OnceLock<OpenFile>]>,
     /// Whether much data will be loaded.
@@ -82,6 +84,14 @@ fn version_of(storage: &dyn Storage, path: &Path, expected: u64) -> Result<Versi
 }
 
 impl Files {
+    /// The paths of all files.
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        match self {
+            Self::One(file) => vec![file.path.clone()],
+            Self::Set(shards) => shards.names.iter().map(|name| shards.folder.join(name)).collect(),
+        }
+    }
+
     /// The file, unless the pack is a set.
     pub(crate) fn one(&self) -> Option<&OpenFile> {
         match self {
@@ -120,9 +130,10 @@ impl Files {
 }
 
 impl Shards {
-    pub(crate) fn new(folder: &Path, n_shards: usize) -> Self {
-        let open = (0..n_shards).map(|_| OnceLock::new()).collect();
-        Self { folder: folder.to_owned(), open, will_load: AtomicBool::new(false) }
+    pub(crate) fn new(folder: &Path, shards: &[ShardEntry]) -> Self {
+        let open = shards.iter().map(|_| OnceLock::new()).collect();
+        let names = shards.iter().map(|shard| shard.path.clone()).collect();
+        Self { folder: folder.to_owned(), names, open, will_load: AtomicBool::new(false) }
     }
 
     /// The bytes of a shard. Opens it if it was not used before.

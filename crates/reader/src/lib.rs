@@ -97,7 +97,7 @@ pub use view::{ArrayView, Element, WrongType};
 // Internals for the other crates of this workspace. They may change in any version.
 #[doc(hidden)]
 pub use self::{
-    set::versions,
     decode::{ItemDecoder, ItemPixels},
+    set::versions,
     storage::PackBytes,
 };

@@ -49,7 +49,7 @@ impl Pack {
     /// # Errors
     /// [`ReadError::Format`] if the values of the manifest contradict each other.
     pub(crate) fn of_set(manifest: Manifest, folder: &Path, path: &Path, limits: Limits) -> Result<Self, ReadError> {
-        let shards = Arc::new(Shards::new(folder, manifest.shards.len()));
+        let shards = Arc::new(Shards::new(folder, &manifest.shards));
         let files = Files::Set(Arc::clone(&shards));
         let open = move |number, entry: &ShardEntry| shards.bytes(number, entry);
         let pack = packds_format::Pack::open_set(manifest, limits, open)
@@ -60,6 +60,12 @@ impl Pack {
     /// The path of the file or set, or the name given to bytes in memory.
     pub fn file_path(&self) -> &Path {
         &self.path
+    }
+
+    /// The paths of all files, each with the offset where it begins.
+    #[doc(hidden)]
+    pub fn file_paths(&self) -> Vec<(u64, PathBuf)> {
+        self.files.paths().into_iter().zip(self.pack.file_offsets()).map(|(path, start)| (start, path)).collect()
     }
 
     /// The open file. It stays the same even if another file is renamed to the path.
@@ -235,13 +241,14 @@ impl Pack {
         self.located(read)
     }
 
-    /// Estimates how many bytes of the open files are in the page cache. Checks every 16th page. `None` if unknown.
+    /// Estimates how many bytes of all files are in the page cache. Checks every 16th page. `None` if unknown.
     #[doc(hidden)]
     pub fn resident_bytes(&self) -> Option<u64> {
         let step = looked_at_bytes();
         let mut bytes = 0;
         for number in 0..self.pack.n_files() {
-            let Some((file, len)) = self.files.get(number).zip(self.len_of(number)) else { continue };
+            self.pack.part(number).ok()?;
+            let (file, len) = self.files.get(number).zip(self.len_of(number))?;
             for start in (0..len).step_by(to_usize(step)) {
                 if file.storage.is_resident(start)? {
                     bytes += step.min(len - start);

@@ -41,6 +41,12 @@ pub(crate) fn warm(files: &[impl AsRef<Path>]) -> Result<(), BenchError> {
     Ok(())
 }
 
+/// The files of the pack at this path.
+pub(crate) fn pack_files(path: &Path) -> Result<Vec<PathBuf>, BenchError> {
+    let pack = packds_reader::open(path)?;
+    Ok(pack.file_paths().into_iter().map(|(_, path)| path).collect())
+}
+
 /// Asks the kernel to drop all pages of the files. They must not be mapped.
 pub(crate) fn drop_all(files: &[impl AsRef<Path>]) -> Result<(), BenchError> {
     for path in files.iter().map(AsRef::as_ref) {

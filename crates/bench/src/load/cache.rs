@@ -3,14 +3,14 @@
 use packds_reader::Pack;
 
 use crate::BenchError;
-pub(crate) use crate::formats::cache::{drop_all, warm};
+pub(crate) use crate::formats::cache::{drop_all, pack_files, warm};
 use crate::measure::to_f64;
 
 /// Maximum share of a pack that may be missing from the page cache (warm) or left in it (cold). It is not 0, because
 /// opening a pack reads its tables and columns.
 const SLACK: f64 = 0.02;
 
-/// The share of the file in the page cache, from 0 to 1.
+/// The share of the pack in the page cache, from 0 to 1.
 pub(crate) fn resident(pack: &Pack) -> Result<f64, BenchError> {
     let unknown = || BenchError::wrong("state of the page cache", "a system that reports it", "none");
     let bytes = pack.resident_bytes().ok_or_else(unknown)?;

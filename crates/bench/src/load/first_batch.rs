@@ -60,7 +60,7 @@ fn pairs(bench: &Bench<'_>, access: Access) -> Result<Pairs, BenchError> {
             read.time(&requests)?
         };
         // Pages that are mapped cannot be dropped from the page cache, so the pack must not be open here.
-        cache::drop_all(&[bench.path])?;
+        cache::drop_all(&cache::pack_files(bench.path)?)?;
         let started = Instant::now();
         let loader = bench.loader(packds_reader::open(bench.path)?, Last::Drop, access)?;
         let mut epoch = loader.epoch(0)?;

@@ -181,10 +181,10 @@ pub fn bench_load(
     let pack = packds_reader::open(path)?;
     if options.cold {
         progress("dropping the pack from the page cache");
-        cache::drop_all(&[path])?;
+        cache::drop_all(&cache::pack_files(path)?)?;
     } else {
         progress("reading the pack into the page cache");
-        cache::warm(&[path])?;
+        cache::warm(&cache::pack_files(path)?)?;
     }
     let resident_before = cache::resident(&pack)?;
     cache::check(resident_before, options.cold)?;

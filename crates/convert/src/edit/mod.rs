@@ -242,7 +242,15 @@ fn pack_options<D: AsRef<[u8]> + Send + Sync>(
     }
     let settings = json!({"chunk": chunk_samples, "align": pack.align_log2});
     let parts = taken.iter().map(|taken| (taken.pack.pack_uuid(), taken.len(), taken.each()));
-    (pack.dataset_uuid, pack.pack_uuid) = identity::of_parts(parts, &settings, VERSION);
+    (pack.dataset_uuid, pack.pack_uuid) = match taken {
+        // A run can continue on the merged pack of a set, because it has the same id and the same order.
+        [Taken { pack: set, samples: None, .. }]
+            if set.manifest().is_some() && set.geometry().chunk_samples() == chunk_samples =>
+        {
+            (set.dataset_uuid(), set.pack_uuid())
+        }
+        _ => identity::of_parts(parts, &settings, VERSION),
+    };
     Ok(pack)
 }
 

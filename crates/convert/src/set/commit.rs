@@ -23,9 +23,11 @@ pub(super) fn commit(folder: &Path, manifest: &Manifest, observer: &dyn Observer
     };
     write().map_err(|error| match error {
         ConvertError::OutputExists { .. } | ConvertError::OutputBusy { .. } => {
-            let reason =
-                format!("{}: another process committed version {} first", folder.display(), manifest.version);
-            ConvertError::options(reason, "run the command again: it continues with that version, and reuses what was copied")
+            let reason = format!("{}: another process committed version {} first", folder.display(), manifest.version);
+            ConvertError::options(
+                reason,
+                "run the command again: it continues with that version, and reuses what was copied",
+            )
         }
         other => other,
     })

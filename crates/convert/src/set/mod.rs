@@ -118,7 +118,8 @@ pub fn append<D: AsRef<[u8]> + Send + Sync>(
         output: folder.to_owned(),
         dry_run: options.dry_run,
         version: next.manifest.version,
-        n_samples: next.n_samples() + added.iter().filter(|_| options.dry_run).map(|added| added.n_samples).sum::<u64>(),
+        n_samples: next.n_samples()
+            + added.iter().filter(|_| options.dry_run).map(|added| added.n_samples).sum::<u64>(),
         n_shards: to_u64(next.manifest.shards.len()) + if options.dry_run { to_u64(added.len()) } else { 0 },
         n_classes: next.manifest.classes.first().map_or(0, |classes| classes.names.len()),
         added,

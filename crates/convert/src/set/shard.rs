@@ -49,7 +49,9 @@ impl<D: AsRef<[u8]> + Send + Sync> Shard<'_, D> {
         }
         match pack.one() {
             Some(file) if self.fits(manifest)? => {
-                let entry = ShardEntry::of(file_name(pack.pack_uuid()), file).map_err(|error| self.taken.located(error))?;
+                let entry =
+                    ShardEntry::of(file_name(pack.pack_uuid(), file.trailer().footer_crc32c), file)
+                    .map_err(|error| self.taken.located(error))?;
                 let added = Added {
                     source: self.taken.path.to_owned(),
                     path: entry.path.clone(),
@@ -125,15 +127,18 @@ impl<D: AsRef<[u8]> + Send + Sync> Shard<'_, D> {
         }
         self.check_schema(manifest)?;
         let both = self.with_set();
-        let target = |uuid| self.folder.join(file_name(uuid));
-        // A file with this name has the same bytes, so it can be replaced.
+        // The name of the shard contains a checksum that is known only when it is complete.
+        let target = |uuid: Uuid| self.folder.join(format!("appending-{uuid}.pack"));
         let options = EditOptions { force: true, chunk_samples: Some(manifest.chunk_samples), ..options.clone() };
         let written = edit_as(&both, (Edit::Append, &json!({})), &target, &options, observer)?;
         let report = written.report;
         warnings.extend(report.warnings);
         let summary = written.file.map(|file| {
+            let name = file_name(file.pack_uuid, file.summary.footer_crc32c);
+            let place = self.folder.join(&name);
+            std::fs::rename(target(file.pack_uuid), &place).map_err(ConvertError::io(&place))?;
             let entry = ShardEntry {
-                path: file_name(file.pack_uuid),
+                path: name,
                 n_samples: file.summary.n_samples,
                 bytes: file.summary.file_len,
                 pack_uuid: file.pack_uuid,
@@ -141,8 +146,9 @@ impl<D: AsRef<[u8]> + Send + Sync> Shard<'_, D> {
                 body_bytes: file.summary.body_bytes,
                 largest_chunk: file.summary.largest_chunk,
             };
-            (entry, file.classes, file.stats)
+            Ok::<_, ConvertError>((entry, file.classes, file.stats))
         });
+        let summary: Option<Summary> = summary.transpose()?;
         let added = Added {
             source: taken.path.to_owned(),
             path: summary.as_ref().map_or_else(String::new, |(entry, ..)| entry.path.clone()),
@@ -169,9 +175,9 @@ impl<D: AsRef<[u8]> + Send + Sync> Shard<'_, D> {
     }
 }
 
-/// The file name of a shard.
-fn file_name(uuid: Uuid) -> String {
-    format!("{uuid}.pack")
+/// The file name of a shard. The checksum tells packs apart whose writer gave them the same id.
+fn file_name(uuid: Uuid, footer_crc32c: u32) -> String {
+    format!("{uuid}-{footer_crc32c:08x}.pack")
 }
 
 /// Whether each class has the same id in both lists. One list may have more classes.

@@ -149,7 +149,8 @@ mod tests {
 
     #[test]
     fn the_correlation_of_two_parts_is_that_of_all_labels() {
-        let (one, other): (Vec<i64>, Vec<i64>) = ((0..640).map(|i| i / 100 % 4).collect(), (0..128).map(|i| i % 5).collect());
+        let (one, other): (Vec<i64>, Vec<i64>) =
+            ((0..640).map(|i| i / 100 % 4).collect(), (0..128).map(|i| i % 5).collect());
         let counts = |labels: &[i64]| -> Vec<u64> {
             (0..5).map(|id| labels.iter().map(|label| u64::from(*label == id)).sum()).collect()
         };

@@ -23,16 +23,18 @@ const ALIGN: u64 = 4096;
 
 pub(crate) struct DirectRead<'a> {
     loader: &'a Loader,
-    file: File,
+    /// The files of the pack, each with the offset where it begins.
+    files: Vec<(u64, File)>,
 }
 
 impl<'a> DirectRead<'a> {
     pub(crate) fn new(loader: &'a Loader) -> Result<Self, BenchError> {
-        let path = loader.pack().file_path();
         let flags = i32::try_from(OFlags::DIRECT.bits()).unwrap_or(0);
-        let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
-        let file = file.map_err(BenchError::io(path))?;
-        Ok(Self { loader, file })
+        let files = loader.pack().file_paths().into_iter().map(|(start, path)| {
+            let file = OpenOptions::new().read(true).custom_flags(flags).open(&path);
+            Ok((start, file.map_err(BenchError::io(&path))?))
+        });
+        Ok(Self { loader, files: files.collect::<Result<_, BenchError>>()? })
     }
 
     pub(super) fn run(&self, epoch: u32, n_batches: u64) -> Result<Duration, BenchError> {
@@ -47,7 +49,7 @@ impl<'a> DirectRead<'a> {
             buffer.fill(1);
         }
         let started = Instant::now();
-        read_all(&self.file, requests, &mut buffers).map_err(failed)?;
+        read_all(&self.files, requests, &mut buffers).map_err(failed)?;
         Ok(started.elapsed())
     }
 
@@ -58,11 +60,12 @@ impl<'a> DirectRead<'a> {
         let mut known = BTreeSet::new();
         let mut requests = Vec::new();
         for step in 0..n_batches {
-            for used in plan.chunk_uses(step) {
-                if !known.insert(used.chunk) {
+            for slot in plan.batch(step) {
+                let (chunk, _) = pack.geometry().locate(slot.sample);
+                if !known.insert(chunk) {
                     continue;
                 }
-                let entry = pack.located(pack.chunk_entry(used.chunk))?;
+                let entry = pack.located(pack.chunk_entry(chunk))?;
                 add(&mut requests, entry.offset..entry.offset + entry.stored_len);
             }
         }
@@ -94,9 +97,8 @@ fn add(requests: &mut Vec<(u64, u32)>, bytes: Range<u64>) {
 }
 
 /// Keeps as many requests in flight as there are buffers.
-fn read_all(file: &File, requests: &[(u64, u32)], buffers: &mut [SlotMut]) -> std::io::Result<()> {
+fn read_all(files: &[(u64, File)], requests: &[(u64, u32)], buffers: &mut [SlotMut]) -> std::io::Result<()> {
     let mut ring = IoUring::new(u32::try_from(DEPTH).unwrap_or(1))?;
-    let fd = types::Fd(file.as_raw_fd());
     let mut waiting = requests.iter();
     let mut free: Vec<usize> = (0..buffers.len()).collect();
     loop {
@@ -105,8 +107,11 @@ fn read_all(file: &File, requests: &[(u64, u32)], buffers: &mut [SlotMut]) -> st
                 free.push(number);
                 break;
             };
-            let read =
-                opcode::Read::new(fd, buffer.as_mut_ptr(), *len).offset(*offset).build().user_data(to_u64(number));
+            let file = files.partition_point(|(start, _)| start <= offset).checked_sub(1).and_then(|at| files.get(at));
+            let Some((start, file)) = file else { return Err(std::io::ErrorKind::InvalidInput.into()) };
+            let fd = types::Fd(file.as_raw_fd());
+            let at = offset - start;
+            let read = opcode::Read::new(fd, buffer.as_mut_ptr(), *len).offset(at).build().user_data(to_u64(number));
             // SAFETY: the buffer has REQUEST_BYTES bytes and `len` is at most that. The buffer is not touched until its
             // completion has arrived, and this function does not return before all completions have arrived.
             let pushed = unsafe { ring.submission().push(&read) };

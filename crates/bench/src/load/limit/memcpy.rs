@@ -29,7 +29,8 @@ pub(crate) struct Memcpy<'a> {
 
 impl<'a> Memcpy<'a> {
     pub(super) fn new(loader: &'a Loader, threads: usize) -> Result<Self, BenchError> {
-        let body = loader.pack().whole_file();
+        let pack = loader.pack();
+        let body = pack.located(pack.part(0))?.file.bytes_unchecked();
         let fields = loader.fields().iter();
         let sample: usize = fields.map(BatchField::n_bytes).sum();
         let batch = to_usize(loader.schedule().rank_batch());

@@ -1,0 +1,210 @@
+//! Sets of packs: `packds append`, and every command that reads a set.
+
+#![cfg(test)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::{Folder, SamplePack, fixture, signal};
+
+/// Packs of the photographs in the fixtures: all of them, and those of each class alone. They have other class ids.
+fn photos(folder: &Folder) {
+    let source = fixture("images/same_size");
+    folder.packds(&["convert", source.to_str().unwrap(), "all.pack", "--chunk", "4", "-q"]).ok();
+    folder.packds(&["split", "all.pack", "one.pack", "--by", "label", "-q"]).ok();
+}
+
+fn info(folder: &Folder, name: &str) -> Value {
+    folder.packds(&["info", name, "--json"]).json()
+}
+
+#[test]
+fn each_append_is_a_version_and_older_ones_stay_readable() {
+    let folder = Folder::new();
+    let pack = |seed: u32, name: &str| {
+        SamplePack { n_samples: 10 + seed, chunk_samples: 4, ..SamplePack::default() }.write(&folder, name)
+    };
+    pack(0, "a.pack");
+    pack(1, "b.pack");
+    pack(2, "c.pack");
+    let first = folder.packds(&["append", "s.packs", "a.pack", "b.pack", "--json"]).json();
+    assert_eq!((&first["version"], &first["n_samples"], &first["n_shards"]), (&json!(1), &json!(21), &json!(2)));
+    assert_eq!(first["added"][1]["is_copy"], json!(true));
+    let second = folder.packds(&["append", "s.packs", "c.pack", "--json"]).json();
+    assert_eq!((&second["version"], &second["n_samples"], &second["n_shards"]), (&json!(2), &json!(33), &json!(3)));
+    for (name, n_samples, n_chunks) in [("s.packs", 33, 9), ("s.packs@1", 21, 6), ("s.packs@2", 33, 9)] {
+        let found = info(&folder, name);
+        assert_eq!((&found["n_samples"], &found["n_chunks"]), (&json!(n_samples), &json!(n_chunks)), "{name}");
+        folder.packds(&["verify", name, "-q"]).ok();
+    }
+    assert_eq!(info(&folder, "s.packs")["set"]["shards"][2]["n_samples"], json!(12));
+    let none = folder.packds(&["info", "s.packs@3"]);
+    assert!(none.code != 0 && none.stderr.contains("there is no version 3: the latest is 2"), "{}", none.stderr);
+    // A copy is the source, byte for byte.
+    let path = first["added"][0]["path"].as_str().unwrap();
+    assert!(fs::read(folder.path("s.packs").join(path)).unwrap() == fs::read(folder.path("a.pack")).unwrap());
+}
+
+#[test]
+fn classes_are_joined_by_name_and_the_merged_pack_is_the_same() {
+    let folder = Folder::new();
+    photos(&folder);
+    let names: Vec<String> = folder.files(".").into_iter().filter(|name| name.starts_with("one.")).collect();
+    assert!(names.len() > 2, "{names:?}");
+    // Each pack has only its own class.
+    for (place, name) in names.iter().enumerate() {
+        let source = folder.path(&format!("class{place}"));
+        folder.packds(&["export", name, source.to_str().unwrap(), "--to", "image-folder", "-q"]);
+        let _ = fs::remove_file(source.join("packds.json"));
+        for entry in fs::read_dir(&source).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() && fs::read_dir(&entry).unwrap().next().is_none() {
+                fs::remove_dir(entry).unwrap();
+            }
+        }
+        let target = format!("class{place}.pack");
+        folder.packds(&["convert", source.to_str().unwrap(), &target, "--chunk", "4", "-q"]);
+        let added = folder.packds(&["append", "s.packs", &target, "--json"]).json();
+        assert_eq!((&added["version"], &added["n_classes"]), (&json!(place + 1), &json!(place + 1)), "{added}");
+        assert_eq!(added["added"][0]["is_copy"], json!(place == 0), "{added}");
+    }
+    folder.packds(&["merge", "s.packs", "m.pack", "-q"]).ok();
+    let (set, merged) = (info(&folder, "s.packs"), info(&folder, "m.pack"));
+    for key in ["n_samples", "classes", "fields", "pack_uuid", "dataset_uuid"] {
+        assert_eq!(set[key], merged[key], "{key}");
+    }
+    assert_eq!(set["stats"]["fields"], merged["stats"]["fields"]);
+    for args in [&["labels"][..], &["head", "--json", "-n", "100"]] {
+        let of = |name| folder.packds(&[args, &[name]].concat()).ok().replace("s.packs", "m.pack");
+        assert_eq!(of("s.packs"), of("m.pack"), "{args:?}");
+    }
+}
+
+#[test]
+fn every_command_that_takes_a_pack_takes_a_set() {
+    let folder = Folder::new();
+    photos(&folder);
+    folder.packds(&["split", "all.pack", "half.pack", "--ratio", "0.5,0.5", "-q"]).ok();
+    folder.packds(&["append", "s.packs", "half.train.pack", "half.val.pack", "-q"]).ok();
+    for args in [
+        &["info", "s.packs"][..],
+        &["info", "s.packs", "--shuffle", "--batch", "4"],
+        &["verify", "s.packs"],
+        &["head", "s.packs"],
+        &["labels", "s.packs"],
+        &["show", "s.packs", "-o", "sheet.png"],
+        &["extract", "s.packs", "out", "--samples", "0-3"],
+        &["export", "s.packs", "x.npz"],
+        &["export", "s.packs", "x.tar"],
+        &["subset", "s.packs", "sub.pack", "--where", "sample >= 5"],
+        &["split", "s.packs", "sp.pack", "--folds", "2"],
+        &["merge", "s.packs", "all.pack", "m.pack"],
+        &["append", "t.packs", "s.packs"],
+        &["bench", "load", "s.packs", "--batch", "4"],
+        &["doctor", "s.packs", "--batch", "4"],
+    ] {
+        let ran = folder.packds(args);
+        assert_eq!(ran.code, 0, "{args:?}: {}", ran.stderr);
+    }
+    assert_eq!(info(&folder, "t.packs")["n_samples"], info(&folder, "all.pack")["n_samples"]);
+}
+
+#[test]
+fn what_does_not_fit_is_refused_and_leaves_the_set_as_it_was() {
+    let folder = Folder::new();
+    let small = SamplePack { n_samples: 6, chunk_samples: 4, ..SamplePack::default() };
+    small.write(&folder, "a.pack");
+    photos(&folder);
+    folder.packds(&["append", "s.packs", "a.pack", "-q"]).ok();
+    let before = folder.files("s.packs");
+    for (args, expected) in [
+        (&["append", "s.packs", "a.pack"][..], "is already in the set"),
+        (&["append", "s.packs", "all.pack"], "expected"),
+        (&["append", "a.pack", "s.packs"], "expected the name of a set, which ends with .packs"),
+        (&["append", "s.packs@1", "a.pack"], "expected the name of a set, which ends with .packs"),
+        (&["append", "s.packs", "none.pack"], "none.pack: cannot open"),
+        (&["append", "new.packs", "a.pack", "a.pack"], "is already in the set"),
+    ] {
+        let ran = folder.packds(args);
+        assert!(ran.code != 0 && ran.stderr.contains(expected), "{args:?}: {}", ran.stderr);
+        assert_eq!(folder.files("s.packs"), before, "{args:?}");
+    }
+    let dry = folder.packds(&["append", "dry.packs", "a.pack", "--dry-run", "--json"]).json();
+    assert_eq!((&dry["dry_run"], &dry["n_samples"], &dry["n_shards"]), (&json!(true), &json!(6), &json!(1)));
+    assert!(!folder.path("dry.packs").exists());
+    let folder_without = folder.packds(&["info", "new.packs"]);
+    assert!(folder_without.code != 0, "{}", folder_without.stdout);
+}
+
+/// Of several writers, each either adds its pack or says that another was first. No pack is lost or added twice.
+#[test]
+fn writers_at_the_same_time_never_lose_a_version() {
+    let folder = Folder::new();
+    let names: Vec<String> = (0..6).map(|n| format!("{n}.pack")).collect();
+    for (n, name) in (0..).zip(&names) {
+        SamplePack { n_samples: 5 + n, chunk_samples: 4, ..SamplePack::default() }.write(&folder, name);
+    }
+    folder.packds(&["append", "s.packs", &names[0], "-q"]).ok();
+    let mut children: Vec<_> = names[1..]
+        .iter()
+        .map(|name| {
+            let mut command = folder.command(&["append", "s.packs", name, "-q"]);
+            (name, command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap())
+        })
+        .collect();
+    let mut added = 1;
+    while let Some((name, child)) = children.pop() {
+        let output = child.wait_with_output().unwrap();
+        if output.status.success() {
+            added += 1;
+        } else {
+            let err = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(err.contains("first") || err.contains("is writing this file"), "{err}");
+            folder.packds(&["append", "s.packs", name, "-q"]).ok();
+            added += 1;
+        }
+    }
+    let found = info(&folder, "s.packs");
+    assert_eq!((&found["set"]["version"], &found["n_samples"]), (&json!(added), &json!((5..11).sum::<u64>())));
+    folder.packds(&["verify", "s.packs", "-q"]).ok();
+}
+
+/// Number of kills. More can be requested.
+fn n_kills() -> u32 {
+    std::env::var("PACKDS_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(20)
+}
+
+#[test]
+fn a_killed_append_leaves_every_version_whole() {
+    let folder = Folder::new();
+    SamplePack { n_samples: 20_000, chunk_samples: 16, ..SamplePack::default() }.write(&folder, "a.pack");
+    SamplePack { n_samples: 20_001, chunk_samples: 16, ..SamplePack::default() }.write(&folder, "b.pack");
+    folder.packds(&["append", "s.packs", "a.pack", "-q"]).ok();
+    let started = Instant::now();
+    folder.packds(&["append", "t.packs", "a.pack", "b.pack", "-q"]).ok();
+    let takes = started.elapsed();
+    let mut versions = BTreeSet::new();
+    for step in 0..n_kills() {
+        let mut command = folder.command(&["append", "s.packs", "b.pack", "-q"]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(takes * step / n_kills() + Duration::from_millis(1));
+        signal(&child, "-KILL");
+        child.wait().unwrap();
+        folder.packds(&["verify", "s.packs@1", "-q"]).ok();
+        let found = info(&folder, "s.packs");
+        let (version, n) = (found["set"]["version"].as_u64().unwrap(), found["n_samples"].as_u64().unwrap());
+        assert_eq!(n, if version == 1 { 20_000 } else { 40_001 });
+        folder.packds(&["verify", "s.packs", "-q"]).ok();
+        versions.insert(version);
+        if version == 2 {
+            fs::remove_file(folder.path("s.packs/manifest-00000002.json")).unwrap();
+        }
+    }
+    folder.packds(&["append", "s.packs", "b.pack", "-q"]).ok();
+    // Besides two shards and two manifests, nothing is left.
+    assert_eq!(folder.files("s.packs").len(), 4);
+    assert!(versions.contains(&1), "{versions:?}");
+}
