@@ -139,6 +139,73 @@ fn what_does_not_fit_is_refused_and_leaves_the_set_as_it_was() {
     assert!(folder_without.code != 0, "{}", folder_without.stdout);
 }
 
+/// A set that is converted directly has the samples, the order, the ids and the statistics of the pack that the same
+/// conversion writes.
+#[test]
+fn a_conversion_to_shards_has_the_samples_of_a_conversion_to_one_pack() {
+    let folder = Folder::new();
+    let source = fixture("images/same_size");
+    let source = source.to_str().unwrap();
+    for (mode, rule) in [
+        (&["--mode", "raw"][..], &["--shards", "3"][..]),
+        (&["--mode", "encoded"], &["--shards", "2"]),
+        (&["--codec", "zstd"], &["--shard-size", "20KB"]),
+        (&["--mode", "encoded", "--keep-order"], &["--shards", "100"]),
+    ] {
+        let args = |target, more: &[&'static str]| {
+            [&["convert", source, target, "--chunk", "4", "--json"], mode, more].concat()
+        };
+        let one = folder.packds(&args("one.pack", &["--force"])).json();
+        let set = folder.packds(&args("set.packs", rule)).json();
+        let n_shards = set["n_shards"].as_u64().unwrap();
+        assert!(n_shards > 1, "{rule:?}: {set}");
+        assert_eq!((&one["n_samples"], &one["n_chunks"]), (&set["n_samples"], &set["n_chunks"]));
+        folder.packds(&["verify", "set.packs", "-q"]).ok();
+        folder.packds(&["merge", "set.packs", "merged.pack", "--force", "-q"]);
+        let (one, merged) = (info(&folder, "one.pack"), info(&folder, "merged.pack"));
+        let set = info(&folder, "set.packs");
+        for key in ["pack_uuid", "dataset_uuid", "classes", "fields"] {
+            assert_eq!(one[key], set[key], "{key}");
+        }
+        assert_eq!(one["stats"]["fields"], set["stats"]["fields"]);
+        assert_eq!(one["order"], set["order"]);
+        // Chunks end with their shards only at the end, so the correlation is the same up to rounding.
+        let icc = |info: &Value| info["stats"]["labels"]["label"]["icc"].as_f64().unwrap();
+        assert!((icc(&one) - icc(&set)).abs() < 1e-9, "{one} {set}");
+        let bytes = |name: &str| {
+            let pack = packds_format::Pack::open(fs::read(folder.path(name)).unwrap()).unwrap();
+            let fields = 0..pack.schema().fields().len();
+            let item = |field, sample| pack.item(field, sample).unwrap().into_owned();
+            let of = |sample| fields.clone().map(|field| item(field, sample)).collect::<Vec<_>>();
+            (0..pack.n_samples()).map(|sample| (pack.path(sample).unwrap(), of(sample))).collect::<Vec<_>>()
+        };
+        assert!(bytes("one.pack") == bytes("merged.pack"), "{mode:?}");
+        assert_eq!(one["pack_uuid"], merged["pack_uuid"]);
+        // The same options give the same files.
+        let files = |name: &str| {
+            folder
+                .files(name)
+                .into_iter()
+                .map(|file| (fs::read(folder.path(name).join(&file)).unwrap(), file))
+                .collect::<Vec<_>>()
+        };
+        folder.packds(&[&args("again.packs", rule)[..], &["--jobs", "1"]].concat());
+        assert!(files("set.packs") == files("again.packs"), "{mode:?}");
+        fs::remove_dir_all(folder.path("set.packs")).unwrap();
+        fs::remove_dir_all(folder.path("again.packs")).unwrap();
+    }
+    for (target, rule, expected) in [
+        ("x.pack", "--shards=2", "expected the name of a set"),
+        ("x.packs", "--seed=1", "this is the name of a set of packs"),
+        ("one.packs", "--shards=2", "this set already exists"),
+    ] {
+        fs::create_dir_all(folder.path("one.packs")).unwrap();
+        let ran = folder.packds(&["convert", source, target, rule]);
+        assert!(ran.code != 0 && ran.stderr.contains(expected), "{}", ran.stderr);
+    }
+    assert!(folder.files(".").iter().all(|name| !name.contains("packing")), "{:?}", folder.files("."));
+}
+
 /// Of several writers, each either adds its pack or says that another was first. No pack is lost or added twice.
 #[test]
 fn writers_at_the_same_time_never_lose_a_version() {

@@ -8,7 +8,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use packds_convert::source::{Decision, ListOptions, Listed, Listing, Reading, list_all, list_splits};
 use packds_convert::{
-    ConvertError, ConvertOptions, Forecast, OnError, Report, check_apart, check_output, convert_listing, forecast,
+    ConvertError, ConvertOptions, Forecast, OnError, Report, check_apart, check_target, convert_listing, forecast,
 };
 use packds_system::to_u64;
 use serde_json::{Value, json};
@@ -96,7 +96,8 @@ pub(crate) fn run(args: &ConvertArgs, console: &mut Console) -> Result<Exit, Fai
     if !args.dry_run {
         check_apart(&args.source, &args.output)?;
         // Without --split, the source may have several splits, which are written to files other than OUT.
-        check_output(&args.output, options.force || options.list.split.is_none())?;
+        let force = options.force || options.list.split.is_none();
+        check_target(&args.output, &ConvertOptions { force, ..options.clone() })?;
     }
     let listed = shown.during("listing", || list_all(&args.source, &options.list))?;
     listed.choice().iter().for_each(|choice| console.warn(&escape(choice)));
@@ -114,7 +115,7 @@ pub(crate) fn run(args: &ConvertArgs, console: &mut Console) -> Result<Exit, Fai
         }
         return console.result(|| &forecast, |console| show_forecast(&forecast, (None, args.explain), console));
     }
-    check_output(&args.output, options.force)?;
+    check_target(&args.output, &options)?;
     let list_time = started.elapsed();
     let report =
         shown.stoppable("planning", "", || convert_listing(&listing, list_time, &args.output, &options, &shown));
@@ -177,7 +178,7 @@ fn run_splits(
         return Ok(Exit::Done);
     }
     // Check every output before writing the first.
-    outputs.iter().try_for_each(|(_, _, output)| check_output(output, options.force))?;
+    outputs.iter().try_for_each(|(_, _, output)| check_target(output, options))?;
     let mut reports = Vec::new();
     for (name, listing, output) in &outputs {
         let report =
@@ -222,13 +223,13 @@ fn is_full(error: &ConvertError) -> bool {
     matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
-/// The output path of a split: `out.pack` becomes `out.train.pack`.
+/// The output path of a split: `out.pack` becomes `out.train.pack`, and the set `out.packs` becomes `out.train.packs`.
 #[must_use]
 pub fn split_output(output: &Path, split: &str) -> PathBuf {
-    let stem =
-        if output.extension().is_some_and(|e| e == "pack") { output.with_extension("") } else { output.to_owned() };
+    let extension = output.extension().filter(|e| *e == "pack" || *e == "packs").and_then(|e| e.to_str());
+    let stem = if extension.is_some() { output.with_extension("") } else { output.to_owned() };
     let mut name = stem.into_os_string();
-    name.push(format!(".{split}.pack"));
+    name.push(format!(".{split}.{}", extension.unwrap_or("pack")));
     PathBuf::from(name)
 }
 
@@ -311,7 +312,8 @@ fn show_pack(report: &Report, console: &mut Console) -> Result<(), Failure> {
         return show_bad(report, console);
     }
     let bytes = human_bytes(report.bytes_out);
-    writeln!(console.prose(), "{path}: {samples}{classes} in {chunks} of {chunk_samples}, {bytes}")?;
+    let shards = report.n_shards.map_or_else(String::new, |n| format!(" and {}", counted(n, "shard")));
+    writeln!(console.prose(), "{path}: {samples}{classes} in {chunks} of {chunk_samples}{shards}, {bytes}")?;
     writeln!(console.prose(), "images   {}", report.images)?;
     writeln!(console.prose(), "time     {}", time_line(report.stages.total.as_secs_f64(), *n_samples, "images"))?;
     // Show the decisions even without `--verbose`.

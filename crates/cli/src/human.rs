@@ -25,31 +25,6 @@ pub(crate) fn human_bytes(bytes: u64) -> String {
     format!("{}.{} {shown}", tenths / 10, tenths % 10)
 }
 
-/// Parses a size in bytes: a whole number, optionally with a unit as in `4GiB` or `500 MB`.
-pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, u64); 9] = [
-        ("", 1),
-        ("B", 1),
-        ("KB", 1_000),
-        ("MB", 1_000_000),
-        ("GB", 1_000_000_000),
-        ("KIB", 1 << 10),
-        ("MIB", 1 << 20),
-        ("GIB", 1 << 30),
-        ("TIB", 1 << 40),
-    ];
-    let text = text.trim();
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (digits, unit) = text.split_at(end);
-    let unit = unit.trim().to_ascii_uppercase();
-    let unit = UNITS.into_iter().find(|(name, _)| *name == unit);
-    let number = digits.parse::<u64>().ok();
-    number
-        .zip(unit)
-        .and_then(|(number, (_, bytes))| number.checked_mul(bytes))
-        .ok_or_else(|| "expected a number of bytes, such as 4294967296 or 4GiB".to_owned())
-}
-
 /// A duration in its largest units.
 pub(crate) fn human_time(time: Duration) -> String {
     let seconds = time.as_secs();
@@ -93,17 +68,5 @@ mod tests {
     fn times_are_shown_in_their_largest_units() {
         let shown = [0, 59, 60, 3599, 3600, 7500].map(|s| human_time(Duration::from_secs(s)));
         assert_eq!(shown, ["0 s", "59 s", "1 min", "59 min", "1 h 00 min", "2 h 05 min"]);
-    }
-
-    #[test]
-    fn bytes_are_read_with_and_without_a_unit() {
-        for (text, bytes) in
-            [("0", 0), ("123", 123), ("4GiB", 4 << 30), ("4 gib", 4 << 30), ("2MB", 2_000_000), ("1KiB", 1024)]
-        {
-            assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
-        }
-        for text in ["", "GiB", "-1", "1.5GiB", "4 parsecs", "99999999999999TiB"] {
-            assert!(parse_bytes(text).is_err(), "{text}");
-        }
     }
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::args::{named, ordered};
 use crate::escape::{escape, escape_path};
 use crate::failure::Failure;
-use crate::human::{counted, human_bytes, parse_bytes};
+use crate::human::{counted, human_bytes};
 use crate::output::{check_new, write_plot};
 use crate::shuffle_plot::Evidence;
 
@@ -39,7 +39,7 @@ pub(crate) struct ShuffleArgs {
     #[arg(long, value_parser = named::<Order>(), default_value_t, requires = "shuffle")]
     order: Order,
     /// Memory for windows, all ranks together [default: 4 GiB]
-    #[arg(long, value_name = "BYTES", requires = "shuffle", value_parser = parse_bytes)]
+    #[arg(long, value_name = "BYTES", requires = "shuffle", value_parser = packds_system::parse_bytes)]
     memory: Option<u64>,
     /// Plot where batches come from, what they contain, and how larger windows help (.svg or .png)
     #[arg(long, value_name = "FILE", requires = "shuffle", value_hint = clap::ValueHint::FilePath)]

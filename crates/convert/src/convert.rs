@@ -1,18 +1,17 @@
 //! Runs a conversion: lists the source, plans the pack, builds blocks, writes chunks, finishes the file and renames it.
 
-use packds_system::{counted, to_u64};
-use std::fs::File;
-use std::io::{self, Write};
+use packds_system::{counted, to_u64, to_usize};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use packds_format::{Classes, FieldStats, FooterParts, LabelStats, PackWriter, Paths, Stats, WriteSummary, label_icc};
+use packds_format::{Classes, FieldStats, LabelStats, Stats, WriteSummary, label_icc};
 
 use packds_pixels::Histogram;
 
 use crate::ConvertError;
 use crate::identity;
-use crate::opt::{CHECK_DECODE, KEEP_ORDER};
+use crate::open_pack::{OpenPack, Origin};
+use crate::opt::{CHECK_DECODE, KEEP_ORDER, SHARD_SIZE};
 use crate::options::{ConvertOptions, NormalizeBy, OnError};
 use crate::output::{Output, check_output};
 use crate::pipeline::{Findings, Observer, Pass, Phase, Progress};
@@ -21,6 +20,7 @@ use crate::provenance::{VERSION, options_json, provenance};
 use crate::report::{Report, Skipped, Stages};
 use crate::restored::Restored;
 use crate::sample::Times;
+use crate::set::{AllShards, Shards, check_set_name};
 use crate::source::{Listing, list};
 
 /// Converts a source into a pack at `output`.
@@ -38,7 +38,7 @@ pub fn convert(
 ) -> Result<Report, ConvertError> {
     options.check()?;
     check_apart(source, output)?;
-    check_output(output, options.force)?;
+    check_target(output, options)?;
     let started = Instant::now();
     let listing = list(source, &options.list)?;
     convert_listing(&listing, started.elapsed(), output, options, observer)
@@ -60,7 +60,7 @@ pub fn convert_listing(
     refuse_fault(listing, options)?;
     let restored = Restored::of(listing, options, observer)?;
     let options = &restored.options;
-    let output = Output::create(output, options.force)?;
+    let output = create_output(output, options)?;
     let mut stages = Stages { list: list_time, ..Stages::default() };
     let mut plan = plan(listing, options, observer)?;
     stages.plan = started.elapsed();
@@ -76,6 +76,39 @@ pub fn convert_listing(
     stages.sync = started_sync.elapsed();
     stages.total = list_time + started.elapsed();
     Ok(report(listing, &plan, written, target, stages, restored))
+}
+
+/// The file of a pack, or the folder of a set.
+fn create_output(target: &Path, options: &ConvertOptions) -> Result<Output, ConvertError> {
+    check_target(target, options)?;
+    Output::create_kind(target, options.force, options.shards.is_some())
+}
+
+/// Rejects a target that cannot become the pack or the set, before any work is done.
+///
+/// # Errors
+/// [`ConvertError::Options`] if the name is that of a set, but shards were not requested, or the reverse. Otherwise as
+/// for [`check_output`].
+pub fn check_target(target: &Path, options: &ConvertOptions) -> Result<(), ConvertError> {
+    let is_set = target.extension().is_some_and(|extension| extension == "packs");
+    match options.shards {
+        None if is_set => {
+            let reason = format!("{}: this is the name of a set of packs", target.display());
+            let hint =
+                format!("{} divides the samples among packs; a single pack ends with .pack", SHARD_SIZE.with("8GB"));
+            Err(ConvertError::options(reason, hint))
+        }
+        None => check_output(target, options.force),
+        Some(_) => {
+            check_set_name(target)?;
+            if target.exists() {
+                let reason = format!("{}: this set already exists", target.display());
+                let hint = "choose another name, or convert to a pack and add it with `packds append`";
+                return Err(ConvertError::options(reason, hint));
+            }
+            Ok(())
+        }
+    }
 }
 
 /// Syncs the output to disk and renames it. A cancelled conversion leaves no output.
@@ -119,7 +152,7 @@ fn measure(
     let pass = Pass { listing, options, plan, observer, phase: Phase::Measure };
     // Runs in listing order, so that the first bad file is the one reported. The sums are exact, so they do not depend
     // on the order.
-    let findings = pass.run(Order::Kept(listing.len()), |block, _| Ok(Some(block)))?;
+    let findings = pass.run(Order::Kept(listing.len()), |block, _, _| Ok(Some(block)))?;
     let (mean, mut std) = mean_and_std(&findings.histogram);
     // Avoids a division by 0 for constant channels.
     std.iter_mut().filter(|s| **s <= 0.0).for_each(|s| *s = 1.0);
@@ -138,8 +171,10 @@ struct Written {
     summary: WriteSummary,
     skipped: Vec<Skipped>,
     substituted: Vec<Skipped>,
-    /// Warning about statistics that the source had but the pack lacks.
-    lost: Option<String>,
+    /// Number of shards. `None` for a single pack.
+    n_shards: Option<u64>,
+    /// Warnings about statistics that the source had but the pack lacks.
+    lost: Vec<String>,
     /// Warning if the samples are sorted by class.
     sorted: Option<String>,
 }
@@ -157,39 +192,48 @@ fn write_pack(
     let mut pack = plan.pack.clone();
     (pack.dataset_uuid, pack.pack_uuid) = identity::uuids(listing, &options_json, VERSION);
     let failed = |e| write_error(output, e);
-    let target = Timed { file: output.file(), time: Duration::ZERO };
-    let mut writer = PackWriter::new(target, pack).map_err(failed)?;
-    let mut written_ids: Vec<usize> = Vec::with_capacity(listing.len());
-    let mut paths = Paths::default();
-    let mut path = Vec::new();
+    let ids = (pack.dataset_uuid, pack.pack_uuid);
+    let origin = Origin { listing, options, plan };
     let pass = Pass { listing, options, plan, observer, phase: Phase::Convert };
-    let findings = pass.run(Order::new(listing, options), |block, ids| {
-        for &id in ids {
-            path.clear();
-            listing.path_into(id, &mut path);
-            paths.push(&path).map_err(failed)?;
-        }
-        written_ids.extend_from_slice(ids);
-        writer.append(block).map_err(failed)?;
-        Ok(writer.reclaim())
-    })?;
-    if written_ids.is_empty() {
-        return Err(ConvertError::NothingLeft { path: listing.root().to_owned(), skipped: findings.bad.len() });
-    }
-    let (skipped, substituted) = bad_samples(listing, &findings, options);
-    let stats = stats(listing, plan, &findings, &written_ids, options);
-    let lost = lost_stats(listing, plan, &stats);
-    let sorted = kept_sorted(&stats, plan, options, written_ids.len());
-    let parts = FooterParts {
-        stats,
-        classes: classes(listing, &written_ids),
-        provenance: provenance(listing, options_json, &skipped, &substituted, &findings).to_string(),
-        paths,
+    let order = Order::new(listing, options);
+    let nothing_left = |findings: &Findings| {
+        let skipped = findings.bad.len();
+        let path = listing.root().to_owned();
+        if findings.n_samples == 0 { Err(ConvertError::NothingLeft { path, skipped }) } else { Ok(()) }
     };
-    let (target, summary) = writer.finish(parts).map_err(failed)?;
+    let told = |findings: &Findings| {
+        let (skipped, substituted) = bad_samples(listing, findings, options);
+        let provenance = provenance(listing, options_json.clone(), &skipped, &substituted, findings);
+        (skipped, substituted, provenance)
+    };
+    let (findings, skipped, substituted, written) = match options.shards {
+        None => {
+            let file = output.file().try_clone().map_err(ConvertError::io(output.target()))?;
+            let mut open = OpenPack::new(origin, file, pack).map_err(failed)?;
+            let findings = pass.run(order, |block, ids, found| open.append(block, ids, found).map_err(failed))?;
+            nothing_left(&findings)?;
+            let (skipped, substituted, provenance) = told(&findings);
+            let done = open.finish(provenance.to_string()).map_err(failed)?;
+            let file = AllShards::one(done);
+            (findings, skipped, substituted, file)
+        }
+        Some(rule) => {
+            // The bad samples are known only at the end, so they are in the manifest.
+            let (_, _, of_shard) = told(&Findings::new(options.color().channels()));
+            let mut shards = Shards::new(origin, output.working(), rule, ids, of_shard.to_string());
+            let findings = pass.run(order, |block, ids, found| shards.append(block, ids, found))?;
+            nothing_left(&findings)?;
+            let (skipped, substituted, provenance) = told(&findings);
+            (findings, skipped, substituted, shards.finish(provenance)?)
+        }
+    };
+    let AllShards { stats, n_shards, summary, warnings, write_time } = written;
+    let lost = lost_stats(listing, plan, &stats).into_iter().chain(warnings).collect();
+    let sorted = kept_sorted(&stats, plan, options, to_usize(summary.n_samples));
+    let n_shards = options.shards.map(|_| n_shards);
     let Times { read, decode, stats, encode } = findings.times;
-    *stages = Stages { read, decode, stats, encode, write: target.time, convert: started.elapsed(), ..*stages };
-    Ok(Written { findings, summary, skipped, substituted, lost, sorted })
+    *stages = Stages { read, decode, stats, encode, write: write_time, convert: started.elapsed(), ..*stages };
+    Ok(Written { findings, summary, n_shards, skipped, substituted, lost, sorted })
 }
 
 /// Returns the skipped samples and the substituted samples, with reasons.
@@ -214,7 +258,13 @@ pub(crate) fn write_error(output: &Output, error: packds_format::FormatError) ->
     }
 }
 
-fn stats(listing: &Listing, plan: &Plan, findings: &Findings, ids: &[usize], options: &ConvertOptions) -> Stats {
+pub(crate) fn stats(
+    listing: &Listing,
+    plan: &Plan,
+    findings: &Findings,
+    ids: &[usize],
+    options: &ConvertOptions,
+) -> Stats {
     let mut stats = Stats::default();
     let substituted = if options.on_error == OnError::Substitute { findings.bad.len() } else { 0 };
     let samples = to_u64(ids.len() - substituted);
@@ -319,7 +369,7 @@ fn bin_value(bin: Option<usize>) -> u8 {
 }
 
 /// Names and sample counts of the classes. Invalid UTF-8 is replaced.
-fn classes(listing: &Listing, ids: &[usize]) -> Vec<Classes> {
+pub(crate) fn classes(listing: &Listing, ids: &[usize]) -> Vec<Classes> {
     let names: Vec<String> = listing.classes().iter().map(|n| String::from_utf8_lossy(n).into_owned()).collect();
     if names.is_empty() {
         return Vec::new();
@@ -347,7 +397,7 @@ fn report(
     Restored { options, mut warnings }: Restored,
 ) -> Report {
     let options = &options;
-    let Written { findings, summary, skipped, substituted, lost, sorted } = written;
+    let Written { findings, summary, n_shards, skipped, substituted, lost, sorted } = written;
     warnings.extend(lost);
     if findings.cut > 0 {
         let images = counted(findings.cut, "image");
@@ -384,6 +434,7 @@ fn report(
         output,
         n_samples: summary.n_samples,
         n_chunks: summary.n_chunks,
+        n_shards,
         chunk_samples: plan.pack.chunk_samples,
         n_classes: listing.classes().len(),
         images: plan.describe_images(options),
@@ -408,26 +459,4 @@ pub(crate) fn resized_masks(masks: &str, first: &str) -> String {
     format!(
         "resized {masks} to the size of the image, like Pillow's resize with Image.NEAREST (first such image: '{first}')"
     )
-}
-
-/// Bytes per write call. Passing whole blocks made writing up to twice as slow with a single decoding thread; the cause
-/// is unknown.
-const WRITE_BYTES: usize = 128 << 10;
-
-struct Timed<'a> {
-    file: &'a File,
-    time: Duration,
-}
-
-impl Write for Timed<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let started = Instant::now();
-        let result = self.file.write(bytes.get(..WRITE_BYTES).unwrap_or(bytes));
-        self.time += started.elapsed();
-        result
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
 }

@@ -79,6 +79,19 @@ pub(crate) fn of_shards(shards: impl Iterator<Item = Uuid>, chunk_samples: u32) 
     (dataset, uuid(&hasher))
 }
 
+/// The `pack_uuid` of a shard of a conversion. `pack` is the id that a single pack would have.
+pub(crate) fn of_shard(pack: Uuid, number: u64) -> Uuid {
+    let mut hasher = blake3::Hasher::new();
+    let mut out = Encoder::default();
+    out.string(SET_VERSION);
+    out.string(&pack.0);
+    out.number(number);
+    out.flush(&mut |bytes: &[u8]| {
+        hasher.update(bytes);
+    });
+    uuid(&hasher)
+}
+
 /// The first 16 bytes of the hash.
 fn uuid(hasher: &blake3::Hasher) -> Uuid {
     let mut id = [0; 16];

@@ -49,6 +49,7 @@ mod identity;
 mod label_set;
 mod mask_values;
 mod metadata;
+mod open_pack;
 mod opt;
 mod options;
 mod ordered;
@@ -64,20 +65,20 @@ mod set;
 mod sink;
 mod survey;
 
-pub use convert::{check_apart, convert, convert_listing};
+pub use convert::{check_apart, check_target, convert, convert_listing};
 pub use data_format::DataFormat;
 pub use edit::{Edit, EditReport, Share, Side, SplitOptions, Taken, edit, sides};
 pub use error::{ConvertError, hint_of_writing};
 pub use export::{ExportCodec, ExportReport, export, target_format};
 pub use forecast::{Forecast, FormForecast, forecast};
 pub use options::{
-    Compression, ConvertOptions, Declared, EditOptions, ExportOptions, Mode, NormalizeBy, OnError, OptionSpec, Takes,
-    given,
+    AppendOptions, Compression, ConvertOptions, Declared, EditOptions, ExportOptions, Mode, NormalizeBy, OnError,
+    OptionSpec, Takes, given,
 };
 pub use output::{check_output, place_output};
 pub use pipeline::{Observer, Phase, Progress};
 pub use report::{Report, Skipped, Stages};
 pub use safe_name::{safe_name, safe_names, stem};
 pub use sample::SampleError;
-pub use set::{Added, AppendReport, append};
+pub use set::{Added, AppendReport, ShardRule, append, check_set_name};
 pub use sink::{ImagesAs, ItemFile, interleave, item_file};

@@ -139,13 +139,13 @@ pub(crate) struct Pass<'a> {
 
 impl Pass<'_> {
     /// Builds blocks from all samples of the listing in `order`, and passes the blocks to `write` in that order.
-    /// `write` may return a block to be reused. Bad samples are handled according to the options. With
+    /// `write` also receives the findings of the block, and may return a block to be reused. Bad samples are handled according to the options. With
     /// [`OnError::Stop`], the error is that of the first bad sample in listing order, even if another bad sample was
     /// found earlier.
     pub(crate) fn run(
         &self,
         order: Order,
-        mut write: impl FnMut(Block, &[usize]) -> Result<Option<Block>, ConvertError>,
+        mut write: impl FnMut(Block, &[usize], &Findings) -> Result<Option<Block>, ConvertError>,
     ) -> Result<Findings, ConvertError> {
         let jobs = self.options.n_jobs();
         let channels = self.options.color().channels();
@@ -173,8 +173,10 @@ impl Pass<'_> {
                     return Ok(Next::Stop);
                 }
                 let skip = self.options.on_error == OnError::Skip && !made.bad.is_empty();
-                all.bad.extend(made.bad.iter().map(|(id, e)| (*id, e.to_string())));
+                let mut made = made;
+                made.findings.bad = made.bad.iter().map(|(id, e)| (*id, e.to_string())).collect();
                 if skip {
+                    all.bad.append(&mut made.findings.bad);
                     // Later samples move up, so the rest of this block and all dispatched tasks must be redone.
                     let bad: Vec<usize> = made.bad.iter().map(|(id, _)| *id).collect();
                     dispatch.redo(made.ids.into_iter().filter(|id| !bad.contains(id)).collect());
@@ -182,7 +184,7 @@ impl Pass<'_> {
                 }
                 let block = made.block?;
                 all.merge(&made.findings, block.n_samples());
-                if let Some(old) = write(block, &made.ids)? {
+                if let Some(old) = write(block, &made.ids, &made.findings)? {
                     dispatch.spare.push(old);
                 }
                 self.tell(&all);
@@ -378,7 +380,7 @@ fn add_cases(own: &mut Option<(u64, usize)>, more: Option<(u64, usize)>) {
 }
 
 impl Findings {
-    fn new(channels: usize) -> Self {
+    pub(crate) fn new(channels: usize) -> Self {
         Self {
             histogram: Histogram::new(channels),
             counted: 0,
@@ -399,7 +401,7 @@ impl Findings {
         }
     }
 
-    fn merge(&mut self, other: &Self, n_samples: u32) {
+    pub(crate) fn merge(&mut self, other: &Self, n_samples: u32) {
         self.histogram.merge(&other.histogram);
         self.counted += other.counted;
         self.invalid += other.invalid;
@@ -417,6 +419,7 @@ impl Findings {
         self.seek.bytes += other.seek.bytes;
         self.seek.image_bytes += other.seek.image_bytes;
         self.times.add(&other.times);
+        self.bad.extend_from_slice(&other.bad);
     }
 }
 

@@ -76,6 +76,9 @@ pub struct Report {
     pub n_samples: u64,
     /// Number of chunks.
     pub n_chunks: u64,
+    /// Number of shards of a set. `None` for a single pack.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub n_shards: Option<u64>,
     /// Samples per chunk. The last chunk may have fewer.
     pub chunk_samples: u32,
     /// Number of classes.

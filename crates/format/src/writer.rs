@@ -83,6 +83,14 @@ pub struct WriteSummary {
     pub largest_chunk: u64,
 }
 
+impl WriteSummary {
+    /// The summary of several files.
+    #[must_use]
+    pub const fn of_shards(n_samples: u64, n_chunks: u64, file_len: u64) -> Self {
+        Self { n_samples, n_chunks, file_len, footer_crc32c: 0, body_bytes: 0, largest_chunk: 0 }
+    }
+}
+
 /// Writes a pack sequentially. Bytes that have been written never change. The pack is valid once its trailer is
 /// written.
 ///

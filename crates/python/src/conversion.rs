@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use packds_convert::source::{ListOptions, list, list_splits};
 use packds_convert::{
-    ConvertError, ConvertOptions, DataFormat, Declared, Edit, EditOptions, ExportOptions, OptionSpec, Side,
-    SplitOptions, Taken, Takes, check_output, convert_listing, forecast, given,
+    AppendOptions, ConvertError, ConvertOptions, DataFormat, Declared, Edit, EditOptions, ExportOptions, OptionSpec,
+    Side, SplitOptions, Taken, Takes, check_output, convert_listing, forecast, given,
 };
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
@@ -140,6 +140,30 @@ pub(crate) fn edit(
     Ok(json!(report?).to_string())
 }
 
+/// Adds packs to the set at `target`, which may not exist yet. Returns the report as JSON.
+#[pyfunction]
+#[pyo3(signature = (target, packs, given, progress=None))]
+pub(crate) fn append(
+    py: Python<'_>,
+    target: PathBuf,
+    packs: Vec<Bound<'_, Pack>>,
+    given: GivenTexts,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let options = options_of::<AppendOptions>(&given)?;
+    let packs: Vec<_> = packs.iter().map(|pack| pack.get().shared()).collect();
+    let report = watched(py, progress, AfterInterrupt::Wait, move |watch| {
+        packds_convert::check_set_name(&target).map_err(Failure::from)?;
+        let current = target.is_dir().then(|| packds_reader::open(&target)).transpose().map_err(Failure::from)?;
+        let taken = packs.iter().map(|pack| Taken { pack: &***pack, path: pack.file_path(), samples: None });
+        let taken: Vec<_> = taken.collect();
+        let report = packds_convert::append(&target, current.as_deref(), &taken, &options, &**watch);
+        packs.iter().try_for_each(|pack| pack.still_good()).map_err(Failure::from)?;
+        report.map_err(Failure::from)
+    })?;
+    Ok(json!(report?).to_string())
+}
+
 /// The sides of a split: the name, the pack to write, and the samples. Fails if a pack exists, unless `force` is set.
 #[pyfunction]
 pub(crate) fn sides(
@@ -181,6 +205,7 @@ pub(crate) fn options(name: &str) -> Vec<OptionTuple> {
     }
     match name {
         "convert" => of::<ConvertOptions>(),
+        "append" => of::<AppendOptions>(),
         "edit" => of::<EditOptions>(),
         "split" => of::<SplitOptions>(),
         _ => of::<ExportOptions>(),

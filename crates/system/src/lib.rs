@@ -16,4 +16,4 @@ pub use named::{BadValue, Named};
 pub use option::{Entered, FrontEnd, On, Opt, With, Words};
 pub use parallel::{in_parallel, lock, wait};
 pub use regular::{create_regular, is_regular, open_regular, read_regular};
-pub use size::{nanos, share, to_u64, to_usize};
+pub use size::{nanos, parse_bytes, share, to_u64, to_usize};

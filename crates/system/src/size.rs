@@ -28,6 +28,34 @@ pub fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// Parses a size in bytes: a whole number, optionally with a unit as in `4GiB` or `500 MB`.
+///
+/// # Errors
+/// What was expected.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u64); 9] = [
+        ("", 1),
+        ("B", 1),
+        ("KB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("KIB", 1 << 10),
+        ("MIB", 1 << 20),
+        ("GIB", 1 << 30),
+        ("TIB", 1 << 40),
+    ];
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, unit) = text.split_at(end);
+    let unit = unit.trim().to_ascii_uppercase();
+    let unit = UNITS.into_iter().find(|(name, _)| *name == unit);
+    let number = digits.parse::<u64>().ok();
+    number
+        .zip(unit)
+        .and_then(|(number, (_, bytes))| number.checked_mul(bytes))
+        .ok_or_else(|| "expected a number of bytes, such as 4294967296 or 4GiB".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,5 +71,17 @@ mod tests {
     fn long_times_are_the_longest() {
         assert_eq!(nanos(Duration::from_micros(3)), 3000);
         assert_eq!(nanos(Duration::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn bytes_are_read_with_and_without_a_unit() {
+        for (text, bytes) in
+            [("0", 0), ("123", 123), ("4GiB", 4 << 30), ("4 gib", 4 << 30), ("2MB", 2_000_000), ("1KiB", 1024)]
+        {
+            assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "GiB", "-1", "1.5GiB", "4 parsecs", "99999999999999TiB"] {
+            assert!(parse_bytes(text).is_err(), "{text}");
+        }
     }
 }

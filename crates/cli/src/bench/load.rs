@@ -11,7 +11,7 @@ use packds_reader::plan::Order;
 
 use super::{augmentation, check_time, show_cache, show_machine};
 use crate::args::{named, ordered};
-use crate::human::{counted, human_bytes, parse_bytes};
+use crate::human::{counted, human_bytes};
 use crate::progress::Shown;
 use crate::{Console, Exit, Failure};
 
@@ -47,7 +47,7 @@ pub(crate) struct LoadBenchArgs {
     #[arg(long, value_name = "S", default_value_t = 10.0)]
     seconds: f64,
     /// Memory for the loader, in bytes or with a unit, such as 4GiB [default: 4 GiB]
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = packds_system::parse_bytes)]
     memory: Option<u64>,
     /// When to verify checksums
     #[arg(long, value_parser = named::<Checksums>(), default_value = "first-touch")]

@@ -23,7 +23,6 @@ use serde_json::{Value, json};
 use crate::args::{named, ordered};
 use crate::bench::check_time;
 use crate::escape::escape_path;
-use crate::human::parse_bytes;
 use crate::output::{check_new, write_plot};
 use crate::progress::Shown;
 use crate::{Console, Exit, Failure};
@@ -74,7 +73,7 @@ pub(crate) struct DoctorArgs {
     #[arg(long, value_parser = packds_pixels::PIXEL_TYPES)]
     dtype: Option<String>,
     /// Memory for the loader, in bytes or with a unit, such as 4GiB [default: as in the training command, else 4 GiB]
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = packds_system::parse_bytes)]
     memory: Option<u64>,
     /// Read from disk, bypassing the page cache, as if the pack did not fit in memory
     #[arg(long)]

@@ -1,10 +1,10 @@
 //! `packds append`: adds packs to a set.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use packds_convert::{AppendReport, EditOptions, Taken, append};
+use packds_convert::{AppendOptions, AppendReport, Taken, append, check_set_name};
 use packds_reader::Pack;
 
 use super::still_good;
@@ -37,32 +37,24 @@ pub(crate) struct AppendArgs {
     #[command(flatten)]
     packs: PackPaths,
     #[command(flatten)]
-    given: Given<EditOptions>,
+    given: Given<AppendOptions>,
 }
 
 pub(crate) fn run(args: &AppendArgs, console: &mut Console) -> Result<Exit, Failure> {
     let options = args.given.options()?;
-    let folder = checked(&args.set)?;
+    let folder = &args.set;
+    check_set_name(folder)?;
     let current = folder.is_dir().then(|| packds_reader::open(folder)).transpose()?;
     let paths = &args.packs.packs;
     let packs = paths.iter().map(packds_reader::open).collect::<Result<Vec<Pack>, _>>()?;
     let taken = paths.iter().zip(&packs).map(|(path, pack)| Taken { pack: &**pack, path, samples: None });
     let taken: Vec<_> = taken.collect();
     let shown = Shown::new(console);
-    let current = current.as_ref().map(|pack| &**pack);
+    let current = current.as_deref();
     let report = shown.stoppable("copying", "", || append(folder, current, &taken, &options, &shown));
     still_good(&packs)?;
     let report = report?;
     console.result(|| &report, |console| show(&report, console))
-}
-
-/// The folder of a set. The name must tell that it is a set, and a version cannot be changed.
-fn checked(path: &Path) -> Result<&Path, Failure> {
-    if path.extension().is_some_and(|extension| extension == "packs") {
-        return Ok(path);
-    }
-    let reason = format!("{}: expected the name of a set, which ends with .packs", escape_path(path));
-    Err(Failure::not_run(reason).hint("the set comes first: packds append photos.packs monday.pack"))
 }
 
 fn show(report: &AppendReport, console: &mut Console) -> Result<(), Failure> {

@@ -11,6 +11,7 @@ use super::spec::{Declared, OptionSpec, parse, put, whole};
 use super::values::{Compression, Mode, NormalizeBy, OnError, image_dtype};
 use crate::data_format::DataFormat;
 use crate::opt;
+use crate::set::ShardRule;
 use crate::source::ListOptions;
 
 /// Maximum number of decoding threads. More threads give no speed-up, and the system may refuse to start them.
@@ -57,6 +58,8 @@ pub struct ConvertOptions {
     pub chunk_samples: Option<u32>,
     /// The batch size to align chunks with.
     pub batch: Option<u32>,
+    /// How the samples are divided among the shards of a set. `None` writes a single pack.
+    pub shards: Option<ShardRule>,
     /// Whether samples keep the listing's order instead of being shuffled.
     pub keep_order: bool,
     /// Seed for the sample order and for the choice of raw samples.
@@ -92,6 +95,7 @@ impl Default for ConvertOptions {
             compression: Compression::None,
             chunk_samples: None,
             batch: None,
+            shards: None,
             keep_order: false,
             seed: 0,
             on_error: OnError::Stop,
@@ -416,6 +420,21 @@ impl Declared for ConvertOptions {
         )
         .under(LAYOUT)
         .recorded("batch", |o| Some(json!(o.batch))),
+        Spec::value(
+            opt::SHARD_SIZE,
+            "BYTES",
+            |o, text| put(&mut o.shards, packds_system::parse_bytes(text).map(|n| Some(ShardRule::Bytes(n)))),
+            "Write a set of packs (OUT ends with .packs) with at most about this many bytes each, such as 8GB",
+        )
+        .under(LAYOUT),
+        Spec::value(
+            opt::SHARDS,
+            "N",
+            |o, text| put(&mut o.shards, whole(text, 1, 1 << 20).map(|n| Some(ShardRule::Count(n)))),
+            "Write a set of this many packs (OUT ends with .packs), or fewer if there are not enough chunks",
+        )
+        .excludes(opt::SHARD_SIZE)
+        .under(LAYOUT),
         Spec::switch(
             opt::KEEP_ORDER,
             |o| o.keep_order = true,

@@ -19,30 +19,45 @@ pub struct EditOptions {
     pub force: bool,
 }
 
+/// The options of adding packs to a set.
+#[derive(Debug, Clone, Default)]
+pub struct AppendOptions {
+    /// Whether to only report what would be written.
+    pub dry_run: bool,
+    /// Number of threads. 0 means all cores.
+    pub jobs: usize,
+}
+
+type AppendSpec = OptionSpec<AppendOptions>;
 type EditSpec = OptionSpec<EditOptions>;
 type SplitSpec = OptionSpec<SplitOptions>;
 
+const DRY_RUN: Opt = Opt::new("dry_run");
+const DRY_RUN_HELP: &str = "Report what would be written, without writing anything";
+const JOBS: Opt = Opt::new("jobs");
+const JOBS_HELP: &str = "Threads; 0 = one per core";
+
+impl Declared for AppendOptions {
+    const OPTIONS: &'static [AppendSpec] = &[
+        AppendSpec::switch(DRY_RUN, |o| o.dry_run = true, DRY_RUN_HELP),
+        AppendSpec::value(JOBS, "N", |o, text| put(&mut o.jobs, whole(text, 0, u64::MAX)), JOBS_HELP)
+            .short('j')
+            .default(|o| o.jobs.to_string()),
+    ];
+}
+
 impl Declared for EditOptions {
     const OPTIONS: &'static [EditSpec] = &[
-        EditSpec::switch(
-            Opt::new("dry_run"),
-            |o| o.dry_run = true,
-            "Report what would be written, without writing anything",
-        ),
+        EditSpec::switch(DRY_RUN, |o| o.dry_run = true, DRY_RUN_HELP),
         EditSpec::value(
             opt::CHUNK,
             "N",
             |o, text| put(&mut o.chunk_samples, whole(text, 1, 1 << 20).map(Some)),
             "Samples per chunk [default: as in the first pack]",
         ),
-        EditSpec::value(
-            Opt::new("jobs"),
-            "N",
-            |o, text| put(&mut o.jobs, whole(text, 0, u64::MAX)),
-            "Threads; 0 = one per core",
-        )
-        .short('j')
-        .default(|o| o.jobs.to_string()),
+        EditSpec::value(JOBS, "N", |o, text| put(&mut o.jobs, whole(text, 0, u64::MAX)), JOBS_HELP)
+            .short('j')
+            .default(|o| o.jobs.to_string()),
         EditSpec::switch(opt::FORCE, |o| o.force = true, "Replace an existing pack"),
     ];
 }

@@ -8,7 +8,7 @@ mod spec;
 mod values;
 
 pub use self::convert::ConvertOptions;
-pub use self::edit::EditOptions;
+pub use self::edit::{AppendOptions, EditOptions};
 pub use self::export::ExportOptions;
 pub use self::spec::{Declared, OptionSpec, Takes, given};
 pub use self::values::{Compression, Mode, NormalizeBy, OnError};

@@ -2,6 +2,7 @@
 //! and a manifest never replaces another, so a crash or a second writer leaves every version whole.
 
 mod commit;
+mod converted;
 mod shard;
 mod totals;
 
@@ -14,11 +15,13 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use self::commit::commit;
+pub use self::converted::ShardRule;
+pub(crate) use self::converted::{AllShards, Shards};
 use self::shard::Shard;
 use crate::edit::Taken;
 use crate::error::ConvertError;
 use crate::identity;
-use crate::options::EditOptions;
+use crate::options::AppendOptions;
 use crate::pipeline::Observer;
 use crate::provenance::VERSION;
 
@@ -89,6 +92,18 @@ impl Serialize for AppendReport {
     }
 }
 
+/// Checks that this is the name of a set, and not of a pack or of a version of a set.
+///
+/// # Errors
+/// [`ConvertError::Options`] if it does not end with `.packs`.
+pub fn check_set_name(folder: &Path) -> Result<(), ConvertError> {
+    if folder.extension().is_some_and(|extension| extension == "packs") {
+        return Ok(());
+    }
+    let reason = format!("{}: expected the name of a set, which ends with .packs", folder.display());
+    Err(ConvertError::options(reason, "give the set a name such as photos.packs"))
+}
+
 /// Adds whole packs to the set in `folder`, as one new version. `current` is the latest version, or `None` if the set is
 /// new. A pack that fits is copied byte for byte. Another is written again with the class ids and the chunks of the set,
 /// without decoding its images.
@@ -99,7 +114,7 @@ pub fn append<D: AsRef<[u8]> + Send + Sync>(
     folder: &Path,
     current: Option<&Pack<D>>,
     packs: &[Taken<'_, D>],
-    options: &EditOptions,
+    options: &AppendOptions,
     observer: &dyn Observer,
 ) -> Result<AppendReport, ConvertError> {
     let started = Instant::now();
@@ -133,7 +148,7 @@ fn add<D: AsRef<[u8]> + Send + Sync>(
     next: &mut Next,
     current: Option<&Pack<D>>,
     packs: &[Taken<'_, D>],
-    options: &EditOptions,
+    options: &AppendOptions,
     observer: &dyn Observer,
 ) -> Result<(Vec<Added>, Vec<String>), ConvertError> {
     let (mut all, mut warnings) = (Vec::new(), Vec::new());
@@ -204,13 +219,7 @@ impl Next {
             let reason = format!("the pack with the id {} is already in the set", entry.pack_uuid);
             return Err(ConvertError::options(reason, "add each pack once"));
         }
-        if self.manifest.shards.is_empty() {
-            self.manifest.stats = stats.clone();
-            self.manifest.classes = classes.to_vec();
-        } else {
-            totals::add(&mut self.manifest, &entry, classes, stats, warnings);
-        }
-        self.manifest.shards.push(entry);
+        totals::add(&mut self.manifest, entry, classes, stats, warnings);
         Ok(())
     }
 

@@ -4,14 +4,14 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use packds_format::{Classes, Manifest, Pack, ShardEntry, Stats, Uuid};
+use packds_format::{Classes, Manifest, Pack, ShardEntry, Stats, Uuid, WriteSummary};
 use packds_system::open_regular;
 use serde_json::json;
 
 use super::Added;
 use crate::edit::{Edit, Taken, edit_as, joined_schema};
 use crate::error::ConvertError;
-use crate::options::EditOptions;
+use crate::options::{AppendOptions, EditOptions};
 use crate::output::Output;
 use crate::pipeline::{Observer, Phase, Progress};
 
@@ -39,7 +39,7 @@ impl<D: AsRef<[u8]> + Send + Sync> Shard<'_, D> {
     pub(super) fn write(
         &self,
         manifest: &Manifest,
-        options: &EditOptions,
+        options: &AppendOptions,
         observer: &dyn Observer,
         warnings: &mut Vec<String>,
     ) -> Result<Vec<(Added, Option<Summary>)>, ConvertError> {
@@ -49,8 +49,7 @@ impl<D: AsRef<[u8]> + Send + Sync> Shard<'_, D> {
         }
         match pack.one() {
             Some(file) if self.fits(manifest)? => {
-                let entry =
-                    ShardEntry::of(file_name(pack.pack_uuid(), file.trailer().footer_crc32c), file)
+                let entry = ShardEntry::of(file_name(pack.pack_uuid(), file.trailer().footer_crc32c), file)
                     .map_err(|error| self.taken.located(error))?;
                 let added = Added {
                     source: self.taken.path.to_owned(),
@@ -116,7 +115,7 @@ impl<D: AsRef<[u8]> + Send + Sync> Shard<'_, D> {
     fn write_again(
         &self,
         manifest: &Manifest,
-        options: &EditOptions,
+        options: &AppendOptions,
         observer: &dyn Observer,
         warnings: &mut Vec<String>,
     ) -> Result<(Added, Option<Summary>), ConvertError> {
@@ -129,23 +128,16 @@ impl<D: AsRef<[u8]> + Send + Sync> Shard<'_, D> {
         let both = self.with_set();
         // The name of the shard contains a checksum that is known only when it is complete.
         let target = |uuid: Uuid| self.folder.join(format!("appending-{uuid}.pack"));
-        let options = EditOptions { force: true, chunk_samples: Some(manifest.chunk_samples), ..options.clone() };
+        let chunk_samples = Some(manifest.chunk_samples);
+        // What a killed append left behind is replaced.
+        let options = EditOptions { dry_run: options.dry_run, chunk_samples, jobs: options.jobs, force: true };
         let written = edit_as(&both, (Edit::Append, &json!({})), &target, &options, observer)?;
         let report = written.report;
         warnings.extend(report.warnings);
         let summary = written.file.map(|file| {
-            let name = file_name(file.pack_uuid, file.summary.footer_crc32c);
-            let place = self.folder.join(&name);
+            let entry = entry_of(file.pack_uuid, &file.summary);
+            let place = self.folder.join(&entry.path);
             std::fs::rename(target(file.pack_uuid), &place).map_err(ConvertError::io(&place))?;
-            let entry = ShardEntry {
-                path: name,
-                n_samples: file.summary.n_samples,
-                bytes: file.summary.file_len,
-                pack_uuid: file.pack_uuid,
-                footer_crc32c: file.summary.footer_crc32c,
-                body_bytes: file.summary.body_bytes,
-                largest_chunk: file.summary.largest_chunk,
-            };
             Ok::<_, ConvertError>((entry, file.classes, file.stats))
         });
         let summary: Option<Summary> = summary.transpose()?;
@@ -175,8 +167,21 @@ impl<D: AsRef<[u8]> + Send + Sync> Shard<'_, D> {
     }
 }
 
+/// The entry of a shard that was just written.
+pub(super) fn entry_of(pack_uuid: Uuid, summary: &WriteSummary) -> ShardEntry {
+    ShardEntry {
+        path: file_name(pack_uuid, summary.footer_crc32c),
+        n_samples: summary.n_samples,
+        bytes: summary.file_len,
+        pack_uuid,
+        footer_crc32c: summary.footer_crc32c,
+        body_bytes: summary.body_bytes,
+        largest_chunk: summary.largest_chunk,
+    }
+}
+
 /// The file name of a shard. The checksum tells packs apart whose writer gave them the same id.
-fn file_name(uuid: Uuid, footer_crc32c: u32) -> String {
+pub(super) fn file_name(uuid: Uuid, footer_crc32c: u32) -> String {
     format!("{uuid}-{footer_crc32c:08x}.pack")
 }
 

@@ -6,14 +6,20 @@ use packds_format::{Classes, LabelStats, Manifest, SeekStats, ShardEntry, SizeSt
 
 use crate::edit::pixels_of_all;
 
-/// Adds the statistics and the classes of a new shard to those of its set.
+/// Adds a shard to its set, and its statistics and classes to those of the set.
 pub(super) fn add(
     manifest: &mut Manifest,
-    entry: &ShardEntry,
+    entry: ShardEntry,
     classes: &[Classes],
     stats: &Stats,
     warnings: &mut Vec<String>,
 ) {
+    if manifest.shards.is_empty() {
+        manifest.stats = stats.clone();
+        manifest.classes = classes.to_vec();
+        manifest.shards.push(entry);
+        return;
+    }
     let lens: Vec<u64> = manifest.shards.iter().map(|shard| shard.n_samples).collect();
     let before = std::mem::take(&mut manifest.stats);
     let both = [before, stats.clone()];
@@ -52,6 +58,7 @@ pub(super) fn add(
     }
     manifest.stats = sum;
     add_counts(&mut manifest.classes, classes);
+    manifest.shards.push(entry);
 }
 
 fn counts_of<'a>(classes: &'a [Classes], field: &str) -> &'a [u64] {

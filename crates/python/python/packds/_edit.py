@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -153,6 +154,43 @@ def split(
     return reports
 
 
+@with_habits("packds.append", OF_EDITS)
+def append(
+    dst: PathLike,
+    packs: Dataset | PathLike | Sequence[Dataset | PathLike],
+    *,
+    dry_run: bool = False,
+    jobs: int = 0,
+    progress: bool = True,
+) -> dict[str, Any]:
+    """Adds packs to a set, as a new version. A set is a folder of packs that reads as one pack.
+
+    >>> packds.append("photos.packs", "train.pack", progress=False)["version"]
+    1
+    >>> len(packds.open("photos.packs"))
+    28
+
+    Args:
+        dst: The set, whose name ends with `.packs`. It is created if it does not exist.
+        packs: One or several datasets or paths. All their samples are added, in this order.
+        dry_run: Says what would be written, without writing anything.
+        jobs: Number of threads; 0 means one for each core.
+        progress: Shows progress.
+
+    Returns:
+        The report: `output`, `version`, `n_samples`, `n_shards`, `added`, `bytes_copied` and others.
+
+    Raises:
+        ConvertError: A pack is damaged or does not fit, or another process committed this version first. The set stays as it was.
+        OptionError: An option has a wrong value.
+    """
+    given = given_options("append", locals())
+    several = [packs] if isinstance(packs, (str, os.PathLike, Dataset)) else list(packs)
+    with Progress(truth("progress", progress), "copying") as show:
+        text = _packds.append(path("dst", dst), [opened(pack)._pack for pack in several], given, show)
+    return _reported(text)
+
+
 def _edited(
     packs: list[Dataset],
     dst: PathLike,
@@ -164,7 +202,12 @@ def _edited(
     name, how = command
     with Progress(truth("progress", progress), "copying") as show:
         text = _packds.edit([pack._pack for pack in packs], path("dst", dst), (name, json.dumps(how)), given, samples, show)
+    return _reported(text)
+
+
+def _reported(text: str) -> dict[str, Any]:
+    """The report, after its warnings were issued."""
     report: dict[str, Any] = json_dict(text)
-    for text in report["warnings"]:
-        warn(text)
+    for warning in report["warnings"]:
+        warn(warning)
     return report

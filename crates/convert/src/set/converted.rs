@@ -1,0 +1,176 @@
+//! Writes the shards of a conversion, one after the other. Every shard but the last consists of full chunks, so the set
+//! has the chunks of the single pack that the conversion would write.
+
+use std::fs::File;
+use std::path::Path;
+use std::time::Duration;
+
+use packds_format::{Block, Manifest, ShardEntry, Stats, Uuid, WriteSummary};
+use packds_system::to_u64;
+use serde_json::{Map, Value};
+
+use super::shard::{entry_of, file_name};
+use super::totals;
+use crate::error::ConvertError;
+use crate::identity;
+use crate::open_pack::{Finished, OpenPack, Origin};
+use crate::pipeline::Findings;
+
+/// When a shard is complete. It always has at least one chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShardRule {
+    /// The samples are divided evenly among this many shards, or fewer if there are not enough chunks.
+    Count(u64),
+    /// A shard has at most about this many bytes.
+    Bytes(u64),
+}
+
+/// The shards of a conversion.
+pub(crate) struct Shards<'a> {
+    origin: Origin<'a>,
+    folder: &'a Path,
+    rule: ShardRule,
+    /// The ids that a single pack would have.
+    ids: (Uuid, Uuid),
+    provenance: String,
+    open: Option<OpenPack<'a>>,
+    manifest: Manifest,
+    warnings: Vec<String>,
+    write_time: Duration,
+    n_chunks: u64,
+}
+
+/// What a conversion wrote.
+pub(crate) struct AllShards {
+    pub(crate) stats: Stats,
+    pub(crate) n_shards: u64,
+    pub(crate) summary: WriteSummary,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) write_time: Duration,
+}
+
+impl AllShards {
+    /// A single pack.
+    pub(crate) fn one(file: Finished) -> Self {
+        let Finished { summary, stats, write_time, .. } = file;
+        Self { stats, n_shards: 1, summary, warnings: Vec::new(), write_time }
+    }
+}
+
+impl<'a> Shards<'a> {
+    /// Writes to `folder`. `provenance` is that of every shard.
+    pub(crate) fn new(
+        origin: Origin<'a>,
+        folder: &'a Path,
+        rule: ShardRule,
+        ids: (Uuid, Uuid),
+        provenance: String,
+    ) -> Self {
+        let pack = &origin.plan.pack;
+        let manifest = Manifest {
+            version: 1,
+            parent: None,
+            pack_uuid: ids.1,
+            dataset_uuid: ids.0,
+            chunk_samples: pack.chunk_samples,
+            schema: pack.schema.clone(),
+            has_paths: true,
+            shards: Vec::new(),
+            stats: Stats::default(),
+            classes: Vec::new(),
+            provenance: Map::new(),
+        };
+        let (warnings, write_time) = (Vec::new(), Duration::ZERO);
+        Self { origin, folder, rule, ids, provenance, open: None, manifest, warnings, write_time, n_chunks: 0 }
+    }
+
+    /// Appends a block, to a new shard if the current one is complete.
+    pub(crate) fn append(
+        &mut self,
+        block: Block,
+        ids: &[usize],
+        findings: &Findings,
+    ) -> Result<Option<Block>, ConvertError> {
+        if self.open.as_ref().is_some_and(|open| self.is_complete(open)) {
+            self.close()?;
+        }
+        let open = match &mut self.open {
+            Some(open) => open,
+            None => {
+                let mut pack = self.origin.plan.pack.clone();
+                pack.dataset_uuid = self.ids.0;
+                pack.pack_uuid = self.shard_uuid();
+                let path = self.folder.join(working_name(pack.pack_uuid));
+                let file = File::create_new(&path).map_err(ConvertError::io(&path))?;
+                self.open.insert(OpenPack::new(self.origin, file, pack).map_err(ConvertError::Format)?)
+            }
+        };
+        open.append(block, ids, findings).map_err(|error| written(self.folder, error))
+    }
+
+    fn shard_uuid(&self) -> Uuid {
+        identity::of_shard(self.ids.1, to_u64(self.manifest.shards.len()))
+    }
+
+    fn is_complete(&self, open: &OpenPack<'_>) -> bool {
+        let chunk_samples = u64::from(self.manifest.chunk_samples);
+        if !open.n_samples().is_multiple_of(chunk_samples) {
+            return false;
+        }
+        let n_chunks = open.n_samples() / chunk_samples;
+        match self.rule {
+            ShardRule::Count(n) => {
+                let all = to_u64(self.origin.listing.len()).div_ceil(chunk_samples);
+                n_chunks >= all.div_ceil(n.max(1))
+            }
+            // The next chunk is expected to have the mean size.
+            ShardRule::Bytes(most) => open.bytes().saturating_add(open.bytes() / n_chunks.max(1)) > most,
+        }
+    }
+
+    fn close(&mut self) -> Result<(), ConvertError> {
+        let Some(open) = self.open.take() else { return Ok(()) };
+        let uuid = self.shard_uuid();
+        let done = open.finish(self.provenance.clone()).map_err(|error| written(self.folder, error))?;
+        let entry: ShardEntry = entry_of(uuid, &done.summary);
+        let (from, to) = (self.folder.join(working_name(uuid)), self.folder.join(&entry.path));
+        std::fs::rename(&from, &to).map_err(ConvertError::io(&to))?;
+        self.write_time += done.write_time;
+        self.n_chunks += done.summary.n_chunks;
+        totals::add(&mut self.manifest, entry, &done.classes, &done.stats, &mut self.warnings);
+        Ok(())
+    }
+
+    /// Completes the last shard and writes the manifest.
+    pub(crate) fn finish(mut self, provenance: Value) -> Result<AllShards, ConvertError> {
+        self.close()?;
+        if let Value::Object(provenance) = provenance {
+            self.manifest.provenance = provenance;
+        }
+        let path = self.folder.join(packds_format::manifest_name(1));
+        let bytes = self.manifest.to_bytes().map_err(ConvertError::Format)?;
+        std::fs::write(&path, &bytes).map_err(ConvertError::io(&path))?;
+        let shards = &self.manifest.shards;
+        let sum = |of: fn(&ShardEntry) -> u64| shards.iter().map(of).sum::<u64>();
+        let summary = WriteSummary::of_shards(sum(|s| s.n_samples), self.n_chunks, sum(|s| s.bytes));
+        Ok(AllShards {
+            n_shards: to_u64(shards.len()),
+            summary,
+            stats: self.manifest.stats,
+            warnings: self.warnings,
+            write_time: self.write_time,
+        })
+    }
+}
+
+/// The name of a shard until it is complete.
+fn working_name(uuid: Uuid) -> String {
+    file_name(uuid, 0)
+}
+
+fn written(folder: &Path, error: packds_format::FormatError) -> ConvertError {
+    match error {
+        packds_format::FormatError::Io(source) => ConvertError::Io { path: folder.to_owned(), source },
+        other => ConvertError::Format(other),
+    }
+}

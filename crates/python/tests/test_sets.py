@@ -1,0 +1,66 @@
+"""Sets of packs: a folder of packs that reads as one."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import packds
+
+
+@pytest.fixture
+def set_and_pack(photo_pack, tmp_path):
+    """A set of three shards, and its merged pack."""
+    reports = packds.split(photo_pack, tmp_path / "part.pack", ratio=(0.5, 0.3, 0.2), chunk=4, progress=False)
+    parts = [report["output"] for report in reports.values()]
+    report = packds.append(tmp_path / "s.packs", parts[:2], progress=False)
+    assert (report["version"], report["n_shards"]) == (1, 2)
+    report = packds.append(tmp_path / "s.packs", packds.open(parts[2]), progress=False)
+    assert (report["version"], report["n_shards"], report["added"][0]["is_copy"]) == (2, 3, True)
+    packds.merge([tmp_path / "s.packs"], tmp_path / "m.pack", progress=False)
+    return packds.open(tmp_path / "s.packs"), packds.open(tmp_path / "m.pack")
+
+
+def test_a_set_has_the_samples_of_its_merged_pack(set_and_pack):
+    of_set, merged = set_and_pack
+    assert len(of_set) == len(merged)
+    for one, other in zip(of_set, merged):
+        assert np.array_equal(one["image"], other["image"])
+        assert one["label"] == other["label"]
+    assert np.array_equal(of_set.labels, merged.labels)
+    assert np.array_equal(of_set.columns["source_id"], merged.columns["source_id"])
+    assert [of_set.source_path(i) for i in range(len(of_set))] == [merged.source_path(i) for i in range(len(merged))]
+    assert of_set.classes == merged.classes
+    assert np.array_equal(of_set.select("label = 0"), merged.select("label = 0"))
+    assert of_set.verify()["ok"] and of_set.stats["fields"] == merged.stats["fields"]
+    assert len(pickle.loads(pickle.dumps(of_set))) == len(of_set)
+    assert of_set.info()["set"]["version"] == 2 and merged.info()["set"] is None
+    assert "version 2" in of_set._repr_html_() or len(of_set._repr_html_()) > 100
+
+
+@pytest.mark.parametrize("order", ["sequential", "random", "chunks", "window"])
+def test_a_set_is_loaded_in_the_order_of_its_merged_pack(set_and_pack, order):
+    batches = []
+    for pack in set_and_pack:
+        loader = packds.Loader(pack, batch_size=5, order=order, seed=1)
+        batches.append([(np.array(labels), np.array(images)) for _ in range(2) for images, labels in loader])
+    assert len(batches[0]) == len(batches[1]) > 2
+    for one, other in zip(*batches):
+        assert all(np.array_equal(a, b) for a, b in zip(one, other))
+
+
+def test_a_dry_run_and_a_wrong_name_write_nothing(photo_pack, tmp_path):
+    report = packds.append(tmp_path / "s.packs", photo_pack, dry_run=True, progress=False)
+    assert report["dry_run"] and report["n_samples"] > 0
+    with pytest.raises(packds.Error, match="name of a set"):
+        packds.append(tmp_path / "s.pack", photo_pack, progress=False)
+    assert not (tmp_path / "s.packs").exists() and not (tmp_path / "s.pack").exists()
+
+
+def test_a_pack_is_added_once_and_older_versions_stay(photo_pack, tmp_path):
+    packds.append(tmp_path / "s.packs", photo_pack, progress=False)
+    with pytest.raises(packds.ConvertError, match="already in the set"):
+        packds.append(tmp_path / "s.packs", photo_pack, progress=False)
+    assert len(packds.open(tmp_path / "s.packs@1")) == len(packds.open(photo_pack))
+    with pytest.raises(packds.Error, match="there is no version 2: the latest is 1"):
+        packds.open(tmp_path / "s.packs@2")
