@@ -1,18 +1,33 @@
-"""A reader of pack files in plain Python and NumPy, written only from format.md, to prove that this page is complete. It is slow,
-but verifies checksums.
+"""A reader of pack files and sets in plain Python and NumPy, written only from format.md, to prove that this page is complete. It is
+slow, but verifies checksums.
 
-    pack = Pack("train.pack"); pack.item("image", 17); pack.columns["label"][17]; pack.paths()[17]
-    python docs/reference/read_pack.py FILE      # a summary in JSON, with a CRC32C of all items of each field
+    pack = open_pack("train.pack"); pack.item("image", 17); pack.columns["label"][17]; pack.paths()[17]
+    pack = open_pack("train.packs")              # a set: its latest version; "train.packs@3": version 3
+    python docs/reference/read_pack.py PACK      # a summary in JSON, with a CRC32C of all items of each field
 """
 import json
+import re
 import sys
 from functools import reduce
+from pathlib import Path
 from struct import iter_unpack, unpack_from
 
 import numpy as np
 
 DTYPES = dict(bool="?", u8="u1", i8="i1", u16="<u2", i16="<i2", u32="<u4", i32="<i4", u64="<u8", i64="<i8",
               f16="<f2", bf16="<u2", f32="<f4", f64="<f8")
+FIELD = dict(name=None, kind=None, store=None, dtype=None, shape=[], role=None, of=None, seek_index_of=None,
+             codec={"name": "none"}, layout=None, color=None, normalize=None)
+U64, UUID = range(1 << 64), "[0-9a-f]{32}"
+SHARD = dict(path=str, n_samples=range(1, 1 << 48), bytes=U64, pack_uuid=UUID, footer_crc32c="[0-9a-f]{8}", body_bytes=U64,
+             largest_chunk=U64)
+MANIFEST = dict(format="packds set", major=range(1, 2), version=range(1, 1 << 64), parent=(UUID,), pack_uuid=UUID, dataset_uuid=UUID,
+                n_samples=range(1, 1 << 48), chunk_samples=range(1, (1 << 20) + 1), has_paths=bool,
+                schema=dict(fields=[{}], must_understand=([str],)), shards=[SHARD], stats={},
+                classes=[dict(field=str, names=[str], counts=[U64])], provenance={})
+STATS = dict(fields={str: dict(n_pixels=U64, mean=[float], std=[float], min=[range(256)], max=[range(256)], histogram=[[U64]])},
+             labels={str: dict(icc=(float,))}, sizes={str: dict(min=U64, mean=float, max=U64, total=U64)},
+             seek={str: dict(n_indexed=U64, bytes=U64, image_bytes=U64)})
 TABLE = [reduce(lambda crc, _: crc >> 1 ^ 0x82F63B78 * (crc & 1), range(8), n) for n in range(256)]
 
 
@@ -51,18 +66,20 @@ class Pack:
         check(crc32c(tail[:52] + tail[56:]) == int.from_bytes(tail[52:56], "little"), "checksum of trailer")
         (required, checksum_kind, self.chunk_samples, uuid, schema_len, self.data_off, self.chunk_stride,
          schema_crc) = unpack_from("<16xQ9xB2xI16s24xQQ8xQI", head)
-        file_len, footer_off, footer_len, self.n_samples, uuid_again, table_crc = unpack_from("<QQQQ16sI", tail)
+        file_len, footer_off, footer_len, self.n_samples, self.uuid, self.table_crc = unpack_from("<QQQQ16sI", tail)
         check(required & ~3 == 0 and checksum_kind == 1, "the pack uses something newer")
-        check(file_len == len(self.file) == footer_off + footer_len + 64 and uuid == uuid_again, "file length or uuid")
-        self.sections = self.read_footer(footer_off, table_crc)
+        check(file_len == len(self.file) == footer_off + footer_len + 64 and uuid == self.uuid, "file length or uuid")
+        self.sections = self.read_footer(footer_off, self.table_crc)
         schema = self.checked(4096, schema_len, schema_crc, "schema")
         check(schema == self.sections[b"SCHM"], "header and footer have two schemas")
-        check(not json.loads(schema).get("must_understand"), "the schema uses something newer")
+        self.schema = json.loads(schema)
+        check(not self.schema.get("must_understand"), "the schema uses something newer")
         self.fields = {f["name"]: f | {"item": np.dtype((DTYPES[f["dtype"]], tuple(f.get("shape", []))))}
-                       for f in json.loads(schema)["fields"]}
+                       for f in self.schema["fields"]}
         self.body = [field for field in self.fields.values() if field["store"] == "body"]
         self.n_chunks, self.strided = -(-self.n_samples // self.chunk_samples), not required & 1
         self.columns = dict(self.read_columns())
+        self.classes, self.stats = (json.loads(self.sections.get(tag, b"null")) for tag in (b"CLAS", b"STAT"))
 
     def checked(self, offset, size, crc, what):
         data = self.file[offset : offset + size].tobytes()
@@ -87,17 +104,25 @@ class Pack:
             crcs += 4 * n_crcs
             yield name, np.frombuffer(data, fields[number]["item"])
 
+    def samples_in(self, k):
+        return min(self.n_samples - k * self.chunk_samples, self.chunk_samples)
+
+    def chunk(self, k):
+        """Where chunk k starts, its stored length and its checksum."""
+        table = self.sections[b"CHNK"]
+        if not self.strided:
+            return unpack_from("<QQI", table, 16 + 32 * k)
+        length = self.chunk_stride if len(self.body) > 1 else self.samples_in(k) * self.body[0]["item"].itemsize
+        return self.data_off + k * self.chunk_stride, length, *unpack_from("<I", table, 16 + 4 * k)
+
     def items(self, name, k):
         """The bytes of all items of a body field in chunk k."""
-        field, table, n = self.fields[name], self.sections[b"CHNK"], self.n_samples - k * self.chunk_samples
-        n, place = min(n, self.chunk_samples), self.body.index(field)
+        field, n = self.fields[name], self.samples_in(k)
+        place, data = self.body.index(field), self.checked(*self.chunk(k), f"chunk {k}")
         size, n_blocks = field["item"].itemsize if field["kind"] == "tensor" else None, 0
         if self.strided:
-            length, crc = self.chunk_stride if len(self.body) > 1 else n * size, *unpack_from("<I", table, 16 + 4 * k)
-            data = self.checked(self.data_off + k * self.chunk_stride, length, crc, f"chunk {k}")
             start = sum(-(-f["item"].itemsize * self.chunk_samples // 4096) * 4096 for f in self.body[:place])
         else:
-            data = self.checked(*unpack_from("<QQI", table, 16 + 32 * k), f"chunk {k}")
             start, n_blocks, block_samples = unpack_from("<Q8xII", data, 32 * place)
         if n_blocks == 0:
             return cut(data[start:], n, size)
@@ -138,15 +163,146 @@ class Pack:
         return paths
 
 
+def version_of(name):
+    """The version whose manifest has this file name, or 0."""
+    number = re.fullmatch("manifest-([0-9]{8,20})[.]json", name)
+    return int(number[1]) if number and f"manifest-{int(number[1]):08}.json" == name else 0
+
+
+def manifest_at(path):
+    """The manifest that the path of a set names, or None if it is not the path of a set."""
+    name, _, version = path.name.rpartition("@")
+    if version_of(path.name):
+        return path
+    if name.endswith(".packs") and re.fullmatch("[0-9]{1,20}", version) and not path.exists():
+        manifest = path.with_name(name) / f"manifest-{int(version):08}.json"
+        check(manifest.exists(), f"the set has no version {int(version)}")
+        return manifest
+    if path.name.endswith(".packs") and path.is_dir():
+        latest = max((entry.name for entry in path.iterdir()), key=version_of, default="")
+        check(version_of(latest), "expected a set, found a folder without a manifest")
+        return path / latest
+    return None
+
+
+def once(pairs):
+    check(len(dict(pairs)) == len(pairs), "a key occurs twice")
+    return dict(pairs)
+
+
+def expect(value, kind, name):
+    """Checks a value of a manifest. A kind is a type, a range of integers, a pattern of text, [kind of all entries], {key: kind},
+    {str: kind of all values}, or (kind,) if the value may be null or missing."""
+    if isinstance(kind, dict):
+        check(isinstance(value, dict), f"{name}: expected an object")
+        for key in value if str in kind else kind:
+            expect(value.get(key), kind[str if str in kind else key], f"{name}.{key}")
+    elif isinstance(kind, list):
+        check(isinstance(value, list), f"{name}: expected a list")
+        for number, entry in enumerate(value):
+            expect(entry, kind[0], f"{name}[{number}]")
+    elif isinstance(kind, tuple):
+        if value is not None:
+            expect(value, kind[0], name)
+    else:
+        fits = (type(value) is int and value in kind if isinstance(kind, range)
+                else isinstance(value, str) and re.fullmatch(kind, value) if isinstance(kind, str)
+                else type(value) is kind or kind is float and type(value) is int)
+        check(fits, f"{name}: unexpected value {str(value)[:80]!r}")
+
+
+def read_manifest(path):
+    end = re.fullmatch(rb'(.*),"crc32c":"([0-9a-f]{8})"}\n', path.read_bytes(), re.DOTALL)
+    check(end, "no checksum at the end of the manifest: it is damaged or unfinished")
+    check(crc32c(end[1]) == int(end[2], 16), "checksum of manifest")
+    try:
+        manifest = json.loads(end[1].decode() + "}", object_pairs_hook=once)
+        json.dumps(manifest, allow_nan=False, ensure_ascii=False).encode()  # an error for infinity, NaN and single surrogates
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"manifest: invalid JSON: {error}") from None
+    expect(manifest, MANIFEST, "manifest")
+    expect(dict.fromkeys(STATS, {}) | manifest["stats"], STATS, "manifest.stats")
+    check(manifest["version"] == version_of(path.name), "the version is not that of the file name")
+    check(not manifest["schema"].get("must_understand"), "the schema uses something newer")
+    shards = manifest["shards"]
+    for name in (shard["path"] for shard in shards):
+        parts = set(name.split("/"))
+        check(not parts & {"", ".", ".."} and not set(name) & {"\\", "\0"} and len(name.encode()) <= 1024,
+              f"shard {name[:80]!r}: its path is not inside the set")
+    check(shards and len({shard["path"] for shard in shards}) == len(shards), "expected at least one shard, and each only once")
+    check(sum(shard["n_samples"] for shard in shards) == manifest["n_samples"], "number of samples of all shards")
+    check(sum(-(-shard["bytes"] >> 21) << 21 for shard in shards) < 1 << 63, "size of the set")
+    return manifest
+
+
+def meaning(schema):
+    """What two schemas of the same meaning have in common: the keys that this version knows, with defaults."""
+    return [{key: default if field.get(key) is None else field[key] for key, default in FIELD.items()}
+            for field in schema["fields"]]
+
+
+class Set:
+    """A version of a set, with the attributes and methods of a pack of all its samples."""
+
+    def __init__(self, path):
+        self.manifest = read_manifest(path)
+        self.n_samples, self.chunk_samples, self.schema, self.classes, self.stats = map(
+            self.manifest.get, ("n_samples", "chunk_samples", "schema", "classes", "stats"))
+        self.shards = [self.shard(path.parent, entry) for entry in self.manifest["shards"]]
+        self.fields, self.body = self.shards[0].fields, self.shards[0].body
+        self.n_chunks = sum(shard.n_chunks for shard in self.shards)
+        self.columns = {name: np.concatenate([shard.columns[name] for shard in self.shards]) for name in self.shards[0].columns}
+
+    def shard(self, folder, entry):
+        try:
+            pack = Pack(folder / entry["path"])
+            chunks = [pack.chunk(k) for k in range(pack.n_chunks)]
+            found = dict(n_samples=pack.n_samples, bytes=len(pack.file), pack_uuid=pack.uuid.hex(),
+                         footer_crc32c=f"{pack.table_crc:08x}", body_bytes=sum(chunks[-1][:2]) - pack.data_off if chunks else 0,
+                         largest_chunk=max((length for _, length, _ in chunks), default=0))
+            for key, value in found.items():
+                check(value == entry[key], f"another file than in the manifest: expected {key} {entry[key]}, found {value}")
+            check(pack.chunk_samples == self.chunk_samples, "other samples per chunk than the set")
+            check((b"PATH" in pack.sections) == self.manifest["has_paths"], "only some shards have paths")
+            check(meaning(pack.schema) == meaning(self.schema), "other fields than the set")
+            return pack
+        except (OSError, ValueError) as error:
+            raise ValueError(f"shard {entry['path']!r}: {error}") from None
+
+    def part(self, count, number):
+        """The shard with a sample or chunk, and its number there. `count` is "n_samples" or "n_chunks"."""
+        for shard in self.shards:
+            if number < getattr(shard, count):
+                return shard, number
+            number -= getattr(shard, count)
+        raise IndexError(f"the set has only {getattr(self, count)} {count[2:]}")
+
+    def items(self, name, k):
+        shard, k = self.part("n_chunks", k)
+        return shard.items(name, k)
+
+    def item(self, name, sample):
+        shard, sample = self.part("n_samples", sample)
+        return shard.item(name, sample)
+
+    def paths(self):
+        return [path for shard in self.shards for path in shard.paths()]
+
+
+def open_pack(path):
+    manifest = manifest_at(Path(path))
+    return Set(manifest) if manifest else Pack(path)
+
+
 def summary(pack):
     crcs = {name: crc32c(column.tobytes()) for name, column in pack.columns.items()}
     for name in (field["name"] for field in pack.body):
         crcs[name] = crc32c(b"".join(item for k in range(pack.n_chunks) for item in pack.items(name, k)))
-    paths, (classes, stats) = pack.paths(), (json.loads(pack.sections.get(tag, b"null")) for tag in (b"CLAS", b"STAT"))
-    return dict(n_samples=pack.n_samples, n_chunks=pack.n_chunks, crc32c=crcs, classes=classes, stats=stats,
+    paths = pack.paths()
+    return dict(n_samples=pack.n_samples, n_chunks=pack.n_chunks, crc32c=crcs, classes=pack.classes, stats=pack.stats,
                 n_paths=len(paths), paths_crc32c=crc32c(b"".join(path + b"\0" for path in paths)))
 
 
 if __name__ == "__main__":
-    packs = [summary(Pack(path)) for path in sys.argv[1:]]
+    packs = [summary(open_pack(path)) for path in sys.argv[1:]]
     json.dump(packs if len(packs) > 1 else packs[0], sys.stdout)
