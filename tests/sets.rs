@@ -68,6 +68,8 @@ fn classes_are_joined_by_name_and_the_merged_pack_is_the_same() {
         let target = format!("class{place}.pack");
         folder.packds(&["convert", source.to_str().unwrap(), &target, "--chunk", "4", "-q"]);
         let added = folder.packds(&["append", "s.packs", &target, "--json"]).json();
+        let again = folder.packds(&["append", "s.packs", &target]);
+        assert!(again.stderr.contains("is already in the set"), "{}", again.stderr);
         assert_eq!((&added["version"], &added["n_classes"]), (&json!(place + 1), &json!(place + 1)), "{added}");
         assert_eq!(added["added"][0]["is_copy"], json!(place == 0), "{added}");
     }
@@ -127,11 +129,15 @@ fn what_does_not_fit_is_refused_and_leaves_the_set_as_it_was() {
         (&["append", "s.packs@1", "a.pack"], "expected the name of a set, which ends with .packs"),
         (&["append", "s.packs", "none.pack"], "none.pack: cannot open"),
         (&["append", "new.packs", "a.pack", "a.pack"], "is already in the set"),
+        (&["append", "s.packs", "a.pack", "--dry-run"], "is already in the set"),
     ] {
         let ran = folder.packds(args);
         assert!(ran.code != 0 && ran.stderr.contains(expected), "{args:?}: {}", ran.stderr);
         assert_eq!(folder.files("s.packs"), before, "{args:?}");
     }
+    // A folder that a crash left without a manifest is a new set.
+    fs::create_dir(folder.path("left.packs")).unwrap();
+    folder.packds(&["append", "left.packs", "a.pack", "-q"]).ok();
     let dry = folder.packds(&["append", "dry.packs", "a.pack", "--dry-run", "--json"]).json();
     assert_eq!((&dry["dry_run"], &dry["n_samples"], &dry["n_shards"]), (&json!(true), &json!(6), &json!(1)));
     assert!(!folder.path("dry.packs").exists());

@@ -229,8 +229,9 @@ impl<'a> Info<'a> {
             }
         }
         if let Some(edit) = made.get("edit").and_then(|edit| edit.get("command")).and_then(Value::as_str) {
-            let n = made.get("origins").and_then(Value::as_array).map_or(0, Vec::len);
-            lines.put("source", &format!("{} of {}", escape(edit), counted(n, "pack")))?;
+            let n = made.get("origins").and_then(Value::as_array).map(Vec::len);
+            let of = n.map_or_else(String::new, |n| format!(" of {}", counted(n, "pack")));
+            lines.put("source", &format!("{}{of}", escape(edit)))?;
         }
         if let Some(source) = made.get("source") {
             lines.put("source", &scalars(source))?;

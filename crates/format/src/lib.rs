@@ -79,7 +79,7 @@ pub use block::{Block, BlockBuilder};
 pub use codec::Codec;
 pub use dtype::DType;
 pub use error::FormatError;
-pub use geometry::{Geometry, PackGeometry};
+pub use geometry::Geometry;
 pub use header::Header;
 pub use limits::Limits;
 pub use pack::Pack;
@@ -99,7 +99,7 @@ mod internal {
     pub use crate::file::PackFile;
     pub use crate::filter::{Filter, ItemShape};
     pub use crate::footer::{SectionEntry, SectionTag};
-    pub use crate::geometry::{chunk_samples_for, chunk_samples_without_padding};
+    pub use crate::geometry::{PackGeometry, chunk_samples_for, chunk_samples_without_padding};
     pub use crate::header::Uuid;
     pub use crate::items::BlockItems;
     pub use crate::manifest::{Manifest, ShardEntry, manifest_name, manifest_version};

@@ -67,6 +67,8 @@ pub struct ShardEntry {
     pub body_bytes: u64,
     /// Stored size of the largest chunk in bytes.
     pub largest_chunk: u64,
+    /// What the shard was made from, if it is not a copy. It identifies a pack, so that none is added twice.
+    pub origin: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -96,6 +98,8 @@ struct ShardJson {
     footer_crc32c: String,
     body_bytes: u64,
     largest_chunk: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    origin: Option<String>,
 }
 
 /// The file name of the manifest of a version.
@@ -225,6 +229,7 @@ impl ShardEntry {
             footer_crc32c: trailer.footer_crc32c,
             body_bytes,
             largest_chunk,
+            origin: None,
         })
     }
 
@@ -254,6 +259,7 @@ impl ShardEntry {
             bytes: json.bytes,
             body_bytes: json.body_bytes,
             largest_chunk: json.largest_chunk,
+            origin: json.origin,
         })
     }
 
@@ -266,6 +272,7 @@ impl ShardEntry {
             footer_crc32c: format!("{:08x}", self.footer_crc32c),
             body_bytes: self.body_bytes,
             largest_chunk: self.largest_chunk,
+            origin: self.origin.clone(),
         }
     }
 }

@@ -154,7 +154,7 @@ pub(crate) fn append(
     let packs: Vec<_> = packs.iter().map(|pack| pack.get().shared()).collect();
     let report = watched(py, progress, AfterInterrupt::Wait, move |watch| {
         packds_convert::check_set_name(&target).map_err(Failure::from)?;
-        let current = target.is_dir().then(|| packds_reader::open(&target)).transpose().map_err(Failure::from)?;
+        let current = packds_reader::latest_of_set(&target).map_err(Failure::from)?;
         let taken = packs.iter().map(|pack| Taken { pack: &***pack, path: pack.file_path(), samples: None });
         let taken: Vec<_> = taken.collect();
         let report = packds_convert::append(&target, current.as_deref(), &taken, &options, &**watch);

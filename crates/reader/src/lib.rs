@@ -98,6 +98,6 @@ pub use view::{ArrayView, Element, WrongType};
 #[doc(hidden)]
 pub use self::{
     decode::{ItemDecoder, ItemPixels},
-    set::versions,
+    set::latest_of_set,
     storage::PackBytes,
 };

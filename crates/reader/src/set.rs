@@ -18,13 +18,26 @@ const MAX_MANIFEST_BYTES: u64 = 1 << 30;
 ///
 /// # Errors
 /// The folder cannot be read.
-pub fn versions(folder: &Path) -> io::Result<Vec<u64>> {
+fn versions(folder: &Path) -> io::Result<Vec<u64>> {
     let mut versions = Vec::new();
     for entry in fs::read_dir(folder)? {
         versions.extend(entry?.file_name().to_str().and_then(manifest_version));
     }
     versions.sort_unstable();
     Ok(versions)
+}
+
+/// The latest version of a set. `None` if there is no version yet: the folder does not exist, or a crash left it without
+/// a manifest.
+///
+/// # Errors
+/// As for [`open`](crate::open).
+pub fn latest_of_set(folder: &Path) -> Result<Option<Pack>, ReadError> {
+    match versions(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Ok(versions) if versions.is_empty() => Ok(None),
+        _ => crate::open(folder).map(Some),
+    }
 }
 
 /// The folder of a set and the version to open. `None` if the path is not that of a set. `NAME.packs@3` and

@@ -44,7 +44,7 @@ pub(crate) fn run(args: &AppendArgs, console: &mut Console) -> Result<Exit, Fail
     let options = args.given.options()?;
     let folder = &args.set;
     check_set_name(folder)?;
-    let current = folder.is_dir().then(|| packds_reader::open(folder)).transpose()?;
+    let current = packds_reader::latest_of_set(folder)?;
     let paths = &args.packs.packs;
     let packs = paths.iter().map(packds_reader::open).collect::<Result<Vec<Pack>, _>>()?;
     let taken = paths.iter().zip(&packs).map(|(path, pack)| Taken { pack: &**pack, path, samples: None });

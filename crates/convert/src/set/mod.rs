@@ -6,6 +6,7 @@ mod converted;
 mod shard;
 mod totals;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ use serde_json::{Map, Value, json};
 use self::commit::commit;
 pub use self::converted::ShardRule;
 pub(crate) use self::converted::{AllShards, Shards};
-use self::shard::Shard;
+use self::shard::{Shard, origin_of};
 use crate::edit::Taken;
 use crate::error::ConvertError;
 use crate::identity;
@@ -119,6 +120,7 @@ pub fn append<D: AsRef<[u8]> + Send + Sync>(
 ) -> Result<AppendReport, ConvertError> {
     let started = Instant::now();
     let mut next = Next::of(current, packs)?;
+    refuse_known(&next.manifest, packs)?;
     let is_new = !folder.exists();
     if is_new && !options.dry_run {
         std::fs::create_dir_all(folder).map_err(ConvertError::io(folder))?;
@@ -143,6 +145,19 @@ pub fn append<D: AsRef<[u8]> + Send + Sync>(
     })
 }
 
+/// Refuses a pack that is already in the set, or is given twice.
+fn refuse_known<D: AsRef<[u8]>>(manifest: &Manifest, packs: &[Taken<'_, D>]) -> Result<(), ConvertError> {
+    let known = manifest.shards.iter().flat_map(|shard| [Some(shard.path.clone()), shard.origin.clone()]);
+    let mut known: BTreeSet<String> = known.flatten().collect();
+    match packs.iter().find(|taken| !known.insert(origin_of(taken))) {
+        None => Ok(()),
+        Some(taken) => {
+            let reason = format!("{}: this pack is already in the set", taken.path.display());
+            Err(ConvertError::options(reason, "add each pack once"))
+        }
+    }
+}
+
 fn add<D: AsRef<[u8]> + Send + Sync>(
     folder: &Path,
     next: &mut Next,
@@ -158,7 +173,7 @@ fn add<D: AsRef<[u8]> + Send + Sync>(
         before.push((taken.pack, taken.path));
         for (added, stats) in shard.write(&next.manifest, options, observer, &mut warnings)? {
             if let Some((entry, classes, stats)) = stats {
-                next.add(entry, &classes, &stats, &mut warnings)?;
+                next.add(entry, &classes, &stats, &mut warnings);
             }
             all.push(added);
         }
@@ -214,13 +229,8 @@ impl Next {
         classes: &[packds_format::Classes],
         stats: &Stats,
         warnings: &mut Vec<String>,
-    ) -> Result<(), ConvertError> {
-        if self.manifest.shards.iter().any(|shard| shard.path == entry.path) {
-            let reason = format!("the pack with the id {} is already in the set", entry.pack_uuid);
-            return Err(ConvertError::options(reason, "add each pack once"));
-        }
+    ) {
         totals::add(&mut self.manifest, entry, classes, stats, warnings);
-        Ok(())
     }
 
     /// Sets the ids and the provenance, which follow from the shards.

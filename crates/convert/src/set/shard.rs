@@ -1,11 +1,12 @@
 //! Writes one pack as shards of a set.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use packds_format::{Classes, Manifest, Pack, ShardEntry, Stats, Uuid, WriteSummary};
-use packds_system::open_regular;
+use packds_system::{open_regular, to_usize};
 use serde_json::json;
 
 use super::Added;
@@ -89,24 +90,27 @@ impl<D: AsRef<[u8]> + Send + Sync> Shard<'_, D> {
     fn copy(&self, entry: &ShardEntry, observer: &dyn Observer) -> Result<(), ConvertError> {
         let (source, target) = (self.taken.path, self.folder.join(&entry.path));
         let failed = |error| ConvertError::io(source)(error);
-        let mut from = open_regular(source).map_err(failed)?;
-        if target.exists() && ends_alike(&mut from, &target).map_err(failed)? {
+        let from = open_regular(source).map_err(failed)?;
+        if target.exists() && end_alike(&from, &target).map_err(failed)? {
             return Ok(());
         }
+        let trailer = self.taken.pack.one().and_then(|file| file.bytes_unchecked().last_chunk::<64>().copied());
         let output = Output::create(&target, false)?;
         let mut left = entry.bytes;
-        from.seek(SeekFrom::Start(0)).map_err(failed)?;
         while left > 0 {
             observer.check()?;
             let done = entry.bytes - left;
             let samples = packds_system::share(entry.n_samples, done, entry.bytes);
             observer.progress(Progress { samples, total: entry.n_samples, bytes_in: 0, phase: Phase::Copy });
-            let n = io::copy(&mut Read::by_ref(&mut from).take(left.min(PIECE_BYTES)), &mut output.file());
+            let n = io::copy(&mut (&from).take(left.min(PIECE_BYTES)), &mut output.file());
             let n = n.map_err(ConvertError::io(&target))?;
             if n == 0 {
                 return Err(failed(io::Error::new(io::ErrorKind::UnexpectedEof, "the file was truncated meanwhile")));
             }
             left -= n;
+        }
+        if trailer.map(|trailer| trailer.to_vec()) != Some(end_of(output.file()).map_err(failed)?.1) {
+            return Err(failed(io::Error::other("the file was replaced meanwhile")));
         }
         crate::convert::name(output, entry.n_samples, observer)
     }
@@ -135,7 +139,7 @@ impl<D: AsRef<[u8]> + Send + Sync> Shard<'_, D> {
         let report = written.report;
         warnings.extend(report.warnings);
         let summary = written.file.map(|file| {
-            let entry = entry_of(file.pack_uuid, &file.summary);
+            let entry = ShardEntry { origin: Some(origin_of(self.taken)), ..entry_of(file.pack_uuid, &file.summary) };
             let place = self.folder.join(&entry.path);
             std::fs::rename(target(file.pack_uuid), &place).map_err(ConvertError::io(&place))?;
             Ok::<_, ConvertError>((entry, file.classes, file.stats))
@@ -145,7 +149,7 @@ impl<D: AsRef<[u8]> + Send + Sync> Shard<'_, D> {
             source: taken.path.to_owned(),
             path: summary.as_ref().map_or_else(String::new, |(entry, ..)| entry.path.clone()),
             n_samples: report.n_samples,
-            bytes: report.bytes_out,
+            bytes: if options.dry_run { report.bytes_copied } else { report.bytes_out },
             is_copy: false,
         };
         Ok((added, summary))
@@ -167,6 +171,12 @@ impl<D: AsRef<[u8]> + Send + Sync> Shard<'_, D> {
     }
 }
 
+/// Identifies a pack: the file name that it has as a shard, or the id of a version of a set.
+pub(super) fn origin_of<D: AsRef<[u8]>>(taken: &Taken<'_, D>) -> String {
+    let uuid = taken.pack.pack_uuid();
+    taken.pack.one().map_or_else(|| uuid.to_string(), |file| file_name(uuid, file.trailer().footer_crc32c))
+}
+
 /// The entry of a shard that was just written.
 pub(super) fn entry_of(pack_uuid: Uuid, summary: &WriteSummary) -> ShardEntry {
     ShardEntry {
@@ -177,6 +187,7 @@ pub(super) fn entry_of(pack_uuid: Uuid, summary: &WriteSummary) -> ShardEntry {
         footer_crc32c: summary.footer_crc32c,
         body_bytes: summary.body_bytes,
         largest_chunk: summary.largest_chunk,
+        origin: None,
     }
 }
 
@@ -195,15 +206,15 @@ fn have_same_ids(own: &[Classes], of_set: &[Classes]) -> bool {
     own.len() == of_set.len() && own.iter().all(same)
 }
 
-/// Whether a file has the same length and the same trailer.
-fn ends_alike(one: &mut File, other: &Path) -> io::Result<bool> {
-    let mut other = open_regular(other)?;
-    let end = |file: &mut File| {
-        let len = file.metadata()?.len();
-        let mut trailer = Vec::new();
-        file.seek(SeekFrom::Start(len.saturating_sub(TRAILER_BYTES)))?;
-        file.read_to_end(&mut trailer)?;
-        Ok::<_, io::Error>((len, trailer))
-    };
-    Ok(end(one)? == end(&mut other)?)
+/// Whether two files have the same length and the same trailer.
+fn end_alike(one: &File, other: &Path) -> io::Result<bool> {
+    Ok(end_of(one)? == end_of(&open_regular(other)?)?)
+}
+
+/// The length and the trailer of a file.
+fn end_of(file: &File) -> io::Result<(u64, Vec<u8>)> {
+    let len = file.metadata()?.len();
+    let mut trailer = vec![0; to_usize(TRAILER_BYTES.min(len))];
+    file.read_exact_at(&mut trailer, len.saturating_sub(TRAILER_BYTES))?;
+    Ok((len, trailer))
 }

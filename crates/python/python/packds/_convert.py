@@ -44,6 +44,8 @@ def convert(
     codec: str | None = None,
     chunk: int | None = None,
     batch: int | None = None,
+    shard_size: int | str | None = None,
+    shards: int | None = None,
     keep_order: bool = False,
     seed: int = 0,
     split: str | None = None,
@@ -102,6 +104,8 @@ def convert(
         codec: `none` (the default) or `zstd[:LEVEL]`, after a filter for pixels.
         chunk: Samples per chunk; by default the largest power of two, up to 1024, that fits in 16 MiB.
         batch: The batch size with which chunks are aligned: `chunk` becomes its largest divisor that fits.
+        shard_size: Writes a set of packs, each with at most about this many bytes, such as `8GB`; `dst` ends with `.packs`.
+        shards: Writes a set of this many packs, or fewer if there are not enough chunks; `dst` ends with `.packs`.
         keep_order: Keeps the source's order. By default samples are shuffled, because reading a sorted pack by chunks is bad
             for training.
         seed: The seed of the order, and of the choice of raw samples.
