@@ -153,7 +153,7 @@ fn bench_tune_tells_the_wait_of_each_configuration_and_what_to_set() {
     ];
     let result = packds(&[&["bench", "tune", &pack], &options[..]].concat());
     assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
-    assert!(stderr(&result).contains("configuration 8 of 8"));
+    assert!(stderr(&result).contains(": 7 of 8 steps"));
     let bench: Value = serde_json::from_str(&stdout(&result)).unwrap();
     assert_eq!(bench["step_ms"], 2.0);
     let runs = bench["runs"].as_array().unwrap();

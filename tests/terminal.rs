@@ -239,7 +239,7 @@ fn benchmarks_end_on_a_terminal() {
         run(dir.path(), columns, &load).check(0, &["slice 1"]);
         run(dir.path(), columns, &["doctor", "a.pack", "--seconds", "0.5"]).check(0, &["loading from the source"]);
         let tune = ["bench", "tune", "a.pack", "--quick", "--threads", "1", "--prefetch", "1,2", "--batch", "16"];
-        run(dir.path(), columns, &tune).check(0, &["configuration 2 of 2"]);
+        run(dir.path(), columns, &tune).check(0, &["1 of 2 steps"]);
     }
 }
 
@@ -408,10 +408,10 @@ fn every_command_with_a_bar_leaves_a_clean_line_when_it_is_interrupted() {
     // Images that are slow to draw, to compress and to encode.
     let dir = folder_with_pack(150, 400);
     many_links(&dir.path().join("many"), 20_000);
-    let cases: [(&[&str], &str, &str); 10] = [
+    let cases: [(&[&str], &str, &str); 11] = [
         (&["verify", "a.pack", "a.pack", "a.pack"], "verifying", "interrupted"),
         (&["bench", "load", "a.pack", "--batch", "16", "--seconds", "9"], "slice 1", "interrupted"),
-        (&["bench", "tune", "a.pack", "--batch", "16"], "configuration 2", "interrupted"),
+        (&["bench", "tune", "a.pack", "--batch", "16"], "of 20 steps", "interrupted"),
         (&["doctor", "a.pack", "--batch", "16"], "loading from", "interrupted"),
         (&["convert", "many", "b.pack", "--dry-run"], "planning", "interrupted"),
         (&["convert", "many", "b.pack"], "planning", "interrupted; nothing was written"),
@@ -423,6 +423,7 @@ fn every_command_with_a_bar_leaves_a_clean_line_when_it_is_interrupted() {
         ),
         (&["show", "a.pack", "-o", "b.png", "--random", "150", "--size", "400"], "drawing", "interrupted"),
         (&["bench", "formats", "a.pack", "--formats", "npy", "--cache", "warm"], "writing npy", "interrupted"),
+        (&["bench", "convert", "many"], "raw, warm-up", "interrupted"),
     ];
     for (args, shown, last) in cases {
         for columns in [50, 80, 200] {

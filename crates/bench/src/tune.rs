@@ -197,34 +197,31 @@ impl TuneBench {
     }
 }
 
-/// Measures every configuration on the pack, after reading it into the page cache. `progress` receives progress
-/// messages.
+/// Measures every configuration on the pack, after reading it into the page cache. `progress` receives
+/// the name of each step, the number of steps done, and their total.
 ///
 /// # Errors
 /// [`BenchError`] if something fails or a result is wrong.
 pub fn bench_tune(
     path: &Path,
     options: &TuneBenchOptions,
-    progress: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(&str, u64, u64),
 ) -> Result<TuneBench, BenchError> {
     let pack = Arc::new(packds_reader::open(path)?);
     let text = augment_words(&pack, options.augment.as_deref()).to_owned();
     let augment = parse_augment(&text)?;
     let bench = Bench { pack: &pack, options, augment };
     let (grid, batch_cut_to) = grid(options, pack.n_samples())?;
-    progress("reading the pack into the page cache");
+    let n_steps = to_u64(grid.len());
+    progress("reading the pack into the page cache", 0, n_steps);
     cache::warm(&[path])?;
     let resident_before = cache::resident(&pack)?;
     cache::check(resident_before, false)?;
     let mut runs = Vec::with_capacity(grid.len());
     let mut order = "";
     for (nth, (batch, threads, prefetch)) in grid.iter().enumerate() {
-        progress(&format!(
-            "configuration {} of {}: batch {batch}, {}, prefetch {prefetch}",
-            nth + 1,
-            grid.len(),
-            counted(threads.get(), "thread")
-        ));
+        let what = format!("batch {batch}, {}, prefetch {prefetch}", counted(threads.get(), "thread"));
+        progress(&what, to_u64(nth), n_steps);
         let loader = bench.loader(*batch, *threads, *prefetch)?;
         order = loader.schedule().recipe().order.name();
         runs.push(bench.run(&loader, *batch, *threads, *prefetch)?);

@@ -10,7 +10,7 @@ use super::show_machine;
 use crate::args::Jobs;
 use crate::figures::{Column, Figures, Keys};
 use crate::human::{counted, human_bytes};
-use crate::progress::Benchmarking;
+use crate::progress::Shown;
 use crate::prose::Prose;
 use crate::{Console, Exit, Failure};
 
@@ -50,8 +50,8 @@ pub(crate) struct ConvertBenchArgs {
 
 pub(crate) fn run(args: &ConvertBenchArgs, console: &mut Console) -> Result<Exit, Failure> {
     let options = ConvertBenchOptions { jobs: args.jobs.jobs, rounds: args.rounds, work: args.work.clone() };
-    let shown = Benchmarking::new(console);
-    let bench = bench_convert(&args.data, &options, &shown);
+    let shown = Shown::new(console);
+    let bench = shown.stoppable("starting", "", || bench_convert(&args.data, &options, &shown));
     // Clears the progress line.
     drop(shown);
     let bench = bench?;

@@ -15,7 +15,7 @@ use crate::escape::escape_path;
 use crate::figures::{Figures, Keys};
 use crate::human::{counted, human_bytes, to_f64};
 use crate::output::{ResultFolder, check_new, write_file};
-use crate::progress::Benchmarking;
+use crate::progress::Shown;
 use crate::prose::Prose;
 use crate::{Console, Exit, Failure};
 
@@ -143,8 +143,8 @@ pub(crate) fn run(args: &FormatsBenchArgs, console: &mut Console) -> Result<Exit
     }
     let _out = args.out.as_deref().map(ResultFolder::create).transpose()?;
     std::fs::create_dir_all(&options.work).map_err(|error| Failure::write(&options.work, &error))?;
-    let shown = Benchmarking::new(console);
-    let report = bench_formats(&args.data, &options, &shown);
+    let shown = Shown::new(console);
+    let report = shown.stoppable("starting", "", || bench_formats(&args.data, &options, &shown));
     // Clears the progress line.
     drop(shown);
     let report = report?;

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::num::NonZero;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use packds_bench::{LoadBench, LoadBenchOptions, bench_load};
@@ -13,6 +14,7 @@ use super::{augmentation, check_time, show_cache, show_machine};
 use crate::args::{named, ordered};
 use crate::human::{counted, human_bytes, parse_bytes};
 use crate::progress::Shown;
+use crate::task::Amount;
 use crate::{Console, Exit, Failure};
 
 /// Measure loading batches from a pack, and compare it with copying, decoding or reading the same data
@@ -77,8 +79,10 @@ impl LoadBenchArgs {
 
 pub(crate) fn run(args: &LoadBenchArgs, console: &mut Console) -> Result<Exit, Failure> {
     let options = args.options()?;
+    // The first epoch and the slices take at most this long each.
+    let about = Duration::from_secs_f64(2.0 * options.seconds);
     let shown = Shown::new(console);
-    let bench = bench_load(&args.pack, &options, &mut |what| shown.step(what))?;
+    let bench = bench_load(&args.pack, &options, &mut |what| shown.step(what, Amount::Time { about }))?;
     drop(shown);
     console.result(|| &bench, |console| show(&bench, &mut console.prose()))
 }

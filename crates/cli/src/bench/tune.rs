@@ -17,6 +17,7 @@ use crate::human::{counted, human_bytes};
 use crate::output::{check_new, write_plot};
 use crate::progress::Shown;
 use crate::prose::Prose;
+use crate::task::Amount;
 use crate::{Console, Exit, Failure};
 
 const COLUMNS: [Column; 11] = [
@@ -109,7 +110,8 @@ pub(crate) fn run(args: &TuneBenchArgs, console: &mut Console) -> Result<Exit, F
         check_new(plot.path(), args.force)?;
     }
     let shown = Shown::new(console);
-    let bench = bench_tune(&args.pack, &options, &mut |what| shown.step(what))?;
+    let bench =
+        bench_tune(&args.pack, &options, &mut |what, done, total| shown.step(what, Amount::Steps { done, total }))?;
     drop(shown);
     if let Some(plot) = &args.plot {
         let name = args.pack.file_name().unwrap_or_default();

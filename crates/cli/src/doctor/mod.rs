@@ -26,6 +26,7 @@ use crate::escape::escape_path;
 use crate::human::parse_bytes;
 use crate::output::{check_new, write_plot};
 use crate::progress::Shown;
+use crate::task::Amount;
 use crate::{Console, Exit, Failure};
 use training::{LoaderOptions, Training};
 
@@ -216,7 +217,8 @@ impl DoctorArgs {
         };
         let options = Options { within: Duration::from_secs_f64(self.seconds), cold: self.cold, check: self.check };
         let shown = Shown::new(console);
-        examine(builder, step, &options, &mut |what| shown.step(what)).map_err(failed)
+        let about = options.within.mul_f64(if self.check { 2.0 } else { 1.0 });
+        examine(builder, step, &options, &mut |what| shown.step(what, Amount::Time { about })).map_err(failed)
     }
 
     fn show(&self, report: &Report, training: Option<&Training>, console: &mut Console) -> Result<Exit, Failure> {
