@@ -11,7 +11,7 @@ use crate::terminal_line::{cut, shortened, width};
 const BAR: (usize, usize) = (30, 8);
 
 /// To this width, the name of a task is shortened to make room for its progress.
-const NAME: usize = 16;
+const NAME: usize = 8;
 
 /// The importance of a part that is dropped only if nothing else can be.
 const NEEDED: u8 = 3;
@@ -108,27 +108,27 @@ impl Amount {
         let part = |matters, text| Part { text, matters };
         let elapsed = times.elapsed;
         let mut parts = match self {
-            Self::Unknown => return vec![part(4, elapsed_time(elapsed))],
-            Self::Bytes(done) => return vec![part(4, human_bytes(done)), part(NEEDED, elapsed_time(elapsed))],
+            Self::Unknown => return vec![part(5, elapsed_time(elapsed))],
+            Self::Bytes(done) => return vec![part(5, human_bytes(done)), part(NEEDED, elapsed_time(elapsed))],
             Self::OfBytes { done, total } => {
                 let of = format!("{} of {}", human_bytes(done), human_bytes(total));
-                vec![part(4, of), part(2, mebibytes_per_s(done, elapsed))]
+                vec![part(5, of), part(2, mebibytes_per_s(done, elapsed))]
             }
             Self::Of { done, total, thing, bytes } => {
                 let of = format!("{done} of {}", counted(total, thing));
                 let rate = format!("{:.0} {thing}s/s", per_second(done, elapsed));
-                let mut parts = vec![part(4, of), part(2, rate)];
+                let mut parts = vec![part(5, of), part(2, rate)];
                 if bytes > 0 {
                     parts.push(part(1, mebibytes_per_s(bytes, elapsed)));
                 }
                 parts
             }
-            Self::Steps { done, total } => vec![part(4, format!("{done} of {}", counted(total, "step")))],
+            Self::Steps { done, total } => vec![part(5, format!("{done} of {}", counted(total, "step")))],
             Self::Time { about } => {
                 let left = about.saturating_sub(elapsed);
-                let mut parts = vec![part(4, elapsed_time(elapsed))];
+                let mut parts = vec![part(5, elapsed_time(elapsed))];
                 if !left.is_zero() {
-                    parts.push(part(NEEDED, format!("about {} left", human_time(left))));
+                    parts.push(part(4, format!("about {} left", human_time(left))));
                 }
                 return parts;
             }
@@ -141,11 +141,10 @@ impl Amount {
         let left = time_left(done, total, times);
         // Before anything is done, the time left cannot be estimated.
         if left.is_none() || matches!(self, Self::Steps { .. }) {
-            let matters = if left.is_none() { NEEDED } else { 2 };
-            parts.push(part(matters, elapsed_time(elapsed)));
+            parts.push(part(NEEDED, elapsed_time(elapsed)));
         }
         if let Some(left) = left {
-            parts.push(part(NEEDED, format!("{} left", human_time(left))));
+            parts.push(part(4, format!("{} left", human_time(left))));
         }
         parts
     }
@@ -273,16 +272,16 @@ mod tests {
     fn a_long_name_is_shortened_before_the_moving_parts() {
         let what = "packds-raw, per-sample, warm, 2 threads: round 1 of 3";
         let line = |done, columns| bar(what, Amount::Steps { done, total: 40 }, after(75), columns);
-        assert_eq!(line(0, 47), "packds-raw, per-samp\u{2026} 0 of 40 steps, 1 min 15 s");
-        assert_eq!(line(10, 47), "packds-raw, per-sam\u{2026} 10 of 40 steps, 3 min left");
+        assert_eq!(line(0, 47), "packds-ra\u{2026} [>       ] 0 of 40 steps, 1 min 15 s");
+        assert_eq!(line(10, 47), "packds-\u{2026} 10 of 40 steps, 1 min 15 s, 3 min left");
         assert_eq!(
             line(10, 77),
             "packds-raw, per-sample, warm, 2\u{2026} [==>     ] 10 of 40 steps, 1 min 15 s, 3 min left"
         );
         let time =
             |seconds| bar("the first epoch", Amount::Time { about: Duration::from_secs(20) }, after(seconds), 50);
-        assert_eq!(time(5), "the first epoch [==>     ] 5 s, about 15 s left");
-        assert_eq!(time(21), "the first epoch [============================] 21 s");
+        assert_eq!(time(5), "the first epoch [==>        ] 5 s, about 15 s left");
+        assert_eq!(time(21), "the first epoch [===========================] 21 s");
         let name = "decoding and transforming samples that are in memory";
         assert_eq!(bar(name, Amount::Unknown, after(7), 47), "decoding and transforming samples that are\u{2026}, 7 s");
     }
