@@ -35,7 +35,7 @@ pub struct ConvertBench {
     /// The machine that ran the benchmark.
     pub machine: Machine,
     /// Number of threads.
-    pub jobs: usize,
+    pub threads: usize,
     /// Number of pairs of runs.
     pub rounds: usize,
     /// Number of images that the user gave.
@@ -80,7 +80,7 @@ pub fn bench_convert(
     let encoded = bench(workload(ENOUGH_TO_COPY)?).encoded(progress)?;
     Ok(ConvertBench {
         machine: Machine::here(),
-        jobs,
+        threads: jobs,
         rounds,
         n_files,
         cache: "warm",
@@ -220,7 +220,7 @@ impl Bench {
         let (images, bytes) = (self.workload.listing.len() as f64, bytes as f64);
         Figure {
             name,
-            n_images: self.workload.listing.len(),
+            n_samples: self.workload.listing.len(),
             images_per_s: images / pairs.ours(),
             bytes_per_s: bytes / pairs.ours(),
             limit,

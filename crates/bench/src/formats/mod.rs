@@ -168,7 +168,7 @@ fn shown(data: &Path, reference: &Reference) -> Data {
     let bytes_per_image = reference.height * reference.width * reference.channels;
     Data {
         path: data.to_string_lossy().into_owned(),
-        n_images: reference.n_samples(),
+        n_samples: reference.n_samples(),
         height: reference.height,
         width: reference.width,
         channels: reference.channels,

@@ -11,11 +11,16 @@ use packds_reader::Checksums;
 use packds_reader::plan::Order;
 
 use super::{augmentation, check_time, show_cache, show_machine};
-use crate::args::{named, ordered};
+use crate::args::{n_threads, named, ordered};
 use crate::human::{counted, human_bytes, parse_bytes};
 use crate::progress::Shown;
 use crate::task::Amount;
 use crate::{Console, Exit, Failure};
+
+const EXAMPLES: &str = "\
+Examples:
+  packds bench load train.pack
+  packds bench load train.pack --batch 64 --jobs 2 --augment rrc224,flip";
 
 /// Measure loading batches from a pack, and compare it with copying, decoding or reading the same data
 ///
@@ -23,6 +28,7 @@ use crate::{Console, Exit, Failure};
 /// pairs. The loop is memcpy for pixels that are copied, resize or decode_crop_resize for images that are augmented,
 /// and direct_read for cold reads.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct LoadBenchArgs {
     /// Pack to measure
     #[arg(value_name = "PACK", value_hint = ValueHint::FilePath)]
@@ -36,9 +42,9 @@ pub(crate) struct LoadBenchArgs {
     /// Samples per batch [default: 256; 64 for variable-size images; fewer for a smaller pack]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     batch: Option<u32>,
-    /// Threads of the loader, and of the limit
-    #[arg(long, value_name = "N", default_value = "1")]
-    threads: NonZero<usize>,
+    /// Threads of the loader, and of the limit; 0 = one per core
+    #[arg(short, long, value_name = "N", default_value_t = 1)]
+    jobs: usize,
     /// Augmentations, such as rrc224,flip; empty for none [default: rrc224,flip for variable-size images]
     #[arg(long, value_name = "OPS")]
     augment: Option<String>,
@@ -66,7 +72,7 @@ impl LoadBenchArgs {
         Ok(LoadBenchOptions {
             order,
             batch: self.batch,
-            threads: self.threads,
+            threads: n_threads(self.jobs),
             augment: self.augment.clone(),
             cold: self.cold,
             seconds: self.seconds,
@@ -91,7 +97,7 @@ fn show(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {
     show_machine(&bench.machine, out)?;
     let (pack, options) = (&bench.pack, &bench.options);
     let (samples, chunk) = (counted(pack.n_samples, "sample"), pack.chunk_samples);
-    let (file, sample) = (human_bytes(pack.file_bytes), human_bytes(pack.sample_bytes));
+    let (file, sample) = (human_bytes(pack.bytes), human_bytes(pack.sample_bytes));
     writeln!(out, "pack     {samples} in chunks of {chunk}, {file}; {sample} per sample in a batch")?;
     let augment = augmentation(&options.augment);
     writeln!(
