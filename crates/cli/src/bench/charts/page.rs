@@ -224,10 +224,10 @@ fn formats(report: &Report) -> String {
     html.extend(heads.map(|name| format!("<th scope=\"col\" class=\"text\">{name}</th>")));
     html.push_str("</tr></thead>\n<tbody>\n");
     for format in &report.formats {
-        let notes: Vec<String> = format.notes.iter().map(|note| xml(note)).collect();
+        let notes: Vec<String> = format.notes.iter().map(|note| format!("<li>{}</li>", xml(note))).collect();
         html.push_str(&format!(
             "<tr{}><th scope=\"row\">{}</th><td class=\"text\"><code>{}</code></td><td>{}</td><td>{}</td><td>{}</td>\
-             <td class=\"text\">{}</td><td class=\"text\">{}</td><td class=\"notes\">{}</td></tr>\n",
+             <td class=\"text\">{}</td><td class=\"text\">{}</td><td class=\"notes\"><ul>{}</ul></td></tr>\n",
             row_class(format),
             xml(&label(format)),
             xml(&format.format),
@@ -236,7 +236,7 @@ fn formats(report: &Report) -> String {
             whole(format.chunk).0,
             if format.lossless { "yes" } else { "no" },
             xml(&format.runtime),
-            notes.join("<br>")
+            notes.concat()
         ));
     }
     html + "</tbody>\n</table></div>\n"
