@@ -213,9 +213,6 @@ element("size").addEventListener("input", () => document.documentElement.style.s
 element("opacity").addEventListener("input", () => document.documentElement.style.setProperty("--mask", element("opacity").value / 100));
 addEventListener("scroll", () => { if (isEndVisible()) loadMore(); }, {passive: true});
 
-// The panel stays below the header, whose height depends on the width of the window.
-new ResizeObserver(([header]) => document.documentElement.style.setProperty("--header", `${header.target.offsetHeight}px`)).observe(document.querySelector("header"));
-
 // On a narrow screen the samples come first.
 element("side").open = innerWidth > 760;
 ask("pack").then((pack) => { showPack(pack); return search(); }).catch((error) => { element("more").textContent = error.message; });
