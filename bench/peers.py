@@ -27,7 +27,7 @@ def arguments() -> argparse.Namespace:
     add("--out", type=Path, default=BENCH / "out", help="folder for inputs, which are kept, and the report [bench/out]")
     add("--seconds", type=float, default=5.0, help="duration of each measurement in a round [5]")
     add("--rounds", type=int, default=5, help="rounds; figures are their medians [5]")
-    add("--threads", type=counts, default=(1, 2), help="numbers of threads, comma-separated [1,2]")
+    add("-j", "--jobs", dest="threads", type=counts, default=(1, 2), help="numbers of threads, comma-separated [1,2]")
     add("--raw-images", type=int, default=10_000, help="number of images in the raw comparison [10000]")
     add("--encoded-images", type=int, default=2000, help="number of images in the other comparisons [2000]")
     add("--only", help="names of comparisons, comma-separated [all]")

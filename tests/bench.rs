@@ -25,7 +25,7 @@ fn bench_convert_tells_each_figure_beside_its_limit() {
     assert_eq!(bench["verify"]["limit"], "read_and_crc32c");
     assert!(bench["raw"]["seconds"]["decode"].as_f64().unwrap() > 0.0);
     assert!(bench["open_ms"].as_f64().unwrap() > 0.0);
-    assert_eq!((bench["jobs"].as_u64(), bench["n_files"].as_u64()), (Some(2), Some(20)));
+    assert_eq!((bench["threads"].as_u64(), bench["n_files"].as_u64()), (Some(2), Some(20)));
     assert!(bench["machine"]["cores"].as_u64().unwrap() >= 1);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the packs are removed");
 }
@@ -50,7 +50,7 @@ fn bench_load_tells_loading_beside_memcpy() {
         // There are 20 samples, so the last batch is not full. The checksum covers it too.
         ("window", "6"),
     ] {
-        let options = ["--order", order, "--batch", batch, "--threads", "2", "--memory", "1GiB"];
+        let options = ["--order", order, "--batch", batch, "--jobs", "2", "--memory", "1GiB"];
         let bench = bench_load(&pack, &options);
         for key in [
             "images_per_s",
@@ -74,7 +74,7 @@ fn bench_load_tells_loading_beside_memcpy() {
         assert_eq!(bench["options"]["checksums"], "first-touch");
         assert_eq!(bench["access"], "mapped");
         assert!(bench["access_reason"].as_str().unwrap().starts_with("mapped, because"));
-        assert_eq!(bench["pack"]["path"], pack.as_str());
+        assert_eq!(bench["path"], pack.as_str());
         assert!(bench["slices"].as_u64().unwrap() >= 5);
         assert!(bench["machine"]["cores"].as_u64().unwrap() >= 1);
         // Borrowed batches are also measured with one read of every byte, for a fair comparison.
@@ -97,7 +97,7 @@ fn bench_load_tells_augmented_images_beside_their_decoding_and_resizing() {
     let (_dir, raw) = pack(&[]);
     let bench = bench_load(&raw, &["--batch", "4", "--augment", "rrc16,flip"]);
     assert_eq!(bench["limit"], "resize");
-    assert_eq!(bench["pack"]["sample_bytes"].as_u64().unwrap(), 16 * 16 * 3 + 4);
+    assert_eq!(bench["sample_bytes"].as_u64().unwrap(), 16 * 16 * 3 + 4);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn bench_tune_tells_the_wait_of_each_configuration_and_what_to_set() {
     let options = [
         "--step-ms",
         "2",
-        "--threads",
+        "--jobs",
         "1,2",
         "--prefetch",
         "1,auto",
@@ -153,7 +153,7 @@ fn bench_tune_tells_the_wait_of_each_configuration_and_what_to_set() {
     ];
     let result = packds(&[&["bench", "tune", &pack], &options[..]].concat());
     assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
-    assert!(stderr(&result).contains("configuration 8 of 8"));
+    assert!(stderr(&result).contains(": 7 of 8 steps"));
     let bench: Value = serde_json::from_str(&stdout(&result)).unwrap();
     assert_eq!(bench["step_ms"], 2.0);
     let runs = bench["runs"].as_array().unwrap();
@@ -191,7 +191,7 @@ fn bench_tune_shows_a_table_with_what_to_set() {
         &pack,
         "--step-ms",
         "1",
-        "--threads",
+        "--jobs",
         "1",
         "--prefetch",
         "2",
@@ -212,7 +212,7 @@ fn bench_tune_shows_a_table_with_what_to_set() {
 #[test]
 fn bench_tune_never_recommends_a_batch_that_it_cannot_wait_for() {
     let (_dir, pack) = pack(&[]);
-    let options = ["--step-ms", "1", "--threads", "1", "--prefetch", "1", "--quick"];
+    let options = ["--step-ms", "1", "--jobs", "1", "--prefetch", "1", "--quick"];
     let run = |more: &[&str]| {
         let result = packds(&[&["bench", "tune", &pack], &options[..], more].concat());
         assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));

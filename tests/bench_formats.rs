@@ -64,8 +64,8 @@ fn every_format_delivers_the_same_samples_in_every_order() {
             assert_eq!(run["wait_ms"].is_object(), waits, "{name}");
             sums.insert(run["checksum"].as_str().unwrap().to_owned());
         }
-        if format["bytes_on_disk"] != Value::Null {
-            assert!(format["bytes_on_disk"].as_u64().unwrap() > 0, "{name}");
+        if format["bytes"] != Value::Null {
+            assert!(format["bytes"].as_u64().unwrap() > 0, "{name}");
             assert!(format["write_s"].as_f64().unwrap() > 0.0, "{name}");
         }
     }
@@ -76,7 +76,7 @@ fn every_format_delivers_the_same_samples_in_every_order() {
     assert_eq!(table.lines().count(), 1 + rows(&report, "runs").len());
     let page = fs::read_to_string(dir.path().join("report.html")).unwrap();
     assert!(page.contains("packds-raw"), "the page shows the formats");
-    assert_eq!((&report["data"]["n_images"], &report["options"]["batch"]), (&json!(20), &json!(5)));
+    assert_eq!((&report["data"]["n_samples"], &report["options"]["batch"]), (&json!(20), &json!(5)));
     let names = fs::read_dir(dir.path()).unwrap();
     let left = names.filter(|e| {
         let name = e.as_ref().unwrap().file_name();
@@ -113,7 +113,7 @@ fn packed(dir: &Path, options: &[&str]) -> std::path::PathBuf {
 fn gray_images_come_from_every_format_but_an_encoded_pack() {
     let dir = temp_dir();
     let pack = packed(dir.path(), &["--gray"]);
-    let options = ["--orders", "chunk", "--cache", "warm", "--threads", "1"];
+    let options = ["--orders", "chunk", "--cache", "warm", "--jobs", "1"];
     let report = run(&pack, &dir.path().join("out"), &options);
     assert_eq!(report["data"]["channels"], 1);
     let mut delivered = BTreeSet::new();
@@ -155,7 +155,7 @@ fn a_pack_with_channels_first_is_compared_as_one_with_channels_last() {
 fn what_is_named_twice_is_measured_once() {
     let dir = temp_dir();
     let images = fixture("images/same_size");
-    let options = ["--formats", "npy,npy", "--orders", "chunk,chunk", "--threads", "1,1", "--cache", "warm,warm"];
+    let options = ["--formats", "npy,npy", "--orders", "chunk,chunk", "--jobs", "1,1", "--cache", "warm,warm"];
     let report = run(&images, dir.path(), &options);
     assert_eq!(rows(&report, "runs").len(), 1);
     assert_eq!(report["options"]["threads"], json!([1]));
@@ -202,7 +202,7 @@ fn rows_of_other_programs_must_agree() {
     let images = fixture("images/same_size");
     let (images, pack_name) = (images.to_str().unwrap(), pack.to_str().unwrap());
     assert_eq!(packds(&["convert", images, pack_name]).status.code(), Some(0));
-    let some = ["--formats", "packds-raw", "--cache", "warm", "--threads", "1", "--batch", "5"];
+    let some = ["--formats", "packds-raw", "--cache", "warm", "--jobs", "1", "--batch", "5"];
     let report = run(&pack, dir.path(), &some);
     let sum = rows(&report, "runs")[0]["checksum"].clone();
     let peers = |sum: &Value| {
@@ -267,7 +267,7 @@ fn a_report_is_named_and_not_replaced() {
     let dir = temp_dir();
     let images = fixture("images/same_size");
     let (images, out) = (images.to_str().unwrap(), dir.path().to_str().unwrap());
-    let some = ["--formats", "packds-raw", "--orders", "chunk", "--cache", "warm", "--threads", "1", "--out", out];
+    let some = ["--formats", "packds-raw", "--orders", "chunk", "--cache", "warm", "--jobs", "1", "--out", out];
     let args = [&["bench", "formats", images, "--quick"], &some[..]].concat();
     let shown = stdout(&packds(&args));
     let page = dir.path().join("report.html");

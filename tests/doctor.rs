@@ -39,7 +39,7 @@ fn a_slow_step_binds_and_needs_no_advice() {
 #[test]
 fn without_a_step_it_is_loading_that_binds() {
     let (_dir, pack) = pack(&["--mode", "encoded"]);
-    let told = doctor(&pack, &["--batch", "4", "--threads", "1", "--check", "--dtype", "f32"]);
+    let told = doctor(&pack, &["--batch", "4", "--jobs", "1", "--check", "--dtype", "f32"]);
     assert_ne!(told["binds"], "step");
     assert_eq!(told["ladder"]["device_batch"], Value::Null);
     assert_eq!(told["possible_images_per_s"], Value::Null);
@@ -85,7 +85,7 @@ fn what_is_found_is_shown_and_drawn() {
 fn the_step_of_a_training_is_learned_from_its_loader() {
     let (_dir, pack) = pack(&["--chunk", "4"]);
     // This program takes a loader's batches and waits after each.
-    let training = format!("bench tune {pack} --step-ms 20 --seconds 1.5 --threads 1 --prefetch 2 --batch 4");
+    let training = format!("bench tune {pack} --step-ms 20 --seconds 1.5 --jobs 1 --prefetch 2 --batch 4");
     let program = binary();
     // The training's batch size is used, not `--batch`.
     let mut options = vec!["--batch", "8", "--", program.to_str().unwrap()];

@@ -55,6 +55,50 @@ fn ctrl_c_ends_with_one_line_and_leaves_nothing() {
 }
 
 #[test]
+fn signals_that_arrive_twice_leave_nothing() {
+    let dir = temp_dir();
+    let source = large_source(dir.path());
+    let out = dir.path().join("out.pack");
+    for (first, second, code) in [("-INT", "-INT", 130), ("-HUP", "-HUP", 129), ("-INT", "-HUP", 129)] {
+        let child = start(&source, &out);
+        wait_for_bytes(&dir.path().join(".out.pack.packing"));
+        signal(&child, first);
+        signal(&child, second);
+        let result = child.wait_with_output().unwrap();
+        assert_eq!(stderr(&result), "packds: interrupted; nothing was written\n");
+        assert_eq!(result.status.code(), Some(code));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "only the source is left");
+    }
+}
+
+#[test]
+fn a_command_that_does_not_stop_ends_when_it_is_asked_again() {
+    let folder = Folder::new();
+    SamplePack { n_samples: 20_000, ..SamplePack::default() }.write(&folder, "a.pack");
+    let mut command = folder.command(&["labels", "a.pack"]);
+    let mut child = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    // The command soon waits for room in the pipe. It ignores the second signal, because that comes too early.
+    std::thread::sleep(Duration::from_secs(1));
+    let first = Instant::now();
+    signal(&child, "-INT");
+    std::thread::sleep(Duration::from_millis(300));
+    signal(&child, "-INT");
+    std::thread::sleep(Duration::from_millis(200));
+    // On a busy machine, the second signal may come too late.
+    let is_early = first.elapsed() < Duration::from_millis(1500);
+    assert!(!is_early || child.try_wait().unwrap().is_none());
+    std::thread::sleep(Duration::from_secs(2));
+    if child.try_wait().unwrap().is_none() {
+        signal(&child, "-INT");
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(said, "packds: ended before it could stop\n");
+}
+
+#[test]
 fn a_benchmark_that_is_interrupted_removes_its_files() {
     let dir = temp_dir();
     let images = fixture("images/same_size");

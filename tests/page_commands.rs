@@ -42,7 +42,7 @@ const SMALL: [(&str, &[(&str, &str)]); 5] = [
         ],
     ),
     ("bench load", &[("--seconds", "0.2"), ("--memory", "16MB"), ("--batch", "8")]),
-    ("bench tune", &[("--seconds", "0.05"), ("--step-ms", "1"), ("--batch", "4"), ("--threads", "1")]),
+    ("bench tune", &[("--seconds", "0.05"), ("--step-ms", "1"), ("--batch", "4"), ("--jobs", "1")]),
     ("doctor", &[("--seconds", "0.3")]),
 ];
 
@@ -65,11 +65,11 @@ const SCRIPTS: [(&str, &str, &str); 6] = [
     (
         "bench/README.md",
         "bench/peers.py IMAGES",
-        "--out out --raw-images 512 --encoded-images 128 --seconds 0.1 --rounds 1 --threads 1 --only raw224",
+        "--out out --raw-images 512 --encoded-images 128 --seconds 0.1 --rounds 1 --jobs 1 --only raw224",
     ),
 ];
 /// Options of all measurements of formats.
-const SHORT: &str = "--quick --images 16 --batch 4 --cache warm --threads 1";
+const SHORT: &str = "--quick --images 16 --batch 4 --cache warm --jobs 1";
 
 #[test]
 fn the_scripts_of_bench_run_as_written() {
@@ -174,7 +174,7 @@ fn make_sources(folder: &Path) {
     for (name, pack) in [("python", "train.pack"), ("train_candle", "cifar.pack")] {
         let program = folder.join("bin").join(name);
         let file = File::options().create_new(true).write(true).mode(0o755).open(&program).unwrap();
-        let options = "--step-ms 2 --seconds 1 --threads 1 --prefetch 2 --batch 32";
+        let options = "--step-ms 2 --seconds 1 --jobs 1 --prefetch 2 --batch 32";
         let text = format!("#!/bin/sh\nexec {} bench tune {pack} {options}\n", binary().display());
         std::io::Write::write_all(&mut &file, text.as_bytes()).unwrap();
     }

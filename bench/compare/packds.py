@@ -85,7 +85,7 @@ class Packds:
 
     def load(self, path: Path, batch: int, threads: int, augment: str | None, seconds: float) -> dict[str, Any]:
         arguments = ["bench", "load", str(path), "--order", "window", "--batch", str(batch)]
-        arguments += ["--threads", str(threads), "--seconds", f"{seconds:g}", "--json"]
+        arguments += ["--jobs", str(threads), "--seconds", f"{seconds:g}", "--json"]
         if augment:
             arguments += ["--augment", augment]
         figures: dict[str, Any] = json.loads(self.call(*arguments))

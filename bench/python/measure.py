@@ -28,7 +28,7 @@ def write(module: ModuleType, data: Path, n_samples: int, folder: Path, chunk: i
     start = time.perf_counter()
     module.write(images[:n_samples], labels[:n_samples], folder, chunk)
     size = to_disk(folder)
-    return {"bytes_on_disk": size, "write_s": time.perf_counter() - start}
+    return {"bytes": size, "write_s": time.perf_counter() - start}
 
 
 def check(module: ModuleType, request: Request) -> dict[str, Any]:

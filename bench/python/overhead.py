@@ -34,7 +34,7 @@ def make(folder: Path, seed: int) -> Path:
 def rust_us(path: Path, seconds: float, seed: int) -> float:
     """Microseconds per batch in Rust alone."""
     command = [sys.executable, "-m", "packds", "bench", "load", str(path), "--json", f"--batch={BATCH}"]
-    command += [f"--seed={seed}", "--threads=1", "--order=sequential", f"--seconds={max(1.0, seconds):g}"]
+    command += [f"--seed={seed}", "--jobs=1", "--order=sequential", f"--seconds={max(1.0, seconds):g}"]
     report = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return BATCH / float(report["images_per_s"]) * 1e6
 

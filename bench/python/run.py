@@ -33,7 +33,7 @@ def arguments() -> argparse.Namespace:
     add("--keep", action="store_true", help="keep the peers' files")
     add("--peers", help="names of formats, comma-separated; see --list [all]")
     add("--orders", default="sequential,per-sample,chunk", help="orders, comma-separated [sequential,per-sample,chunk]")
-    add("--threads", type=counts, default=(1, 2), help="numbers of threads or worker processes, comma-separated [1,2]")
+    add("-j", "--jobs", dest="threads", type=counts, default=(1, 2), help="numbers of threads or worker processes, comma-separated [1,2]")
     add("--images", type=int, help="use at most this many images, from the start [all; four batches with --quick]")
     add("--batch", type=int, help="samples per batch, and per chunk [64; 32 with --quick]")
     add("--step-ms", type=float, default=50.0, help="duration of a training step, in additional runs; 0: none [50]")
@@ -96,7 +96,7 @@ def main() -> None:
     finally:
         if not options.keep:
             runner.forget_all(chosen)
-    rows = {"n_images": runner.data.n_samples, "formats": runner.formats, "runs": runner.runs}
+    rows = {"n_samples": runner.data.n_samples, "formats": runner.formats, "runs": runner.runs}
     report = {"versions": dict(sorted(versions.items())), **rows}
     options.out.write_text(json.dumps(report, indent=1) + "\n")
     for line in runner.wrong:

@@ -92,7 +92,7 @@ class Runner:
         """Runs one peer: writes its files, checks its samples, and times its runs."""
         say(f"{peer.format}: starting")
         missing = peer.missing()
-        files: dict[str, Any] = {"bytes_on_disk": None, "write_s": None}
+        files: dict[str, Any] = {"bytes": None, "write_s": None}
         reason, imports = (f"{missing} is not installed" if missing else None), None
         if reason is None:
             worker = Worker(peer.module, self.work / "logs" / f"{peer.format}.log")
@@ -114,7 +114,7 @@ class Runner:
             "title": peer.title,
             "runtime": "python",
             "lossless": True,
-            "bytes_on_disk": files.get("bytes_on_disk"),
+            "bytes": files.get("bytes"),
             "write_s": files.get("write_s"),
             "chunk": peer.n_chunk(self.data.batch, self.data.image_bytes),
             "notes": notes,

@@ -35,7 +35,7 @@ pub struct ConvertBench {
     /// The machine that ran the benchmark.
     pub machine: Machine,
     /// Number of threads.
-    pub jobs: usize,
+    pub threads: usize,
     /// Number of pairs of runs.
     pub rounds: usize,
     /// Number of images that the user gave.
@@ -68,19 +68,19 @@ pub fn bench_convert(
     // Three results with a warm-up pair each, and opening the large pack.
     let n_cells = to_u64(3 * (rounds + 1) + 1);
     let progress = &Progress::new(watcher, n_cells);
-    let workload = |enough| Workload::new(data, options.work.as_deref(), jobs, enough);
+    let workload = |enough| Workload::new(data, options.work.as_deref(), jobs, enough, progress);
     let bench = |workload| Bench { workload, jobs, rounds };
     let decoding = bench(workload(ENOUGH_TO_DECODE)?);
     let raw = decoding.raw(progress)?;
     let verify = decoding.verify(progress)?;
     let n_files = decoding.workload.listing.len() / decoding.workload.repeats;
     progress.begin("opening a pack of 1.28 million samples")?;
-    let open_ms = decoding.open_ms()?;
+    let open_ms = decoding.open_ms(progress)?;
     drop(decoding);
     let encoded = bench(workload(ENOUGH_TO_COPY)?).encoded(progress)?;
     Ok(ConvertBench {
         machine: Machine::here(),
-        jobs,
+        threads: jobs,
         rounds,
         n_files,
         cache: "warm",
@@ -112,7 +112,7 @@ impl Bench {
             jobs: self.jobs,
             ..ConvertOptions::default()
         };
-        let limit = || read_and_decode(&self.workload.listing, self.jobs);
+        let limit = || read_and_decode(&self.workload.listing, self.jobs, progress);
         self.conversion("raw", "read_and_decode", &options, limit, progress)
     }
 
@@ -120,7 +120,7 @@ impl Bench {
         let options = ConvertOptions { mode: Mode::Encoded, jobs: self.jobs, ..ConvertOptions::default() };
         let output = self.workload.file("cat");
         let limit = || {
-            let time = concatenate(&self.workload.listing, &output)?;
+            let time = concatenate(&self.workload.listing, &output, progress)?;
             std::fs::remove_file(&output).map_err(BenchError::io(&output))?;
             Ok(time)
         };
@@ -143,11 +143,11 @@ impl Bench {
         for round in 0..=self.rounds {
             progress.begin(&self.round_name(name, round))?;
             // Flush the output of earlier runs to disk and remove it, so that it does not slow down the next run.
-            rustix::fs::sync();
+            progress.sync()?;
             let limit_time = limit()?;
             match std::fs::remove_file(&output) {
                 Err(error) if round > 0 => return Err(BenchError::io(&output)(error)),
-                _ => rustix::fs::sync(),
+                _ => progress.sync()?,
             }
             let rss = PeakRss::reset();
             let report = convert(&self.workload.source, &output, options, progress)?;
@@ -186,7 +186,7 @@ impl Bench {
         let (mut peak, mut before) = (0, None);
         for round in 0..=self.rounds {
             progress.begin(&self.round_name("verify", round))?;
-            let (limit_time, crc) = read_and_checksum(&path, self.jobs)?;
+            let (limit_time, crc) = read_and_checksum(&path, self.jobs, progress)?;
             if before.replace(crc).is_some_and(|before| before != crc) {
                 return Err(BenchError::wrong("reading the pack", "the same bytes every time", "different bytes"));
             }
@@ -195,6 +195,7 @@ impl Bench {
             let pack = packds_reader::open(&path)?;
             let report = packds_reader::verify(&pack, VerifyOptions::jobs(self.jobs), &|_, _| {})?;
             let time = started.elapsed();
+            progress.check()?;
             if !report.is_ok() {
                 return Err(BenchError::wrong("verify", "no damage", "damage"));
             }
@@ -219,7 +220,7 @@ impl Bench {
         let (images, bytes) = (self.workload.listing.len() as f64, bytes as f64);
         Figure {
             name,
-            n_images: self.workload.listing.len(),
+            n_samples: self.workload.listing.len(),
             images_per_s: images / pairs.ours(),
             bytes_per_s: bytes / pairs.ours(),
             limit,
@@ -231,11 +232,12 @@ impl Bench {
         }
     }
 
-    fn open_ms(&self) -> Result<f64, BenchError> {
+    fn open_ms(&self, progress: &Progress<'_>) -> Result<f64, BenchError> {
         let path = self.workload.file("large.pack");
-        write_large(&path)?;
+        write_large(&path, progress)?;
         let mut pairs = Pairs::default();
         for round in 0..=self.rounds {
+            progress.check()?;
             let time = open_and_inform(&path)?;
             if round > 0 {
                 pairs.push(time, time);

@@ -63,6 +63,14 @@ pub enum BenchError {
         /// The largest batch size with two batches per epoch.
         largest: u32,
     },
+    /// The pack is too small for any batch size.
+    #[error("expected at least {least} samples, found {n_samples}: a wait is measured between two batches of an epoch")]
+    TooFewSamples {
+        /// Number of samples in the pack.
+        n_samples: u64,
+        /// The smallest number of samples that can be measured.
+        least: u64,
+    },
     /// The system cannot start another thread.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),

@@ -10,7 +10,7 @@ pub struct Figure {
     /// The name of the result.
     pub name: &'static str,
     /// Images per run.
-    pub n_images: usize,
+    pub n_samples: usize,
     /// Images per second, or samples per second if packs are read.
     pub images_per_s: f64,
     /// Bytes per second, counting the files' bytes, or the pack's bytes if packs are read.

@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 use packds_format::{BlockBuilder, Classes, DType, Field, FooterParts, PackOptions, PackWriter, Paths, Role, Schema};
 
 use crate::BenchError;
+use crate::watch::Progress;
 
 /// Approximate size of ImageNet's training set.
 pub(crate) const SAMPLES: u64 = 1_280_000;
 const CLASSES: u64 = 1000;
 
 /// Writes a pack of 1.28 million tiny samples with labels and paths.
-pub(crate) fn write_large(path: &Path) -> Result<(), BenchError> {
+pub(crate) fn write_large(path: &Path, progress: &Progress<'_>) -> Result<(), BenchError> {
     let schema = Schema::new(vec![
         Field::tensor("image", DType::U8, &[4, 4, 1]),
         Field::column("label", DType::I32, &[]).with_role(Role::Label),
@@ -36,6 +37,7 @@ pub(crate) fn write_large(path: &Path) -> Result<(), BenchError> {
         block.finish_sample()?;
         paths.push(format!("n{label:08}/n{label:08}_{i}.JPEG").as_bytes())?;
         if writer.block_room(block.n_samples()) == 0 {
+            progress.check()?;
             writer.append(block.finish()?)?;
             block = BlockBuilder::new(writer.schema());
         }

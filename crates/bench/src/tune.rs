@@ -97,7 +97,7 @@ pub struct TuneBench {
     /// Number of samples in the pack.
     pub n_samples: u64,
     /// Size of the pack in bytes.
-    pub file_bytes: u64,
+    pub bytes: u64,
     /// The resolved order.
     pub order: &'static str,
     /// The augmentations. Empty for none.
@@ -197,34 +197,31 @@ impl TuneBench {
     }
 }
 
-/// Measures every configuration on the pack, after reading it into the page cache. `progress` receives progress
-/// messages.
+/// Measures every configuration on the pack, after reading it into the page cache. `progress` receives
+/// the name of each step, the number of steps done, and their total.
 ///
 /// # Errors
 /// [`BenchError`] if something fails or a result is wrong.
 pub fn bench_tune(
     path: &Path,
     options: &TuneBenchOptions,
-    progress: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(&str, u64, u64),
 ) -> Result<TuneBench, BenchError> {
     let pack = Arc::new(packds_reader::open(path)?);
     let text = augment_words(&pack, options.augment.as_deref()).to_owned();
     let augment = parse_augment(&text)?;
     let bench = Bench { pack: &pack, options, augment };
     let (grid, batch_cut_to) = grid(options, pack.n_samples())?;
-    progress("reading the pack into the page cache");
+    let n_steps = to_u64(grid.len());
+    progress("reading the pack into the page cache", 0, n_steps);
     cache::warm(&cache::pack_files(path)?)?;
     let resident_before = cache::resident(&pack)?;
     cache::check(resident_before, false)?;
     let mut runs = Vec::with_capacity(grid.len());
     let mut order = "";
     for (nth, (batch, threads, prefetch)) in grid.iter().enumerate() {
-        progress(&format!(
-            "configuration {} of {}: batch {batch}, {}, prefetch {prefetch}",
-            nth + 1,
-            grid.len(),
-            counted(threads.get(), "thread")
-        ));
+        let what = format!("batch {batch}, {}, prefetch {prefetch}", counted(threads.get(), "thread"));
+        progress(&what, to_u64(nth), n_steps);
         let loader = bench.loader(*batch, *threads, *prefetch)?;
         order = loader.schedule().recipe().order.name();
         runs.push(bench.run(&loader, *batch, *threads, *prefetch)?);
@@ -239,7 +236,7 @@ pub fn bench_tune(
         step_ms: options.step_ms,
         path: path.to_string_lossy().into_owned(),
         n_samples: pack.n_samples(),
-        file_bytes: pack.file_len(),
+        bytes: pack.file_len(),
         order,
         augment: text,
         seconds: options.seconds,
@@ -292,6 +289,9 @@ fn grid(options: &TuneBenchOptions, n_samples: u64) -> Result<(Grid, Option<u32>
 
 /// The distinct batch sizes, and the size to which larger default sizes were reduced. Requested sizes are not changed.
 fn batches(options: &TuneBenchOptions, n_samples: u64) -> Result<(Vec<u32>, Option<u32>), BenchError> {
+    if n_samples < LEAST_STEPS {
+        return Err(BenchError::TooFewSamples { n_samples, least: LEAST_STEPS });
+    }
     let most = largest_batch(n_samples, LEAST_STEPS);
     let mut batches = options.batches.clone();
     let mut cut = None;
@@ -632,7 +632,7 @@ mod tests {
         assert_eq!(cut(80), (vec![32, 40], Some(40)));
         assert_eq!(cut(30), (vec![15], Some(15)));
         assert_eq!(cut(512), (vec![32, 64, 128, 256], None));
-        assert_eq!(cut(1), (vec![1], Some(1)));
+        assert_eq!(cut(2), (vec![1], Some(1)));
     }
 
     #[test]
@@ -650,6 +650,11 @@ mod tests {
     fn a_batch_larger_than_the_pack_is_refused_with_one_that_fits() {
         let error = batches(&options(&[8, 64], &[]), 30).unwrap_err();
         assert!(matches!(error, BenchError::BatchTooLarge { batch: 64, n_samples: 30, largest: 15 }));
+        let error = batches(&options(&[], &[]), 1).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "expected at least 2 samples, found 1: a wait is measured between two batches of an epoch"
+        );
         // A batch size with one batch per epoch is measured, except for its wait.
         assert_eq!(batches(&options(&[30], &[]), 30).unwrap().0, [30]);
     }

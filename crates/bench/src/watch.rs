@@ -1,10 +1,15 @@
 //! Receives progress of a benchmark and can cancel it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use packds_convert::Observer;
 
 use crate::BenchError;
+
+/// Interval between checks for the end of a sync.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// Receives progress and can cancel.
 pub trait Watcher: Sync {
@@ -50,6 +55,17 @@ impl<'a> Progress<'a> {
 
     pub(crate) fn cancelled(&self) -> bool {
         self.watcher.cancelled()
+    }
+
+    /// Writes everything to disk, so that earlier runs do not slow down the next one. A slow disk may take long, so a
+    /// thread waits for it.
+    pub(crate) fn sync(&self) -> Result<(), BenchError> {
+        let synced = thread::Builder::new().spawn(rustix::fs::sync).map_err(BenchError::Thread)?;
+        while !synced.is_finished() {
+            self.check()?;
+            thread::sleep(LOOK);
+        }
+        Ok(())
     }
 
     /// Fails if the benchmark was cancelled: results so far are invalid.

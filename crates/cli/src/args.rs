@@ -1,6 +1,7 @@
 //! The command line. Each subcommand declares its own arguments in its file.
 
 use std::ffi::OsString;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -24,22 +25,25 @@ Exit codes: 0 done; 1 bad data; 2 could not run;
 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
 Results go to stdout, everything else to stderr.";
 
+/// The heading of the options that all commands have.
+const COMMON: &str = "Common options";
+
 /// The command line.
 #[derive(Debug, Parser)]
 #[command(name = "packds", version, about = ABOUT, after_help = AFTER_HELP, max_term_width = 100)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct Cli {
     /// Print the result as one JSON document
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = COMMON)]
     pub(crate) json: bool,
     /// Print no summary and no progress, only results, warnings and errors
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = COMMON)]
     quiet: bool,
     /// Print details of what was written
-    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    #[arg(short, long, global = true, conflicts_with = "quiet", help_heading = COMMON)]
     verbose: bool,
     /// Colour help, errors and warnings; auto: on a terminal, unless NO_COLOR is set
-    #[arg(long, global = true, value_name = "WHEN", default_value_t)]
+    #[arg(long, global = true, value_name = "WHEN", default_value_t, help_heading = COMMON)]
     pub(crate) color: ColorChoice,
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -100,6 +104,12 @@ pub(crate) struct Jobs {
     /// Threads; 0 = one per core
     #[arg(short, long, value_name = "N", default_value_t = 0)]
     pub(crate) jobs: usize,
+}
+
+/// The number of threads for a value of `--jobs`: 0 means one per core.
+pub(crate) fn n_threads(jobs: usize) -> NonZero<usize> {
+    let per_core = || std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
+    NonZero::new(jobs).unwrap_or_else(per_core)
 }
 
 /// Parses a value by its name. Help and completions list the names.

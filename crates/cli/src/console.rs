@@ -108,9 +108,10 @@ impl Console<'_> {
         }
     }
 
-    /// Writes a line that is not part of the result.
+    /// Writes a line that is not part of the result. On a terminal, it is wrapped between words.
     pub(crate) fn note(&mut self, line: &str) {
         // If stderr is closed, the line is lost.
-        let _ = writeln!(self.err, "packds: {line}");
+        let columns = if self.err_is_terminal { columns_of(io::stderr()) } else { usize::MAX };
+        let _ = writeln!(Prose::new(self.err, columns), "packds: {line}");
     }
 }

@@ -360,7 +360,7 @@ fn show_details(report: &Report, console: &mut Console) -> Result<(), Failure> {
 
 /// Reports files that were skipped or replaced.
 fn show_bad(report: &Report, console: &mut Console) -> Result<(), Failure> {
-    for (what, list) in [("skipped", &report.skipped), ("zeros", &report.substituted)] {
+    for (what, list) in [("skipped", &report.skipped), ("substituted", &report.substituted)] {
         if list.is_empty() {
             continue;
         }

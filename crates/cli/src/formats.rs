@@ -19,13 +19,14 @@ pub(crate) fn run(_args: &FormatsArgs, console: &mut Console) -> Result<Exit, Fa
 }
 
 fn text(out: &mut dyn Write) -> Result<(), Failure> {
-    writeln!(out, "{:<13} {:<3} {:<4} {:<28} holds", "format", "in", "out", "names")?;
+    let names = |format: DataFormat| format.extensions().iter().map(|e| format!(".{e}")).collect::<Vec<_>>().join(" ");
+    let widest = DataFormat::ALL.into_iter().map(|format| names(format).len()).max().unwrap_or(0);
+    writeln!(out, "{:<13} {:<3} {:<4} {:<widest$} holds", "format", "in", "out", "names")?;
     for format in DataFormat::ALL {
-        let names = format.extensions().iter().map(|e| format!(".{e}"));
-        let names = names.collect::<Vec<_>>().join(" ");
+        let names = names(format);
         let (name, holds, out_too) = (format.name(), format.describe(), if format.is_sink() { "yes" } else { "-" });
         let missing = if format.is_built() { "" } else { " (not in this build)" };
-        writeln!(out, "{name:<13} yes {out_too:<4} {names:<28} {holds}{missing}")?;
+        writeln!(out, "{name:<13} yes {out_too:<4} {names:<widest$} {holds}{missing}")?;
     }
     Ok(())
 }

@@ -35,6 +35,12 @@ pub(crate) fn human_time(time: Duration) -> String {
     }
 }
 
+/// The time since the start of something, which changes every second.
+pub(crate) fn elapsed_time(time: Duration) -> String {
+    let seconds = time.as_secs();
+    if seconds < 60 { human_time(time) } else { format!("{} {:02} s", human_time(time), seconds % 60) }
+}
+
 /// A duration, and the number of items processed per second.
 pub(crate) fn time_line(seconds: f64, n: u64, things: &str) -> String {
     format!("{seconds:.2} s, {:.0} {things}/s", to_f64(n) / seconds.max(1e-9))
@@ -68,5 +74,11 @@ mod tests {
     fn times_are_shown_in_their_largest_units() {
         let shown = [0, 59, 60, 3599, 3600, 7500].map(|s| human_time(Duration::from_secs(s)));
         assert_eq!(shown, ["0 s", "59 s", "1 min", "59 min", "1 h 00 min", "2 h 05 min"]);
+    }
+
+    #[test]
+    fn the_time_that_has_passed_has_seconds() {
+        let shown = [0, 59, 61, 3599, 7503].map(|s| elapsed_time(Duration::from_secs(s)));
+        assert_eq!(shown, ["0 s", "59 s", "1 min 01 s", "59 min 59 s", "2 h 05 min 03 s"]);
     }
 }

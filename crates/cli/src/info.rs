@@ -240,14 +240,14 @@ impl<'a> Info<'a> {
             lines.put("options", &scalars(options))?;
         }
         for key in ["decoder", "resize", "oriented", "batch", "tool"] {
-            if let Some(value) = made.get(key).filter(|v| !v.is_null()) {
+            if let Some(value) = made.get(key).filter(|v| !v.is_null() && **v != 0) {
                 lines.put(key, &scalars(value))?;
             }
         }
         if let Some(n) = made.get("resized_masks").and_then(Value::as_u64) {
             lines.put("masks", &format!("{n} resized to the size of the image"))?;
         }
-        for (key, shown) in [("skipped", "skipped"), ("substituted", "zeros")] {
+        for (key, shown) in [("skipped", "skipped"), ("substituted", "substituted")] {
             let listed = made.get(key).and_then(Value::as_array);
             let listed = listed.map_or(&[][..], Vec::as_slice);
             // The pack lists only some of the files, but counts all.
@@ -282,7 +282,7 @@ impl<'a> Lines<'a> {
     fn put(&mut self, key: &'static str, value: &str) -> Result<(), Failure> {
         let shown = if self.key == key { "" } else { key };
         self.key = key;
-        writeln!(self.out, "{shown:<10}{value}")?;
+        writeln!(self.out, "{shown:<9} {value}")?;
         Ok(())
     }
 }

@@ -1,27 +1,35 @@
 //! Signals that stop a command: SIGINT (Ctrl-C), SIGTERM, SIGHUP. Their state is global to the process.
 //!
-//! `progress` decides what a command does when stopped.
+//! `progress` decides what a command does when stopped. If it takes long, a second Ctrl-C or SIGTERM ends the process.
 
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use packds_system::read_regular;
+use packds_system::{read_regular, unfinished};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::iterator::Signals as Arriving;
 use signal_hook::{flag, low_level};
 
+use crate::escape::escape_path;
 use crate::exit::Exit;
+use crate::terminal_line::clear_line;
 
 /// The signals that stop a command, and their exit codes.
 const STOPPING: [(i32, Exit); 3] = [(SIGINT, Exit::Interrupted), (SIGTERM, Exit::Terminated), (SIGHUP, Exit::HungUp)];
+
+/// Time in which a command should stop by itself. Only later signals end it immediately, because users often press
+/// Ctrl-C twice.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// State of the signals in this process.
 #[derive(Default)]
 struct Signals {
     /// Whether signals have their default action, which ends the process.
     is_over: Arc<AtomicBool>,
-    /// Whether a signal was caught, so that the next one is the second.
-    is_second: Arc<AtomicBool>,
     /// The exit code for the last signal that was caught. 0 if there was none.
     exit_code: Arc<AtomicUsize>,
 }
@@ -37,15 +45,38 @@ impl Signals {
             if ignored >> (signal - 1) & 1 == 1 {
                 continue;
             }
-            let Self { is_over, is_second, exit_code } = &signals;
+            let Self { is_over, exit_code } = &signals;
             let code = exit.code();
             // If a handler cannot be installed, the signal keeps its default action, which ends the process.
             let _ = flag::register_conditional_default(signal, Arc::clone(is_over));
-            let _ = flag::register_conditional_shutdown(signal, code.into(), Arc::clone(is_second));
-            let _ = flag::register(signal, Arc::clone(is_second));
             let _ = flag::register_usize(signal, Arc::clone(exit_code), code.into());
         }
+        // A closed terminal often sends SIGHUP twice, so SIGHUP never ends the process.
+        let ending = [SIGINT, SIGTERM].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
+        if let Ok(arriving) = Arriving::new(ending) {
+            // If the thread cannot start, only the work itself can stop the command.
+            let _ =
+                thread::Builder::new().name("packds-signals".to_owned()).spawn(move || end_if_asked_again(arriving));
+        }
         signals
+    }
+}
+
+/// Ends the process if the user asks again, and names what is left.
+fn end_if_asked_again(mut arriving: Arriving) {
+    let mut first = None;
+    for _ in arriving.forever() {
+        let first = first.get_or_insert_with(Instant::now);
+        if let Some(exit) = caught().filter(|_| first.elapsed() >= PATIENCE) {
+            if io::stderr().is_terminal() {
+                clear_line();
+            }
+            let left: Vec<String> = unfinished().iter().map(|path| escape_path(path)).collect();
+            let left = if left.is_empty() { String::new() } else { format!("; left behind: {}", left.join(", ")) };
+            // If stderr is closed, the line is lost.
+            let _ = writeln!(io::stderr(), "packds: ended before it could stop{left}");
+            end_process(exit);
+        }
     }
 }
 
@@ -56,7 +87,7 @@ pub(crate) struct Catching {
     was_over: bool,
 }
 
-/// Catches the signals that stop a command. [`caught`] returns the first; the second ends the process immediately.
+/// Catches the signals that stop a command. [`caught`] returns the last one.
 pub(crate) fn catch() -> Catching {
     Catching { was_over: SIGNALS.is_over.swap(false, Ordering::Relaxed) }
 }

@@ -54,7 +54,7 @@ use clap::FromArgMatches;
 use args::{Cli, Command};
 use console::Console;
 pub use convert::split_output;
-pub use doctor::doctor_plot;
+pub use doctor::{doctor_picture, doctor_plot};
 pub use exit::Exit;
 use failure::Failure;
 pub use info::info_document;

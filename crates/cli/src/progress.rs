@@ -15,9 +15,8 @@ use packds_system::lock;
 
 use crate::console::{Console, Detail};
 use crate::escape::escape_path;
-use crate::human::human_time;
 use crate::interrupt::{self, Catching};
-use crate::task::{Amount, Task, time_left};
+use crate::task::{Amount, Task};
 use crate::terminal_line::{TerminalLine, columns};
 
 /// Interval at which the thread checks for changes.
@@ -29,6 +28,7 @@ const LINE_EVERY: Duration = Duration::from_secs(10);
 pub(crate) struct Shown {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
+    started: Instant,
     _catching: Catching,
 }
 
@@ -70,7 +70,7 @@ impl Place {
 }
 
 impl Shown {
-    /// Starts to show progress and to catch Ctrl-C. A second Ctrl-C ends the process immediately.
+    /// Starts to show progress and to catch Ctrl-C.
     pub(crate) fn new(console: &Console) -> Self {
         let catching = interrupt::catch();
         let place = if console.detail == Detail::Quiet {
@@ -85,13 +85,13 @@ impl Shown {
         let of_thread = Arc::clone(&shared);
         // If the thread cannot start, the work still runs, without progress.
         let thread = builder.spawn(move || of_thread.watch()).ok();
-        Self { shared, thread, _catching: catching }
+        Self { shared, thread, started: Instant::now(), _catching: catching }
     }
 
     /// Runs `work` and shows its progress. If the user stops the command, the process ends, so `work` must not need any
     /// cleanup.
     pub(crate) fn during<T>(&self, what: &str, work: impl FnOnce() -> T) -> T {
-        self.shared.begin(what, Amount::Unknown);
+        self.shared.begin(what, Amount::Unknown, Instant::now());
         let done = work();
         self.shared.idle();
         done
@@ -110,14 +110,11 @@ impl Shown {
         self.during(what, work)
     }
 
-    /// Shows the next step of a measurement: on a terminal instead of the last step, elsewhere on a separate line. If
-    /// the user stops the command, the process ends.
-    pub(crate) fn step(&self, what: &str) {
-        if let Place::Lines(last) = &mut *lock(&self.shared.place) {
-            *last = Instant::now();
-            note(what);
-        }
-        self.shared.begin(what, Amount::Unknown);
+    /// Shows the next step of a measurement: on a terminal instead of the last step, elsewhere on a separate line.
+    pub(crate) fn step(&self, what: &str, amount: Amount) {
+        self.shared.begin(what, amount, self.started);
+        let line = lock(&self.shared.now).task.as_ref().map(Task::line).unwrap_or_default();
+        self.shared.tell(&line);
     }
 
     /// Writes a line of another program. On a terminal, the progress line follows below it.
@@ -171,15 +168,23 @@ impl Drop for Shown {
 }
 
 impl Shared {
+    /// Writes a line to a file or pipe. A terminal shows the task instead.
+    fn tell(&self, what: &str) {
+        if let Place::Lines(last) = &mut *lock(&self.place) {
+            *last = Instant::now();
+            note(what);
+        }
+    }
+
     /// Starts a task and shows it immediately.
-    fn begin(&self, what: &str, amount: Amount) {
+    fn begin(&self, what: &str, amount: Amount, since: Instant) {
         {
             let mut now = lock(&self.now);
             let what = match now.about.as_str() {
                 "" => what.to_owned(),
                 about => format!("{about}: {what}"),
             };
-            now.task = Some(Task::new(what, amount));
+            now.task = Some(Task::new(what, amount, since));
         }
         self.show();
     }
@@ -276,7 +281,7 @@ impl Observer for Shown {
             Phase::Sync => "writing to disk",
             _ => "working",
         };
-        self.shared.begin(what, amount);
+        self.shared.begin(what, amount, Instant::now());
     }
 
     fn cancelled(&self) -> bool {
@@ -284,71 +289,17 @@ impl Observer for Shown {
     }
 }
 
-/// Shows the progress of a benchmark on stderr. Ctrl-C ends the benchmark.
-pub(crate) struct Benchmarking {
-    line: Option<Mutex<TerminalLine>>,
-    is_quiet: bool,
-    started: Instant,
-    _catching: Catching,
-}
-
-impl Benchmarking {
-    /// Starts to catch Ctrl-C. A second Ctrl-C ends the process immediately.
-    pub(crate) fn new(console: &Console) -> Self {
-        Self {
-            line: (console.err_is_terminal && console.detail > Detail::Quiet).then(Mutex::default),
-            is_quiet: console.detail == Detail::Quiet,
-            started: Instant::now(),
-            _catching: interrupt::catch(),
-        }
-    }
-}
-
-impl Drop for Benchmarking {
-    fn drop(&mut self) {
-        if let Some(line) = &self.line {
-            lock(line).clear();
-        }
-    }
-}
-
-impl Watcher for Benchmarking {
+/// A benchmark removes its files by itself, so it must run in [`Shown::stoppable`].
+impl Watcher for Shown {
     fn part(&self, what: &str) {
-        if self.line.is_none() && !self.is_quiet {
-            note(what);
-        }
+        self.shared.tell(what);
     }
 
-    // A cell is one measurement. Draw only between cells, because drawing would disturb the timing.
     fn cell(&self, what: &str, done: u64, total: u64) {
-        if let Some(line) = &self.line {
-            let elapsed = self.started.elapsed();
-            lock(line).draw(&cell_line(what, done, total, elapsed));
-        }
+        self.shared.begin(what, Amount::Steps { done, total }, self.started);
     }
 
     fn cancelled(&self) -> bool {
         interrupt::caught().is_some()
-    }
-}
-
-/// The number of completed measurements, the time elapsed, the estimated time left, and the current measurement.
-fn cell_line(what: &str, done: u64, total: u64, elapsed: Duration) -> String {
-    let so_far = format!("{done} of {total}, {}", human_time(elapsed));
-    match time_left(done, total, elapsed) {
-        Some(left) => format!("{so_far}, about {} left: {what}", human_time(left)),
-        None => format!("{so_far}: {what}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_benchmark_says_how_long_it_will_take_once_something_is_done() {
-        let line = |done| cell_line("npy", done, 40, Duration::from_secs(120));
-        assert_eq!(line(0), "0 of 40, 2 min: npy");
-        assert_eq!(line(10), "10 of 40, 2 min, about 6 min left: npy");
     }
 }

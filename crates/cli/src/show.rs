@@ -257,13 +257,19 @@ fn chosen_samples(args: &ShowArgs, pack: &Pack) -> Result<Vec<u64>, Failure> {
     }
 }
 
-/// One sample as a PNG file, drawn like the samples of `packds show`, at most `side` pixels wide and high.
+/// A field of a sample as a PNG file, drawn like the samples of `packds show`, at most `side` pixels wide and high. Without
+/// a name, the first field of images is drawn.
 ///
 /// # Errors
-/// If the sample cannot be shown, or no field of the pack contains images.
-pub fn sample_picture(pack: &Pack, sample: u64, side: u32) -> Result<Vec<u8>, String> {
+/// If the sample cannot be shown, or the field does not contain images.
+pub fn sample_picture(pack: &Pack, sample: u64, side: u32, name: Option<&str>) -> Result<Vec<u8>, String> {
     let mut body = pack.schema().body().map(|(_, field)| field).enumerate();
-    let shown = body.find(|(_, field)| is_viewable(field)).ok_or("no field of this pack contains images")?;
+    let is_meant = |field: &Field| name.is_none_or(|name| field.name == name);
+    let shown = body.find(|(_, field)| is_viewable(field) && is_meant(field));
+    let shown = shown.ok_or_else(|| match name {
+        Some(name) => format!("the field {name} does not contain images"),
+        None => "no field of this pack contains images".to_owned(),
+    })?;
     field_picture(pack, shown, sample, side)
 }
 

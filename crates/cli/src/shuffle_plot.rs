@@ -154,7 +154,8 @@ impl Evidence {
         figure.dots(batches.dots.iter().map(place).collect(), 2.0, OURS);
         figure.text((left - 6.0, top + 10.0), Anchor::End, DIM, "first");
         figure.text((left - 6.0, top + height), Anchor::End, DIM, "last");
-        let below = format!("batches 1 to {}; vertical: position in the file", batches.n);
+        let shown = if batches.n == 1 { "batch 1".to_owned() } else { format!("batches 1 to {}", batches.n) };
+        let below = format!("{shown}; vertical: position in the file");
         figure.text((left, top + height + 16.0), Anchor::Start, DIM, &below);
     }
 

@@ -7,6 +7,8 @@ use crate::terminal_line::{shortened, width};
 const GAP: usize = 2;
 /// Minimum width to which a cell may be cut.
 const LEAST: usize = 8;
+/// Maximum width of a title that is never cut.
+const TITLE: usize = 24;
 /// Maximum width of a cell, even if there is more room.
 const MOST: usize = 1000;
 
@@ -36,11 +38,16 @@ impl Table {
             cells.collect::<String>().trim_end().to_owned()
         };
         let mut lines: Vec<String> = self.rows.iter().map(line).collect();
-        let n_left_out = self.natural().len() - widths.len();
-        if n_left_out > 0 {
-            lines.push(shortened(&format!("{} with --json", counted(n_left_out, "more column")), columns));
+        let left_out = self.titles().get(widths.len()..).unwrap_or_default();
+        if !left_out.is_empty() {
+            let more = counted(left_out.len(), "more column");
+            lines.push(shortened(&format!("{more} with --json: {}", left_out.join(", ")), columns));
         }
         lines
+    }
+
+    fn titles(&self) -> &[String] {
+        self.rows.first().map_or(&[], Vec::as_slice)
     }
 
     /// The width of the longest cell of each column.
@@ -58,12 +65,16 @@ impl Table {
     fn widths(&self, columns: usize) -> Vec<usize> {
         let mut widths = self.natural();
         let gaps = |n: usize| GAP * n.saturating_sub(1);
-        let least = |widths: &[usize]| widths.iter().map(|w| *w.min(&LEAST)).sum::<usize>() + gaps(widths.len());
-        while widths.len() > 1 && least(&widths) > columns {
+        let title = |i: usize| self.titles().get(i).map_or(0, |title| width(title).min(TITLE));
+        let least: Vec<usize> = widths.iter().enumerate().map(|(i, w)| (*w).min(LEAST).max(title(i))).collect();
+        let sum_of_least = |n: usize| least.iter().take(n).sum::<usize>() + gaps(n);
+        while widths.len() > 1 && sum_of_least(widths.len()) > columns {
             widths.pop();
         }
         while widths.iter().sum::<usize>() + gaps(widths.len()) > columns {
-            let Some(widest) = widths.iter_mut().max().filter(|widest| **widest > 1) else { break };
+            // Titles are cut last.
+            let widest = widths.iter_mut().zip(&least).max_by_key(|(width, least)| (**width > **least, **width));
+            let Some((widest, _)) = widest.filter(|(width, _)| **width > 1) else { break };
             *widest -= 1;
         }
         widths
@@ -103,5 +114,12 @@ mod tests {
         }
         let narrow = table().lines(20);
         assert_eq!(narrow[3], "1 more column with\u{2026}");
+    }
+
+    #[test]
+    fn titles_are_kept_whole() {
+        let mut table = Table::new(["path", "source_height"].map(str::to_owned).to_vec());
+        table.push(["a/path/that/is/long.png", "1"].map(str::to_owned).to_vec());
+        assert_eq!(table.lines(32), ["path               source_height", "a/path/that/is/l\u{2026}  1"]);
     }
 }

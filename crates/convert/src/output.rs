@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use packds_system::Unfinished;
 use rustix::fs::{RenameFlags, renameat_with};
 
 use self::place::{check_folder, parent, resolved};
@@ -27,6 +28,7 @@ pub(crate) struct Output {
     force: bool,
     is_folder: bool,
     committed: bool,
+    _unfinished: Unfinished,
 }
 
 impl Output {
@@ -49,7 +51,8 @@ impl Output {
         // Remove anything that a killed conversion left behind.
         let emptied = if is_folder { empty_folder(&working) } else { file.set_len(0) };
         emptied.map_err(ConvertError::io(&working))?;
-        Ok(Self { file, target: target.to_owned(), place, working, force, is_folder, committed: false })
+        let _unfinished = Unfinished::new(&working);
+        Ok(Self { file, target: target.to_owned(), place, working, force, is_folder, committed: false, _unfinished })
     }
 
     pub(crate) fn file(&self) -> &File {

@@ -87,23 +87,14 @@ pub fn text(report: &Report, columns: usize) -> String {
 }
 
 fn write_text(report: &Report, longest: usize, out: &mut String) -> std::fmt::Result {
-    let (case, spread) = (&report.case, report.spread * 100.0);
+    let case = &report.case;
     write!(out, "binds    {}: {} images/s", report.binds.name(), whole(report.images_per_s))?;
     if report.possible_images_per_s > 0.0 {
         write!(out, "; the step alone would reach {}", whole(report.possible_images_per_s))?;
     }
-    if report.is_short {
-        write!(out, "\n         unreliable: too few batches were timed; increase {SECONDS}")?;
-    } else if !report.is_certain {
-        write!(
-            out,
-            "\n         unreliable: times vary by {spread:.0} %; measure again on an idle machine, or increase {SECONDS}"
-        )?;
-    } else if report.is_rough {
-        write!(
-            out,
-            "\n         rough: times vary by {spread:.0} %, and so may the rates; measure again on an idle machine, or increase {SECONDS}"
-        )?;
+    if let Some(doubt) = doubt(report) {
+        let idle = if report.is_short { "" } else { "measure again on an idle machine, or " };
+        write!(out, "\n         {doubt}; {idle}increase {SECONDS}")?;
     }
     let tracks: Vec<String> = side_by_side(report).iter().map(|track| track.join(" + ")).collect();
     let step = if case.step_is_modelled { "; the step time was given, not measured" } else { "" };
@@ -128,6 +119,20 @@ fn write_text(report: &Report, longest: usize, out: &mut String) -> std::fmt::Re
     write_advice(report, out)
 }
 
+/// Why the figures are not reliable. `None` if they are.
+pub(crate) fn doubt(report: &Report) -> Option<String> {
+    let spread = report.spread * 100.0;
+    match (report.is_short, report.is_certain, report.is_rough) {
+        (true, ..) => Some("unreliable: too few batches were timed".to_owned()),
+        (_, false, _) => Some(format!("unreliable: times vary by {spread:.0} %")),
+        (.., true) => Some(format!("rough: times vary by {spread:.0} %, and so may the rates")),
+        _ => None,
+    }
+}
+
+/// What the mark `*` after advice means.
+pub(crate) const NOISE: &str = "* may be noise: the gain is within the variation of the times";
+
 fn write_advice(report: &Report, out: &mut String) -> std::fmt::Result {
     if report.advice.is_empty() {
         writeln!(out, "advice   no change gains 5 % or more")?;
@@ -140,7 +145,7 @@ fn write_advice(report: &Report, out: &mut String) -> std::fmt::Result {
         writeln!(out, "  {change:<17} {rate:>10} {text}{mark}")?;
     }
     if report.advice.iter().any(|advice| advice.within_spread) {
-        writeln!(out, "         * may be noise: the gain is within the variation of the times")?;
+        writeln!(out, "         {NOISE}")?;
     }
     if let Some(checked) = &report.checked {
         writeln!(

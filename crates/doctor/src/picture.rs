@@ -1,8 +1,11 @@
 //! The plot of a report: the stages of a batch with one bar per track, the throughput ladder, and the advice.
 
 use packds_report::palette::{BOXES, DIM, GRID, INK, LIMIT, OTHER, OURS, PANEL, PAPER};
-use packds_report::{Anchor, Figure, HEADING, Rgb, SMALL, SUBHEADING, count, fit, number, text_width, whole, wrap};
+use packds_report::{
+    Anchor, Figure, HEADING, PLAIN, Rgb, SMALL, SUBHEADING, count, fit, number, text_width, whole, wrap,
+};
 
+use crate::document::{NOISE, doubt};
 use crate::{Advice, Report, Stage};
 
 const WIDTH: u32 = 960;
@@ -16,8 +19,8 @@ const LINE: f64 = 16.0;
 /// Space above the heading of a part.
 const ABOVE: f64 = 34.0;
 
-/// The plot of a report on the pack or dataset `name`.
-pub fn picture(report: &Report, name: &str) -> Figure {
+/// The plot of a report on the pack or dataset `name`, measured on `machine`.
+pub fn picture(report: &Report, name: &str, machine: &str) -> Figure {
     let title = format!("{} binds: {name}", report.binds.name());
     let width = f64::from(WIDTH) - 2.0 * MARGIN;
     let titles = wrap(&title, width, HEADING.size, true);
@@ -26,30 +29,42 @@ pub fn picture(report: &Report, name: &str) -> Figure {
     let n_stages = report.case.overlap.tracks().iter().filter(|track| track.len() > 1).count();
     let n_lines = n_stages + advice.iter().map(|(_, lines)| lines.len()).sum::<usize>();
     let n_parts = 2 + usize::from(!advice.is_empty());
-    let top = 32.0 + 21.0 * count(titles.len());
+    let summary = wrap(&summary(report, machine), width, PLAIN.size, false);
+    let below_titles = 32.0 + 21.0 * count(titles.len());
+    let top = below_titles + LINE * count(summary.len().saturating_sub(1));
     let height = top + ROW * count(n_rows) + LINE * count(n_lines) + (ABOVE + 12.0) * count(n_parts);
     let mut figure = Figure::new(WIDTH, whole(height), PAPER, &title);
     for (nth, line) in titles.iter().enumerate() {
         figure.heading((MARGIN, 28.0 + 21.0 * count(nth)), INK, line);
     }
-    let possible = match report.possible_images_per_s > 0.0 {
-        true => format!("The step alone would reach {}.", number(report.possible_images_per_s)),
-        false => "No step time is known.".to_owned(),
-    };
-    let doubt = match (report.is_short, report.is_certain) {
-        (true, _) => " Unreliable: too few batches were timed.",
-        (false, false) => " Unreliable: times vary too much.",
-        (false, true) => "",
-    };
-    let batch = report.case.batch;
-    let rate = format!("{} images/s in batches of {batch}. {possible}{doubt}", number(report.images_per_s));
-    figure.text((MARGIN, top - 4.0), Anchor::Start, DIM, &rate);
+    for (nth, line) in summary.iter().enumerate() {
+        figure.text((MARGIN, below_titles - 4.0 + LINE * count(nth)), Anchor::Start, DIM, line);
+    }
     let below = tracks(&mut figure, report, top + ABOVE);
     let below = ladder(&mut figure, report, below + ABOVE);
     if !advice.is_empty() {
         show_advice(&mut figure, &advice, below + ABOVE);
     }
     figure
+}
+
+/// The rates, how reliable they are, and the machine.
+fn summary(report: &Report, machine: &str) -> String {
+    let possible = match report.possible_images_per_s > 0.0 {
+        true => format!("The step alone would reach {}.", number(report.possible_images_per_s)),
+        false => "No step time is known.".to_owned(),
+    };
+    let marked = report.advice.iter().any(|advice| advice.within_spread).then(|| NOISE.to_owned());
+    let notes: Vec<String> =
+        doubt(report).into_iter().chain(marked).map(|note| format!(" {}.", capital(&note))).collect();
+    let (rate, batch) = (number(report.images_per_s), report.case.batch);
+    format!("{rate} images/s in batches of {batch}. {possible}{} {machine}", notes.concat())
+}
+
+/// The text with a capital letter.
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
 /// The text of advice, in lines below its bar.
@@ -128,7 +143,8 @@ fn show_advice(figure: &mut Figure, advice: &[(&Advice, Vec<String>)], top: f64)
     let mut y = top + 12.0;
     for (advice, lines) in advice {
         row(figure, y, advice.change);
-        let text = format!("{} images/s", number(advice.images_per_s));
+        let mark = if advice.within_spread { " *" } else { "" };
+        let text = format!("{} images/s{mark}", number(advice.images_per_s));
         rate_bar(figure, y, advice.images_per_s / most, OTHER, &text);
         y += BAR;
         for line in lines {
@@ -183,7 +199,7 @@ mod tests {
             trained: None,
             facts: Facts { threads: 1, cores: 4, ..Facts::default() },
         });
-        let svg = picture(&report, &"a very long name ".repeat(20)).svg();
+        let svg = picture(&report, &"a very long name ".repeat(20), "a machine").svg();
         assert!(svg.contains(">step 0, copy 0.300, transform 0.200, decode 400, read 0.100<"), "{svg}");
         assert!(svg.contains(">unknown<") && svg.contains("No step time is known."), "{svg}");
         // The whole name is there, in several lines.

@@ -36,7 +36,7 @@ impl Diagnosis {
 
     /// The plot as SVG.
     fn picture(&self, name: &str) -> String {
-        packds_doctor::picture(&self.report, name).svg()
+        packds_cli::doctor_picture(&self.report, name)
     }
 
     /// Writes the plot to a file. Replaces an existing file.

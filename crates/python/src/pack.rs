@@ -247,10 +247,17 @@ impl Pack {
         Ok(path.map(|path| String::from_utf8_lossy(&path).into_owned()))
     }
 
-    /// A sample's image as a PNG file.
-    fn picture<'py>(&self, py: Python<'py>, sample: u64, side: u32) -> PyResult<Bound<'py, PyBytes>> {
+    /// A sample's image, or another field of images, as a PNG file.
+    #[pyo3(signature = (sample, side, field=None))]
+    fn picture<'py>(
+        &self,
+        py: Python<'py>,
+        sample: u64,
+        side: u32,
+        field: Option<&str>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
         let png = py.detach(|| {
-            let png = packds_cli::sample_picture(self.pack()?, sample, side);
+            let png = packds_cli::sample_picture(self.pack()?, sample, side, field);
             png.map_err(|reason| Failure::Damaged(format!("sample {sample}: {reason}")))
         })?;
         Ok(PyBytes::new(py, &png))

@@ -176,8 +176,22 @@ def test_representations_name_fields_and_escape_names(tmp_path):
     assert "1 sample," in repr(ds) and "caption: text" in repr(ds)
     shown = ds._repr_html_()
     assert "data:image/png;base64," in shown
+    assert "alt='#0'" in shown
     assert "<title>values of image, 0 to 255</title><rect" in shown
     assert "<b>" not in shown
+
+
+def test_pictures_have_classes_masks_and_a_mark(photo_pack, tmp_path):
+    ds = packds.open(photo_pack)
+    shown = ds._repr_html_()
+    first = ds.classes[0]
+    assert f"alt='#0 {ds.classes[ds.labels[0]]}'" in shown
+    assert f"<title>{first}: {np.count_nonzero(ds.labels == 0)}</title>" in shown
+    assert f"samples of each label: {first} " in shown
+    path = tmp_path / "masks.pack"
+    with packds.write(path, {"image": "image", "mask": "mask"}) as writer:
+        writer.add(image=image_of(1), mask=np.zeros((8, 8), np.uint8))
+    assert packds.open(path)._repr_html_().count("<img") == 2
 
 
 def test_a_flipped_bit_is_named_with_its_sample(numbered, tmp_path):

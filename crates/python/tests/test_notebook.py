@@ -36,3 +36,4 @@ def test_a_loader_is_shown_as_a_table(numbered):
     for name, value in {"epoch": f"{len(loader)} batches of 4", "seed": "7", "label": f"{dtype} {list(shape)}"}.items():
         assert f">{name}</th>" in shown and f">{value}</td>" in shown, name
     assert ">reads</th>" in shown
+    assert "<img src='data:image/png" in shown and "values of image, 0 to 255" in shown

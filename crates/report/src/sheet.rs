@@ -225,8 +225,11 @@ impl Drawing<'_> {
             self.canvas.corner(x + width, y, (side / 4).max(10), MARK);
         }
         let below = self.text((x, y + side + PAD), width, (font, INK), caption);
-        let number = self.typeface.lines(&cell.number, width, 1, font);
-        self.text((x, below), width, (font, DIM), &number);
+        // A number is not cut, because it identifies the sample. It may reach into the gap, and may be smaller.
+        let room = width + GAP - 2;
+        let needed = self.typeface.width(&cell.number, font).max(1);
+        let font = Font { size: font.size * (f64::from(room) / f64::from(needed)).min(1.0), ..font };
+        self.typeface.draw(&mut self.canvas, (x, below), room, (font, DIM), &cell.number);
     }
 
     fn picture(&mut self, x: u32, y: u32, picture: &Result<Image, String>) {
@@ -292,6 +295,15 @@ mod tests {
         let drawn =
             || layout(48, 2, 3).draw("caf\u{e9}.pack", &[], &["cat", "sea lion", "dog"].map(cell)).unwrap().pixels;
         assert_eq!(drawn(), drawn());
+    }
+
+    #[test]
+    fn long_numbers_are_not_cut() {
+        let drawn = |number: &str| {
+            let cells = [Cell { number: number.to_owned(), ..cell("cat") }];
+            layout(24, 1, 1).draw("a", &[], &cells).unwrap().pixels
+        };
+        assert_ne!(drawn("#1234561"), drawn("#1234562"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use resvg::usvg::{FontResolver, Node, Options, Tree};
 
 use crate::canvas::Canvas;
 use crate::figure::{Font, Rgb, hex, xml};
-use crate::raster::built_in;
+use crate::raster::{built_in, drawable};
 
 /// Number of built-in fonts.
 const BUILT_IN: usize = 2;
@@ -111,7 +111,7 @@ impl Typeface {
              xml:space=\"preserve\" font-size=\"{}\" font-weight=\"{weight}\" fill=\"{}\">{}</text></svg>",
             font.size,
             hex(color),
-            xml(text)
+            xml(&drawable(text))
         );
         let tree = Tree::from_str(&svg, &self.options).ok()?;
         // Keeps the fonts that this text loaded, so that the next text finds them.

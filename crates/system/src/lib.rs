@@ -10,6 +10,7 @@ mod option;
 mod parallel;
 mod regular;
 mod size;
+mod unfinished;
 
 pub use counted::counted;
 pub use named::{BadValue, Named};
@@ -17,3 +18,4 @@ pub use option::{Entered, FrontEnd, On, Opt, With, Words};
 pub use parallel::{in_parallel, lock, wait};
 pub use regular::{create_regular, is_regular, open_regular, read_regular};
 pub use size::{nanos, parse_bytes, share, to_u64, to_usize};
+pub use unfinished::{Unfinished, unfinished};

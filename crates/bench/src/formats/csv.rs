@@ -27,7 +27,7 @@ const COLUMNS: [Column; 23] = [
     ("cached_share_before", |run, _| optional(run.cached_share_before)),
     ("checksum", |run, _| optional(run.checksum.as_ref())),
     ("skipped", |run, _| optional(run.skipped.as_ref())),
-    ("bytes_on_disk", |_, format| optional(format.and_then(|f| f.bytes_on_disk))),
+    ("bytes", |_, format| optional(format.and_then(|f| f.bytes))),
     ("write_s", |_, format| optional(format.and_then(|f| f.write_s))),
 ];
 

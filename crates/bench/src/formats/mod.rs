@@ -26,6 +26,7 @@ mod written;
 use std::path::{Path, PathBuf};
 
 use packds_convert::ConvertError;
+use packds_system::Unfinished;
 
 use crate::BenchError;
 use crate::watch::{Progress, Watcher};
@@ -106,6 +107,7 @@ fn compare(data: &Path, options: &FormatsBenchOptions, watcher: &dyn Watcher) ->
     let progress = Progress::new(watcher, cells::count(options, entries.len()));
     let work = tempfile::Builder::new().prefix("packds-formats").tempdir_in(&options.work);
     let work = work.map_err(BenchError::io(&options.work))?;
+    let _unfinished = Unfinished::new(work.path());
     progress.begin("the images, as raw pixels")?;
     let reference = Reference::make(data, work.path(), options.batch, options.images, &progress)?;
     if let Some(peers) = &peers {
@@ -166,7 +168,7 @@ fn shown(data: &Path, reference: &Reference) -> Data {
     let bytes_per_image = reference.height * reference.width * reference.channels;
     Data {
         path: data.to_string_lossy().into_owned(),
-        n_images: reference.n_samples(),
+        n_samples: reference.n_samples(),
         height: reference.height,
         width: reference.width,
         channels: reference.channels,

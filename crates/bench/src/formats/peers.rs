@@ -17,20 +17,20 @@ impl PeerRows {
         serde_json::from_slice(&text).map(rows).map_err(|error| odd(path, error.to_string()))
     }
 
-    /// Checks that the results can be added: they must have `n_images` images and the batch size `batch`, and their
+    /// Checks that the results can be added: they must have `n_samples` images and the batch size `batch`, and their
     /// formats must not be in `formats`. Lossless formats must have the checksum `expected`. Called before the slow
     /// measurements.
     pub(super) fn check(
         &self,
         formats: &[&str],
-        (batch, n_images): (u32, u64),
+        (batch, n_samples): (u32, u64),
         expected: &str,
     ) -> Result<(), BenchError> {
         let odd = |reason: String| odd(&self.path, reason);
         let peers = &self.peers;
-        if let Some(found) = peers.n_images.filter(|found| *found != n_images) {
+        if let Some(found) = peers.n_samples.filter(|found| *found != n_samples) {
             return Err(odd(format!(
-                "its runs used {found} images, but this run uses {n_images}: pass --images {found}"
+                "its runs used {found} images, but this run uses {n_samples}: pass --images {found}"
             )));
         }
         if let Some(known) = peers.formats.iter().find(|format| formats.contains(&format.format.as_str())) {
@@ -103,7 +103,7 @@ mod tests {
             versions: [("packds".to_owned(), "1".to_owned())].into(),
             data: Data {
                 path: String::new(),
-                n_images: 2,
+                n_samples: 2,
                 height: 1,
                 width: 1,
                 channels: 1,
@@ -129,7 +129,7 @@ mod tests {
     fn peers() -> Value {
         json!({
             "versions": {"torch": "2.9", "packds": "2"},
-            "n_images": 2,
+            "n_samples": 2,
             "formats": [{"format": "torch-pt", "title": "torch.load", "runtime": "python", "lossless": true}],
             "runs": [
                 {"format": "torch-pt", "order": "chunk", "cache": "warm", "threads": 1, "batch": 1, "step_ms": 0.0,
@@ -176,7 +176,7 @@ mod tests {
         assert!(number.contains("lacks images_per_s"), "{number}");
         let batch = changed("/runs/0/batch", json!(2));
         assert!(batch.contains("has batch size 2, not 1: pass --batch 2"), "{batch}");
-        let images = changed("/n_images", json!(128));
+        let images = changed("/n_samples", json!(128));
         assert!(images.contains("used 128 images, but this run uses 2: pass --images 128"), "{images}");
         let own = changed("/formats/0/format", json!("npy"));
         assert!(own.contains("format `npy` is already in the report"), "{own}");

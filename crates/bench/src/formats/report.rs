@@ -39,7 +39,7 @@ pub struct Peers {
     #[serde(default)]
     pub versions: BTreeMap<String, String>,
     /// Number of images per run, if known.
-    pub n_images: Option<u64>,
+    pub n_samples: Option<u64>,
     /// The formats of these programs.
     pub formats: Vec<FormatRow>,
     /// The runs of these programs.
@@ -73,7 +73,7 @@ pub struct Data {
     /// The path that the user gave.
     pub path: String,
     /// Number of images used.
-    pub n_images: u64,
+    pub n_samples: u64,
     /// Rows of an image.
     pub height: u64,
     /// Columns of an image.
@@ -134,7 +134,7 @@ pub struct FormatRow {
     /// Whether the format keeps the exact pixels. All lossless formats have the same checksum.
     pub lossless: bool,
     /// Size of the files. `None` if they were not written.
-    pub bytes_on_disk: Option<u64>,
+    pub bytes: Option<u64>,
     /// Seconds to write the files, including the sync to disk. `None` if they were not written in this run.
     pub write_s: Option<f64>,
     /// Number of samples per chunk. `None` if the format has no chunks, or if the benchmark does not set their size.

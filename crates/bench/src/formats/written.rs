@@ -165,7 +165,7 @@ impl Written {
             },
             runtime: "rust".to_owned(),
             lossless: true,
-            bytes_on_disk: files.map(|files| files.bytes),
+            bytes: files.map(|files| files.bytes),
             write_s: files.map(|files| files.write.as_secs_f64()),
             chunk: self.entry.chunk(reference.batch).map(u64::from),
             notes: self.notes.clone(),
@@ -201,5 +201,5 @@ fn run_export(
         let synced = File::open(&file).and_then(|file| file.sync_all());
         synced.map_err(BenchError::io(&file))?;
     }
-    Ok(report.lost)
+    Ok(report.lost.iter().map(|lost| format!("not kept: {lost}")).collect())
 }

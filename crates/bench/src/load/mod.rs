@@ -110,6 +110,7 @@ pub struct LoadBench {
     /// Why the access path was chosen.
     pub access_reason: String,
     /// The pack: samples, bytes, chunks.
+    #[serde(flatten)]
     pub pack: PackShown,
     /// Prefetch depth at the end of the measurement.
     pub prefetch: usize,
@@ -152,7 +153,7 @@ pub struct PackShown {
     /// Samples per chunk.
     pub chunk_samples: u32,
     /// Size of the pack in bytes.
-    pub file_bytes: u64,
+    pub bytes: u64,
     /// Average size of a sample in a batch.
     pub sample_bytes: u64,
 }
@@ -238,7 +239,7 @@ pub fn bench_load(
             path: path.to_string_lossy().into_owned(),
             n_samples: loader.pack().n_samples(),
             chunk_samples: loader.pack().geometry().chunk_samples(),
-            file_bytes: loader.pack().file_len(),
+            bytes: loader.pack().file_len(),
             sample_bytes,
         },
         prefetch: stats.prefetch,

@@ -341,7 +341,7 @@ impl<'a> View<'a> {
             Some(Point {
                 label: label(format),
                 ours: is_ours(format),
-                x: to_f64(format.bytes_on_disk?) / to_f64(data.n_images.max(1)) / 1024.0,
+                x: to_f64(format.bytes?) / to_f64(data.n_samples.max(1)) / 1024.0,
                 y: run.images_per_s?,
             })
         };
@@ -363,7 +363,7 @@ impl<'a> View<'a> {
         let threads = counted(self.threads, "thread");
         format!(
             "{} images of {}x{}x{}, batches of {}, {threads}; {}",
-            tick_number(to_f64(data.n_images)),
+            tick_number(to_f64(data.n_samples)),
             data.height,
             data.width,
             data.channels,

@@ -10,7 +10,7 @@ use super::show_machine;
 use crate::args::Jobs;
 use crate::figures::{Column, Figures, Keys};
 use crate::human::{counted, human_bytes};
-use crate::progress::Benchmarking;
+use crate::progress::Shown;
 use crate::prose::Prose;
 use crate::{Console, Exit, Failure};
 
@@ -26,6 +26,11 @@ const COLUMNS: [Column; 9] = [
     ("peak RSS", 9),
 ];
 
+const EXAMPLES: &str = "\
+Examples:
+  packds bench convert images
+  packds bench convert images --rounds 3 --jobs 4";
+
 /// Measure convert and verify, and compare them with reading, decoding and copying the same files
 ///
 /// Compares raw conversion (short side 256, crop 224) with a loop that only reads and fully decodes the same files.
@@ -33,6 +38,7 @@ const COLUMNS: [Column; 9] = [
 /// pack of 1.28 million samples. Runs of packds and of the limit alternate; ratios are medians of the pairs. If there
 /// are too few files for a long enough run, each is used several times, through links.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct ConvertBenchArgs {
     /// Image folder
     #[arg(value_name = "DATA", value_hint = ValueHint::DirPath)]
@@ -50,8 +56,8 @@ pub(crate) struct ConvertBenchArgs {
 
 pub(crate) fn run(args: &ConvertBenchArgs, console: &mut Console) -> Result<Exit, Failure> {
     let options = ConvertBenchOptions { jobs: args.jobs.jobs, rounds: args.rounds, work: args.work.clone() };
-    let shown = Benchmarking::new(console);
-    let bench = bench_convert(&args.data, &options, &shown);
+    let shown = Shown::new(console);
+    let bench = shown.stoppable("starting", "", || bench_convert(&args.data, &options, &shown));
     // Clears the progress line.
     drop(shown);
     let bench = bench?;
@@ -65,7 +71,7 @@ fn show(bench: &ConvertBench, out: &mut Prose) -> Result<(), Failure> {
         "data     {}, repeated to give the number of images shown; cache {}, {}, {}, seed {}",
         counted(bench.n_files, "file"),
         bench.cache,
-        counted(bench.jobs, "thread"),
+        counted(bench.threads, "thread"),
         counted(bench.rounds, "round"),
         bench.seed
     )?;
@@ -73,7 +79,7 @@ fn show(bench: &ConvertBench, out: &mut Prose) -> Result<(), Failure> {
     for figure in [&bench.raw, &bench.encoded, &bench.verify] {
         let cells = [
             figure.name.to_owned(),
-            figure.n_images.to_string(),
+            figure.n_samples.to_string(),
             format!("{:.0}", figure.images_per_s),
             format!("{:.0}", figure.bytes_per_s / f64::from(1 << 20)),
             figure.limit.to_owned(),

@@ -10,17 +10,22 @@ use packds_bench::formats::report::{FormatRow, Report, RunRow};
 use packds_bench::{CacheName, FormatsBenchOptions, OrderName, bench_formats, format_names, to_csv};
 
 use super::charts;
-use crate::args::named;
+use crate::args::{n_threads, named};
 use crate::escape::escape_path;
 use crate::figures::{Figures, Keys};
 use crate::human::{counted, human_bytes, to_f64};
 use crate::output::{ResultFolder, check_new, write_file};
-use crate::progress::Benchmarking;
+use crate::progress::Shown;
 use crate::prose::Prose;
 use crate::{Console, Exit, Failure};
 
 const JSON: &str = "report.json";
 const CSV: &str = "report.csv";
+
+const EXAMPLES: &str = "\
+Examples:
+  packds bench formats images --quick
+  packds bench formats train.pack --out report --jobs 1,4 --step-ms 50";
 
 /// Compare loading the same images from many formats: folders, NumPy, HDF5, Zarr, Parquet, packs and others
 ///
@@ -28,6 +33,7 @@ const CSV: &str = "report.csv";
 /// warm and cold. Results are verified: if the checksum of a format differs from that of the images, the exit code is
 /// 1. docs/how-to/bench-formats.md describes the method.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct FormatsBenchArgs {
     /// Image folder, manifest, or pack of raw images (u8, one size, hwc or chw)
     #[arg(value_name = "DATA", value_hint = ValueHint::AnyPath)]
@@ -35,7 +41,7 @@ pub(crate) struct FormatsBenchArgs {
     /// Rough results in less than a minute: four batches of images, short runs, one round
     #[arg(long)]
     quick: bool,
-    /// Write report.json, report.csv and charts to this folder
+    /// Write report.html, report.json, report.csv and charts to this folder
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     out: Option<PathBuf>,
     /// Replace an existing report
@@ -67,9 +73,9 @@ pub(crate) struct FormatsBenchArgs {
         default_value = "warm,cold"
     )]
     cache: Vec<CacheName>,
-    /// Numbers of threads to measure
-    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2", value_parser = clap::value_parser!(u16).range(1..=256))]
-    threads: Vec<u16>,
+    /// Numbers of threads to measure; 0 = one per core
+    #[arg(short, long, value_name = "N,..", value_delimiter = ',', default_value = "1,2", value_parser = clap::value_parser!(u16).range(0..=256))]
+    jobs: Vec<u16>,
     /// Batch size and chunk size, in samples [default: 64; 32 with --quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     batch: Option<u32>,
@@ -110,7 +116,7 @@ impl FormatsBenchArgs {
         Ok(FormatsBenchOptions {
             command: format!("packds {}", args.join(" ")),
             batch,
-            threads: once(self.threads.iter().copied().map(usize::from)),
+            threads: once(self.jobs.iter().map(|jobs| n_threads(usize::from(*jobs)).get())),
             orders: once(self.orders.iter().copied()),
             cache: once(self.cache.iter().copied()),
             step_ms: self.step_ms,
@@ -143,8 +149,8 @@ pub(crate) fn run(args: &FormatsBenchArgs, console: &mut Console) -> Result<Exit
     }
     let _out = args.out.as_deref().map(ResultFolder::create).transpose()?;
     std::fs::create_dir_all(&options.work).map_err(|error| Failure::write(&options.work, &error))?;
-    let shown = Benchmarking::new(console);
-    let report = bench_formats(&args.data, &options, &shown);
+    let shown = Shown::new(console);
+    let report = shown.stoppable("starting", "", || bench_formats(&args.data, &options, &shown));
     // Clears the progress line.
     drop(shown);
     let report = report?;
@@ -192,7 +198,7 @@ fn show(report: &Report, out: &mut Prose) -> Result<(), Failure> {
     writeln!(
         out,
         "data     {} of {}x{}x{}, {}; batches of {}, {}, seed {}",
-        counted(data.n_images, "image"),
+        counted(data.n_samples, "image"),
         data.height,
         data.width,
         data.channels,
@@ -209,6 +215,7 @@ fn show(report: &Report, out: &mut Prose) -> Result<(), Failure> {
     for group in groups(&report.runs) {
         show_group(report, &group, out)?;
     }
+    writeln!(out, "\n* the best of its column")?;
     Ok(())
 }
 
@@ -259,7 +266,7 @@ const COLUMNS: [Measured; 9] = [
     ("wait ms", |run, _| run.wait_ms.map(|ms| ms.median), |ms| format!("{ms:.2}")),
     ("cpu s/1000", |run, _| run.cpu_s_per_1000, |seconds| format!("{seconds:.3}")),
     ("peak RSS", |run, _| run.peak_rss_bytes.map(to_f64), |bytes| format!("{:.0} MiB", bytes / 1_048_576.0)),
-    ("on disk", |_, format| format.bytes_on_disk.map(to_f64), |bytes| format!("{:.1} MiB", bytes / 1_048_576.0)),
+    ("on disk", |_, format| format.bytes.map(to_f64), |bytes| format!("{:.1} MiB", bytes / 1_048_576.0)),
     ("write s", |_, format| format.write_s, |seconds| format!("{seconds:.2}")),
 ];
 

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::num::NonZero;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use packds_bench::{LoadBench, LoadBenchOptions, bench_load};
@@ -10,10 +11,16 @@ use packds_reader::Checksums;
 use packds_reader::plan::Order;
 
 use super::{augmentation, check_time, show_cache, show_machine};
-use crate::args::{named, ordered};
+use crate::args::{n_threads, named, ordered};
 use crate::human::{counted, human_bytes};
 use crate::progress::Shown;
+use crate::task::Amount;
 use crate::{Console, Exit, Failure};
+
+const EXAMPLES: &str = "\
+Examples:
+  packds bench load train.pack
+  packds bench load train.pack --batch 64 --jobs 2 --augment rrc224,flip";
 
 /// Measure loading batches from a pack, and compare it with copying, decoding or reading the same data
 ///
@@ -21,6 +28,7 @@ use crate::{Console, Exit, Failure};
 /// pairs. The loop is memcpy for pixels that are copied, resize or decode_crop_resize for images that are augmented,
 /// and direct_read for cold reads.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct LoadBenchArgs {
     /// Pack to measure
     #[arg(value_name = "PACK", value_hint = ValueHint::FilePath)]
@@ -34,9 +42,9 @@ pub(crate) struct LoadBenchArgs {
     /// Samples per batch [default: 256; 64 for variable-size images; fewer for a smaller pack]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     batch: Option<u32>,
-    /// Threads of the loader, and of the limit
-    #[arg(long, value_name = "N", default_value = "1")]
-    threads: NonZero<usize>,
+    /// Threads of the loader, and of the limit; 0 = one per core
+    #[arg(short, long, value_name = "N", default_value_t = 1)]
+    jobs: usize,
     /// Augmentations, such as rrc224,flip; empty for none [default: rrc224,flip for variable-size images]
     #[arg(long, value_name = "OPS")]
     augment: Option<String>,
@@ -64,7 +72,7 @@ impl LoadBenchArgs {
         Ok(LoadBenchOptions {
             order,
             batch: self.batch,
-            threads: self.threads,
+            threads: n_threads(self.jobs),
             augment: self.augment.clone(),
             cold: self.cold,
             seconds: self.seconds,
@@ -77,8 +85,10 @@ impl LoadBenchArgs {
 
 pub(crate) fn run(args: &LoadBenchArgs, console: &mut Console) -> Result<Exit, Failure> {
     let options = args.options()?;
+    // The first epoch and the slices take at most this long each.
+    let about = Duration::from_secs_f64(2.0 * options.seconds);
     let shown = Shown::new(console);
-    let bench = bench_load(&args.pack, &options, &mut |what| shown.step(what))?;
+    let bench = bench_load(&args.pack, &options, &mut |what| shown.step(what, Amount::Time { about }))?;
     drop(shown);
     console.result(|| &bench, |console| show(&bench, &mut console.prose()))
 }
@@ -87,7 +97,7 @@ fn show(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {
     show_machine(&bench.machine, out)?;
     let (pack, options) = (&bench.pack, &bench.options);
     let (samples, chunk) = (counted(pack.n_samples, "sample"), pack.chunk_samples);
-    let (file, sample) = (human_bytes(pack.file_bytes), human_bytes(pack.sample_bytes));
+    let (file, sample) = (human_bytes(pack.bytes), human_bytes(pack.sample_bytes));
     writeln!(out, "pack     {samples} in chunks of {chunk}, {file}; {sample} per sample in a batch")?;
     let augment = augmentation(&options.augment);
     writeln!(

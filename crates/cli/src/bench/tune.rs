@@ -1,7 +1,6 @@
 //! `packds bench tune`: finds the number of threads, prefetch and batch size with which training does not wait.
 
 use std::io::Write;
-use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
@@ -10,13 +9,14 @@ use packds_reader::plan::Order;
 use packds_report::PlotFile;
 
 use super::{augmentation, check_time, show_cache, show_machine, tune_plot};
-use crate::args::named;
+use crate::args::{n_threads, named};
 use crate::escape::escape_path;
 use crate::figures::{Column, Figures, Keys};
 use crate::human::{counted, human_bytes};
 use crate::output::{check_new, write_plot};
 use crate::progress::Shown;
 use crate::prose::Prose;
+use crate::task::Amount;
 use crate::{Console, Exit, Failure};
 
 const COLUMNS: [Column; 11] = [
@@ -33,12 +33,21 @@ const COLUMNS: [Column; 11] = [
     ("memory", 10),
 ];
 
+/// What to know about the results of a quick run.
+const QUICK: &str = "Quick run: the results are rough. Do not cite them";
+
+const EXAMPLES: &str = "\
+Examples:
+  packds bench tune train.pack --step-ms 120
+  packds bench tune train.pack --step-ms 120 --jobs 1,2,4 --plot tune.svg";
+
 /// Measure how long training waits, by threads, prefetch and batch size, and recommend settings
 ///
 /// For each configuration, a consumer takes batches and sleeps for the time of a step, with the pack in the page cache.
 /// The recommendation is the cheapest configuration (fewest threads, then least memory) whose wait exceeds the shortest
 /// wait by at most 1 % of a step. Waits at the start and the end of an epoch are included.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct TuneBenchArgs {
     /// Pack to measure
     #[arg(value_name = "PACK", value_hint = ValueHint::FilePath)]
@@ -46,9 +55,9 @@ pub(crate) struct TuneBenchArgs {
     /// Duration of a training step in ms
     #[arg(long, value_name = "MS", default_value_t = 50.0)]
     step_ms: f64,
-    /// Thread counts, such as 1,2,4 [default: 1, 2, 4 and so on up to all cores]
-    #[arg(long, value_name = "N,..", value_delimiter = ',')]
-    threads: Vec<NonZero<usize>>,
+    /// Thread counts, such as 1,2,4; 0 = one per core [default: 1, 2, 4 and so on up to all cores]
+    #[arg(short, long, value_name = "N,..", value_delimiter = ',')]
+    jobs: Vec<usize>,
     /// Prefetch depths (batches), such as 1,4,auto [default: 1,2,4,8,auto]
     #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = parse_depth)]
     prefetch: Vec<Ahead>,
@@ -92,7 +101,7 @@ impl TuneBenchArgs {
         check_time("--step-ms", self.step_ms)?;
         Ok(TuneBenchOptions {
             step_ms: self.step_ms,
-            threads: self.threads.clone(),
+            threads: self.jobs.iter().copied().map(n_threads).collect(),
             prefetches: self.prefetch.clone(),
             batches: self.batch.clone(),
             order: self.order,
@@ -109,11 +118,12 @@ pub(crate) fn run(args: &TuneBenchArgs, console: &mut Console) -> Result<Exit, F
         check_new(plot.path(), args.force)?;
     }
     let shown = Shown::new(console);
-    let bench = bench_tune(&args.pack, &options, &mut |what| shown.step(what))?;
+    let bench =
+        bench_tune(&args.pack, &options, &mut |what, done, total| shown.step(what, Amount::Steps { done, total }))?;
     drop(shown);
     if let Some(plot) = &args.plot {
         let name = args.pack.file_name().unwrap_or_default();
-        let figure = tune_plot::figure(&bench, &escape_path(name.as_ref()));
+        let figure = tune_plot::figure(&bench, &escape_path(name.as_ref()), if args.quick { &[QUICK] } else { &[] });
         write_plot(plot, &figure, args.force)?;
     }
     let text = |console: &mut Console| {
@@ -132,7 +142,7 @@ pub(crate) fn run(args: &TuneBenchArgs, console: &mut Console) -> Result<Exit, F
 fn show(bench: &TuneBench, out: &mut Prose) -> Result<(), Failure> {
     show_machine(&bench.machine, out)?;
     let augment = augmentation(&bench.augment);
-    let (samples, bytes) = (counted(bench.n_samples, "sample"), human_bytes(bench.file_bytes));
+    let (samples, bytes) = (counted(bench.n_samples, "sample"), human_bytes(bench.bytes));
     let TuneBench { order, seed, .. } = bench;
     writeln!(out, "pack     {samples}, {bytes}; order {order}, images {augment}, seed {seed}")?;
     show_cache(bench.cache, bench.resident_before, bench.resident_after, out)?;
@@ -140,6 +150,9 @@ fn show(bench: &TuneBench, out: &mut Prose) -> Result<(), Failure> {
     let mut figures = Figures::new(COLUMNS.to_vec(), Keys::Numbers(3));
     bench.runs.iter().for_each(|run| figures.push(cells(run).to_vec(), star(bench, run)));
     figures.lines(out.columns()).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+    if bench.recommended.is_some() {
+        writeln!(out, "best     ** recommended; * the best of its batch size")?;
+    }
     show_too_small(bench, out)?;
     if let Some(cost) = bench.fixed_cost_ms {
         writeln!(

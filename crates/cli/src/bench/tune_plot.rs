@@ -29,17 +29,19 @@ struct Scale<'a> {
     up: Axis,
 }
 
-/// The plot of a benchmark of the pack with this name.
-pub(crate) fn figure(bench: &TuneBench, name: &str) -> Figure {
+/// The plot of a benchmark of the pack with this name. `notes` are warnings about the results.
+pub(crate) fn figure(bench: &TuneBench, name: &str, notes: &[&str]) -> Figure {
     let mut batches: Vec<u32> = bench.runs.iter().map(|run| run.batch).collect();
     batches.dedup();
     let rows = batches.len().div_ceil(COLUMNS);
-    let height = TOP + (PANEL_SIZE.1 + BETWEEN.1) * count(rows) + 10.0;
+    let lines = wrap(&subtitle(bench, notes), f64::from(WIDTH) - 32.0, PLAIN.size, false);
+    // There is room for two lines.
+    let more = 16.0 * count(lines.len().saturating_sub(2));
+    let height = TOP + more + (PANEL_SIZE.1 + BETWEEN.1) * count(rows) + 10.0;
     let title = format!("Training time lost to waiting, with steps of {} ms: {name}", tick_number(bench.step_ms));
     let mut figure = Figure::new(WIDTH, whole(height), PAPER, &title);
     figure.heading((16.0, 28.0), INK, &title);
-    let lines = wrap(&subtitle(bench), f64::from(WIDTH) - 32.0, PLAIN.size, false);
-    for (nth, line) in lines.iter().take(2).enumerate() {
+    for (nth, line) in lines.iter().enumerate() {
         figure.text((16.0, 50.0 + 16.0 * count(nth)), Anchor::Start, DIM, line);
     }
     let up = Axis::linear(bench.runs.iter().filter_map(lost).chain([LEAST_END]), 0.0, -PANEL_SIZE.1);
@@ -52,17 +54,17 @@ pub(crate) fn figure(bench: &TuneBench, name: &str) -> Figure {
             scale.threads.push(run.threads);
         }
     }
-    scale.legend(&mut figure, 90.0);
+    scale.legend(&mut figure, 90.0 + more);
     for (nth, batch) in batches.iter().enumerate() {
         let (column, row) = (nth % COLUMNS, nth / COLUMNS);
         let left = LEFT + (PANEL_SIZE.0 + BETWEEN.0) * count(column);
-        let top = TOP + (PANEL_SIZE.1 + BETWEEN.1) * count(row) + 14.0;
+        let top = TOP + more + (PANEL_SIZE.1 + BETWEEN.1) * count(row) + 14.0;
         scale.panel(&mut figure, *batch, (left, top));
     }
     figure
 }
 
-fn subtitle(bench: &TuneBench) -> String {
+fn subtitle(bench: &TuneBench, notes: &[&str]) -> String {
     let set = match &bench.recommended {
         Some(best) => format!(
             "Set: {}, prefetch {}, batch {} (large ring; a small ring marks the best of each batch size). Fixed cost: {} \
@@ -74,7 +76,8 @@ fn subtitle(bench: &TuneBench) -> String {
         ),
         None => "No recommendation, because the pack is too small for these batches.".to_owned(),
     };
-    format!("{set} {}", bench.machine.cpu)
+    let notes: Vec<String> = notes.iter().map(|note| format!(" {note}.")).collect();
+    format!("{set}{} {}, {}", notes.concat(), bench.machine.cpu, counted(bench.machine.cores, "core"))
 }
 
 /// The share of the time that training waits, in %. `None` if no wait was measured.

@@ -11,27 +11,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
-use packds_bench::{default_batch, has_encoded_images};
+use packds_bench::{Machine, default_batch, has_encoded_images};
 use packds_doctor::{Options, Report, Step, document, examine, picture, text};
 use packds_reader::Pack;
 use packds_reader::augment::Augment;
 use packds_reader::loader::{LoadError, Loader, LoaderBuilder};
 use packds_reader::plan::Order;
-use packds_report::PlotFile;
+use packds_report::{Figure, PlotFile};
 use serde_json::{Value, json};
 
-use crate::args::{named, ordered};
+use crate::args::{n_threads, named, ordered};
 use crate::bench::check_time;
 use crate::escape::escape_path;
+use crate::human::counted;
 use crate::output::{check_new, write_plot};
 use crate::progress::Shown;
+use crate::task::Amount;
 use crate::{Console, Exit, Failure};
 use training::{LoaderOptions, Training};
 
 const EXAMPLES: &str = "\
 Examples:
   packds doctor train.pack --step-ms 48.5 --batch 256
-  packds doctor train.pack --step-ms 48.5 --augment rrc224,flip,norm:imagenet --threads 4 --check
+  packds doctor train.pack --step-ms 48.5 --augment rrc224,flip,norm:imagenet --jobs 4 --check
   packds doctor train.pack --cold --plot doctor.svg
   packds doctor train.pack --batch 256 -- python train.py";
 
@@ -56,9 +58,9 @@ pub(crate) struct DoctorArgs {
     /// Samples per batch; ignored with a training command [default: 256; 64 for variable-size images]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     batch: Option<u32>,
-    /// Loader threads [default: as in the training command, else one per core]
-    #[arg(long, value_name = "N")]
-    threads: Option<NonZero<usize>>,
+    /// Loader threads; 0 = one per core [default: as in the training command, else one per core]
+    #[arg(short, long, value_name = "N")]
+    jobs: Option<usize>,
     /// Order of samples [default: as in the training command, else auto]
     #[arg(long, value_parser = named::<Order>())]
     order: Option<Order>,
@@ -123,8 +125,18 @@ pub(crate) fn run(args: &DoctorArgs, console: &mut Console) -> Result<Exit, Fail
 /// If the plot cannot be written, with the command's error message.
 pub fn doctor_plot(report: &Report, name: &str, path: &Path) -> Result<(), String> {
     let file = PlotFile::parse(&path.to_string_lossy())?;
-    let written = write_plot(&file, &picture(report, name), true);
+    let written = write_plot(&file, &drawn(report, name), true);
     written.map_err(|failure| failure.text())
+}
+
+/// The plot of a report as SVG. `name` is the name of the pack or dataset.
+pub fn doctor_picture(report: &Report, name: &str) -> String {
+    drawn(report, name).svg()
+}
+
+fn drawn(report: &Report, name: &str) -> Figure {
+    let Machine { cpu, cores, .. } = Machine::here();
+    picture(report, name, &format!("{cpu}, {}", counted(cores, "core")))
 }
 
 /// Checks that the plot's folder exists before anything is measured.
@@ -165,7 +177,7 @@ impl DoctorArgs {
             .batch(batch.unwrap_or(default_batch(pack).0))
             .order(self.order(learned)?)
             .seed(self.seed);
-        if let Some(threads) = self.threads.or(learned.and_then(|said| said.threads)) {
+        if let Some(threads) = self.jobs.map(n_threads).or(learned.and_then(|said| said.threads)) {
             builder = builder.threads(threads);
         }
         if let Some(bytes) = self.memory.or(learned.and_then(|said| said.memory_bytes)) {
@@ -215,13 +227,14 @@ impl DoctorArgs {
         };
         let options = Options { within: Duration::from_secs_f64(self.seconds), cold: self.cold, check: self.check };
         let shown = Shown::new(console);
-        examine(builder, step, &options, &mut |what| shown.step(what)).map_err(failed)
+        let about = options.within.mul_f64(if self.check { 2.0 } else { 1.0 });
+        examine(builder, step, &options, &mut |what| shown.step(what, Amount::Time { about })).map_err(failed)
     }
 
     fn show(&self, report: &Report, training: Option<&Training>, console: &mut Console) -> Result<Exit, Failure> {
         let name = escape_path(self.pack.file_name().unwrap_or_default().as_ref());
         if let Some(plot) = &self.plot {
-            write_plot(plot, &picture(report, &name), self.force)?;
+            write_plot(plot, &drawn(report, &name), self.force)?;
         }
         if console.json {
             let mut document = document(report);

@@ -96,9 +96,9 @@ function showPixels(fields) {
     // 256 values in 32 bars, all channels together.
     const counts = Array(32).fill(0);
     stats.histogram.forEach((channel) => channel.forEach((count, value) => { counts[value >> 3] += count; }));
-    const mean = stats.mean.map((m) => m.toFixed(3)).join(", ");
+    const mean = stats.mean.map((m) => (255 * m).toFixed(1)).join(", ");
     element("pixels").querySelector("div").append(make("div", {className: "column"}, make("h3", {textContent: name}), bars(counts),
-      make("div", {className: "range"}, make("span", {textContent: "0"}), make("span", {textContent: `mean ${mean} (scale 0 to 1)`}), make("span", {textContent: "255"}))));
+      make("div", {className: "range"}, make("span", {textContent: "0"}), make("span", {textContent: `mean ${mean}`}), make("span", {textContent: "255"}))));
   }
 }
 
@@ -123,7 +123,7 @@ function cell(listed) {
   const name = listed.label || (listed.path || "").split("/").pop();
   const caption = listed.is_substituted ? `substituted: ${name}` : name;
   const button = make("button", {type: "button", title: listed.path || ""}, frame(listed.sample, 320),
-    make("span", {className: listed.is_substituted ? "caption substituted" : "caption"}, caption, " ", make("small", {textContent: `#${listed.sample}`})));
+    make("span", {className: listed.is_substituted ? "caption substituted" : "caption"}, make("bdi", {textContent: caption}), make("small", {textContent: `#${listed.sample}`})));
   button.addEventListener("click", () => showDetail(listed.sample));
   return make("li", {}, button);
 }

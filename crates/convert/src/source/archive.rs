@@ -8,7 +8,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use packds_system::to_usize;
+use packds_system::{Unfinished, to_usize};
 use tempfile::TempDir;
 
 use super::ListOptions;
@@ -60,9 +60,15 @@ enum Form {
 pub(super) struct Unpacked {
     archive: PathBuf,
     folder: TempDir,
+    _unfinished: Unfinished,
 }
 
 impl Unpacked {
+    fn new(archive: PathBuf, folder: TempDir) -> Arc<Self> {
+        let _unfinished = Unfinished::new(folder.path());
+        Arc::new(Self { archive, folder, _unfinished })
+    }
+
     /// Translates a path in the temporary folder to its name in the archive.
     pub(super) fn named(&self, path: &Path) -> PathBuf {
         match path.strip_prefix(self.folder.path()) {
@@ -90,7 +96,7 @@ impl Opened {
     /// `source`.
     pub(super) fn of_folder(source: &Path, folder: TempDir, warnings: Vec<Warning>) -> Self {
         let inner = folder.path().to_owned();
-        Self { unpacked: Arc::new(Unpacked { archive: source.to_owned(), folder }), source: inner, warnings }
+        Self { unpacked: Unpacked::new(source.to_owned(), folder), source: inner, warnings }
     }
 
     /// Returns the listing with paths in the archive instead of the temporary folder, and with the warnings from
@@ -164,7 +170,7 @@ impl Archive {
             true => only_source(folder.path()),
             false => folder.path().join(&self.inside),
         };
-        let unpacked = Arc::new(Unpacked { archive: self.path.clone(), folder });
+        let unpacked = Unpacked::new(self.path.clone(), folder);
         Ok(Opened { unpacked, source, warnings })
     }
 

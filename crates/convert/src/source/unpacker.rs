@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use packds_system::to_u64;
+use packds_system::{Unfinished, to_u64};
 use tempfile::TempDir;
 
 use super::paths::{as_path, lossy};
@@ -27,6 +27,7 @@ pub(super) struct Unpacker<'a> {
     archive: &'a Path,
     spool: &'a SpoolFolder,
     folder: TempDir,
+    _unfinished: Unfinished,
     /// Free bytes of the file system.
     pub(super) free: u64,
     /// Bytes that the members unpacked so far occupy on the file system.
@@ -49,7 +50,17 @@ impl<'a> Unpacker<'a> {
         let space = rustix::fs::statvfs(&spool.path).map_err(|errno| failed(errno.into()))?;
         let folder = tempfile::Builder::new().prefix("packds-").tempdir_in(&spool.path).map_err(failed)?;
         let free = space.f_bavail.saturating_mul(space.f_frsize);
-        Ok(Self { archive, spool, folder, free, used: 0, links: Vec::new(), special_files: Tally::default() })
+        let _unfinished = Unfinished::new(folder.path());
+        Ok(Self {
+            archive,
+            spool,
+            folder,
+            _unfinished,
+            free,
+            used: 0,
+            links: Vec::new(),
+            special_files: Tally::default(),
+        })
     }
 
     /// Refuses an archive whose stated size exceeds the free space.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 import functools
 import html
@@ -15,7 +14,7 @@ import numpy as np
 
 from . import _checks, _packds
 from ._arrays import NUMPY_NAMES, OF_KIND, as_numpy, json_dict, multi_hot, widened_bfloat16
-from ._display import bars, counted, table
+from ._display import bars, counted, picture, table
 from ._errors import OptionError, ReadError
 from ._progress import Progress
 from ._sealed import Sealed
@@ -26,6 +25,7 @@ PathLike = Union[str, "os.PathLike[str]"]
 #: Number of images shown in a notebook.
 _SHOWN_PICTURES = 8
 _PICTURE_SIDE = 96
+_SHOWN_CLASSES = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -477,24 +477,41 @@ class Dataset(Sealed):
         if self.classes:
             shown = ", ".join(self.classes[:10]) + (", ..." if len(self.classes) > 10 else "")
             rows.append((counted(len(self.classes), "class"), shown))
-        charts = [bars(classes["counts"], f"samples of each {classes['field']}") for classes in info["classes"]]
+        return table(rows) + self._pictures_and_charts(range(len(self)))
+
+    def _pictures_and_charts(self, samples: Sequence[int]) -> str:
+        """Some of these samples as pictures, and the classes and values of the whole pack as charts."""
+        info = self.info()
+        charts = [bars(c["counts"], f"samples of each {c['field']}", c["names"]) for c in info["classes"]]
         for name, stats in info["stats"].get("fields", {}).items():
             of_all_channels = [sum(counts) for counts in zip(*stats["histogram"])]
             charts.append(bars(of_all_channels, f"values of {name}, 0 to 255"))
-        pictures = "".join(self._pictures())
-        return f"{table(rows)}<div>{pictures}</div><div>{''.join(charts)}</div>"
+        return f"<div>{''.join(self._pictures(samples))}</div><div>{''.join(charts)}</div>"
 
-    def _pictures(self) -> Iterator[str]:
-        if not any(field.role in ("image", "mask") for field in self._data):
+    def _pictures(self, samples: Sequence[int]) -> Iterator[str]:
+        names = [field.name for field in self._data if field.role in ("image", "mask")]
+        if not names:
             return
-        n = min(len(self), _SHOWN_PICTURES)
-        for index in (len(self) * place // n for place in range(n)):
+        n = min(len(samples), _SHOWN_PICTURES)
+        for index in (int(samples[len(samples) * place // n]) for place in range(n)):
             try:
-                png = base64.b64encode(self.picture(index, _PICTURE_SIDE)).decode()
+                pngs = [self._pack.picture(index, _PICTURE_SIDE, name) for name in names]
+                yield picture(pngs, index, self._caption(index))
             except Exception as error:  # A notebook still shows the other images.
                 yield f"<span>#{index}: {html.escape(str(error))}</span> "
-                continue
-            yield f"<img src='data:image/png;base64,{png}' title='#{index}' style='margin:2px'>"
+
+    def _caption(self, sample: int) -> str:
+        """The class names of a sample, and whether the sample is substituted."""
+        label, labels, valid = (self._by_role(role) for role in ("label", "labels", "valid"))
+        ids: Any = []
+        if label is not None and label.is_column:
+            ids = np.ravel(self._columns[label.name][sample])
+        elif labels is not None:
+            ids = np.flatnonzero(self._items(labels, [sample])[0])
+        names = dict(enumerate(self.classes))
+        caption = ", ".join(str(names.get(one, one)) for one in ids[:_SHOWN_CLASSES].tolist()) if len(ids) else ""
+        is_substituted = valid is not None and not self._columns[valid.name][sample]
+        return f"substituted: {caption}" if is_substituted else caption
 
 
 def open(path: PathLike, *, checksums: DatasetChecksums = "always") -> Dataset:

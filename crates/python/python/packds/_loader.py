@@ -734,7 +734,9 @@ class Loader(Sealed):
         rows.append(("reads", f"{access}, by {engine}"))
         if self.tier is not None:
             rows.append(("device", f"{self._plan.device} ({self.tier})"))
-        return table([*rows, *(("notice", notice) for notice in self.notices())])
+        rows += [("notice", notice) for notice in self.notices()]
+        samples = range(len(self.datasets[0])) if self._samples is None else self._samples
+        return table(rows) + self.datasets[0]._pictures_and_charts(samples)
 
     def _length(self) -> str:
         return f"{counted(len(self), 'batch')} of {self.batch_size}"

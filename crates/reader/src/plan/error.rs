@@ -57,7 +57,7 @@ pub enum PlanError {
     },
     /// All samples would be dropped with the last batch.
     #[error(
-        "no whole batch: expected at least the global batch of {}, found {}; pad the last batch or use a smaller batch",
+        "no whole batch: expected at least the global batch of {}, found {}",
         counted(*batch, "sample"),
         counted(*samples, "sample")
     )]

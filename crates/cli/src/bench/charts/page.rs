@@ -55,7 +55,7 @@ fn lead(report: &Report) -> String {
     };
     format!(
         "<p>{} images of {}x{}x{} ({}), {}, on {}.</p>\n<p>We wrote packds and chose what to measure. Judge by the method below, and run it yourself.</p>\n{quick}",
-        tick_number(to_f64(data.n_images)),
+        tick_number(to_f64(data.n_samples)),
         data.height,
         data.width,
         data.channels,
@@ -90,7 +90,7 @@ fn conditions(report: &Report) -> String {
             "Images",
             format!(
                 "{}, each {}x{}x{} = {} bytes; {} in all",
-                tick_number(to_f64(data.n_images)),
+                tick_number(to_f64(data.n_samples)),
                 data.height,
                 data.width,
                 data.channels,
@@ -224,19 +224,19 @@ fn formats(report: &Report) -> String {
     html.extend(heads.map(|name| format!("<th scope=\"col\" class=\"text\">{name}</th>")));
     html.push_str("</tr></thead>\n<tbody>\n");
     for format in &report.formats {
-        let notes: Vec<String> = format.notes.iter().map(|note| xml(note)).collect();
+        let notes: Vec<String> = format.notes.iter().map(|note| format!("<li>{}</li>", xml(note))).collect();
         html.push_str(&format!(
             "<tr{}><th scope=\"row\">{}</th><td class=\"text\"><code>{}</code></td><td>{}</td><td>{}</td><td>{}</td>\
-             <td class=\"text\">{}</td><td class=\"text\">{}</td><td class=\"notes\">{}</td></tr>\n",
+             <td class=\"text\">{}</td><td class=\"text\">{}</td><td class=\"notes\"><ul>{}</ul></td></tr>\n",
             row_class(format),
             xml(&label(format)),
             xml(&format.format),
-            bytes(format.bytes_on_disk).0,
+            bytes(format.bytes).0,
             value(format.write_s).0,
             whole(format.chunk).0,
             if format.lossless { "yes" } else { "no" },
             xml(&format.runtime),
-            notes.join("<br>")
+            notes.concat()
         ));
     }
     html + "</tbody>\n</table></div>\n"

@@ -8,7 +8,7 @@ fn format(name: &str, title: &str, lossless: bool) -> FormatRow {
         title: title.to_owned(),
         runtime: "rust".to_owned(),
         lossless,
-        bytes_on_disk: Some(1_500_000),
+        bytes: Some(1_500_000),
         write_s: Some(0.5),
         chunk: None,
         notes: vec!["read <in place>".to_owned()],
@@ -57,7 +57,7 @@ fn report() -> Report {
         versions: BTreeMap::from([("packds".to_owned(), "0.1.0".to_owned())]),
         data: Data {
             path: "photos".to_owned(),
-            n_images: 10,
+            n_samples: 10,
             height: 224,
             width: 224,
             channels: 3,
