@@ -126,6 +126,7 @@ fn each_option_that_decides_bytes_is_in_the_identifier_of_the_pack() {
         ConvertOptions { compression: "zstd".parse().unwrap(), ..encoded() },
         ConvertOptions { on_error: crate::OnError::Skip, ..encoded() },
         ConvertOptions { max_pixels: 1 << 20, ..encoded() },
+        with_list(ListOptions { mask_order: Some(crate::source::MaskOrder::Rows), ..ListOptions::default() }),
         with_list(ListOptions { from: Some(crate::DataFormat::ImageFolder), ..ListOptions::default() }),
     ];
     let mut found: Vec<String> = changed.iter().map(pack).collect();

@@ -163,6 +163,7 @@ pub use self::{
     listing::{Listing, Sample, SourceKind},
     reading::{Decision, Reading},
     roles::LABEL_NAMES,
+    run_masks::MaskOrder,
     spool::Unpacking,
     table_note::TableNote,
     warning::Warning,
@@ -197,6 +198,8 @@ pub struct ListOptions {
     pub label_key: Option<String>,
     /// The field of masks, or of their paths in a manifest. `None` to find it by name.
     pub mask_key: Option<String>,
+    /// The order of the pixels in run-length encoded masks. `None` to decide by the name of their column.
+    pub mask_order: Option<MaskOrder>,
     /// The image folder inside the source. `None` to find it by name.
     pub images: Option<PathBuf>,
     /// The mask folder inside the source, with names like those of the images. `None` to find it by name.
@@ -597,6 +600,9 @@ pub fn source_format(source: &Path, options: &ListOptions) -> Result<DataFormat,
             (format!("{IMAGES} and {MASKS} apply only to folders of image files, and this is {format}"), "omit them")
         }
         DataFormat::Manifest => return Ok(format),
+        _ if options.mask_order.is_some() && (format != DataFormat::ImageFolder || options.from.is_some()) => {
+            return Err(run_masks::no_column());
+        }
         _ if options.root.is_some() => {
             (format!("{ROOT} applies only to manifests"), "omit it, or pass a .csv, .tsv or .jsonl manifest")
         }
@@ -609,6 +615,7 @@ pub fn source_format(source: &Path, options: &ListOptions) -> Result<DataFormat,
 fn check_keys(listing: &Listing, options: &ListOptions) -> Result<(), ConvertError> {
     match listing.kind {
         SourceKind::Manifest => Ok(()),
+        _ if options.mask_order.is_some() => Err(run_masks::no_column()),
         _ if options.choose_fields() => Err(no_fields()),
         _ => Ok(()),
     }

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use packds_system::{counted, to_u64};
 
 use super::paths::lossy;
+use super::run_masks::MaskOrder;
 use crate::error::quoted;
-use crate::opt::{IMAGES, MASKS};
+use crate::opt::{IMAGES, MASK_ORDER, MASKS};
 
 /// A decision about tables or lists next to images. The paths of lists are relative to the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,6 +113,8 @@ pub enum TableNote {
     RunMasks {
         /// The column.
         field: String,
+        /// The order of the pixels that the caller chose.
+        order: Option<MaskOrder>,
         /// The number to add to a class id to get the value of its pixels. `None` if marked pixels are 1.
         added: Option<u8>,
         /// The names of the classes. Empty if classes have no names, or if marked pixels are 1.
@@ -192,7 +195,14 @@ impl fmt::Display for TableNote {
             Self::ValidFlags { field } => {
                 write!(out, "the splits are those of '{field}': true is read as valid, and false as train")
             }
-            Self::RunMasks { field, added, classes } => fmt_run_masks(out, field, *added, classes),
+            Self::RunMasks { field, order, added, classes } => {
+                let along = if *order == Some(MaskOrder::Rows) { "along the rows" } else { "down the columns" };
+                write!(out, "masks are drawn from the run lengths in '{field}', counted {along} of the image")?;
+                if order.is_none() {
+                    write!(out, " (add {} if they are counted along the rows)", MASK_ORDER.with(MaskOrder::Rows))?;
+                }
+                fmt_values(out, *added, classes)
+            }
             Self::SplitLabels { file, numbers } => {
                 write!(out, "the labels are read from '{}': each is a class of the other splits", lossy(file))?;
                 match numbers {
@@ -222,8 +232,9 @@ impl TableNote {
     }
 }
 
-fn fmt_run_masks(out: &mut fmt::Formatter<'_>, field: &str, added: Option<u8>, classes: &[String]) -> fmt::Result {
-    write!(out, "masks are drawn from the run lengths in '{field}', counted down the columns of the image; ")?;
+/// Writes the values of drawn masks.
+fn fmt_values(out: &mut fmt::Formatter<'_>, added: Option<u8>, classes: &[String]) -> fmt::Result {
+    out.write_str("; ")?;
     match (added, classes) {
         (None, _) => out.write_str("marked pixels are 1, and all others 0"),
         (_, []) => {
