@@ -111,6 +111,12 @@ def others(root):
     pd.DataFrame({"ImageId": FILES, "rle": ["70 4"] + rle[1:]}).to_csv(root / "outside.csv", index=False)
     pd.DataFrame({"ImageId": FILES, "rle": rle, "encoding": rle}).to_csv(root / "two.csv", index=False)
     pd.DataFrame({"img": FILES, "rle_mask": rle}).to_csv(root / "carvana.csv", index=False)
+    # Arrays of 16 bits, and arrays whose height and width are unclear.
+    for folder, pixels in (("planes", PIXELS[..., 0].astype(np.uint16)), ("bands", PIXELS.astype(np.uint16))):
+        (root / folder).mkdir()
+        for i, plane in enumerate(pixels):
+            np.save(root / folder / f"{i}.npy", plane)
+        pd.DataFrame({"path": [f"{folder}/{i}.npy" for i in range(N)], "rle": rle}).to_csv(root / f"{folder}.csv", index=False)
     # Two objects of two classes for each image. They overlap.
     objects = [(name, label, "1 3 10 5" if label == 1 else "3 2") for name in FILES for label in (1, 2)]
     pd.DataFrame(objects, columns=["ImageId", "ClassId", "EncodedPixels"]).to_csv(root / "objects.csv", index=False)

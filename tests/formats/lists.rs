@@ -170,6 +170,15 @@ fn run_lengths_that_may_be_drawn_wrongly_are_refused() {
 }
 
 #[test]
+fn run_lengths_are_masks_of_planes_but_not_of_other_arrays() {
+    let (folder, expected) = sources();
+    let pack = convert(&folder, "others/planes.csv", &[]);
+    assert_eq!(hex(&items(&pack, "mask")[1]), expected["runs"]["one"]);
+    let words = ["the height and width of the arrays are unclear", "--leave-out"];
+    assert_refused(&folder, "others/bands.csv", 2, &words);
+}
+
+#[test]
 fn the_order_of_run_lengths_can_be_chosen() {
     let (folder, expected) = sources();
     let second = |source: &str, order: &str| {

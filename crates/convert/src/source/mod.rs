@@ -54,6 +54,7 @@ mod indicators;
 mod joined;
 mod json_files;
 mod json_rows;
+mod karpathy;
 mod key_split;
 mod label_fields;
 mod labelled_table;

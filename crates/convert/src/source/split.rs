@@ -19,13 +19,14 @@ use super::lists;
 use super::paths::lossy;
 use super::split_table;
 use super::table_note::TableNote;
+use super::table_splits::text_field;
 use super::tally::Tally;
 use super::unread::{join_other_files, take_offered};
 use super::versions::Versions;
 use super::warning::Warning;
 use crate::error::ConvertError;
 
-const SPLIT_NAMES: [&str; 12] = [
+const SPLIT_NAMES: [&str; 13] = [
     "train",
     "training",
     "val",
@@ -38,6 +39,7 @@ const SPLIT_NAMES: [&str; 12] = [
     "privatetest",
     "eval",
     "dev",
+    "restval",
 ];
 /// Words that a split folder's name may contain in addition to the split: `training_set`, `seg_train`, `train_images`.
 const OTHER_WORDS: [&str; 13] =
@@ -216,7 +218,25 @@ fn list_split(
             return found;
         }
     }
-    labelled_table::instead(folder, &found, options).unwrap_or(found)
+    match labelled_table::instead(folder, &found, options) {
+        Some(Ok(table)) => Ok(with_classes(folder, &found, table, classes, options)),
+        table => table.unwrap_or(found),
+    }
+}
+
+/// Reads the labels of the table in the folder of a split as class names if they became texts, but all of them are classes of other splits.
+fn with_classes(
+    folder: &Path,
+    found: &Result<Listing, ConvertError>,
+    table: Listing,
+    classes: &[Vec<u8>],
+    options: &ListOptions,
+) -> Listing {
+    let Some(field) = table.warnings.iter().find_map(text_field) else { return table };
+    let options = ListOptions { label_key: Some(field.clone()), ..options.clone() };
+    let named = labelled_table::instead(folder, found, &options).and_then(Result::ok);
+    let is_class = |name: &Vec<u8>| classes.binary_search(name).is_ok();
+    named.filter(|own| own.has_labels() && own.classes.iter().all(is_class)).unwrap_or(table)
 }
 
 /// Where the splits of a folder are.

@@ -1,7 +1,7 @@
 //! Gives a split without class folders the labels of a table next to the splits. The labels must be classes of another
 //! split.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::ListOptions;
@@ -10,9 +10,11 @@ use super::directory::Directory;
 use super::folder_tables::{self, MAX_TABLES};
 use super::listing::{Labels, Listing};
 use super::paths::{as_path, lossy, stem};
+use super::roles::is_label_column_name;
 use super::split::split_and_rest;
 use super::split_list;
 use super::table_note::TableNote;
+use super::table_splits::text_field;
 use super::warning::Warning;
 
 /// Gives an unlabelled split the labels of a table in `folders`. The last of these is the folder of the split. The
@@ -28,9 +30,7 @@ pub(super) fn label(listing: &mut Listing, folders: &[&Path], classes: &[Vec<u8>
     tables.retain(|table| split_in(table).as_ref() == Some(&split));
     tables.sort_unstable();
     tables.dedup();
-    let labelled = |table: &PathBuf| {
-        Some((table.clone(), labels_of(listing, &folder_tables::list_whole(table, &options)?, classes)?))
-    };
+    let labelled = |table: &PathBuf| Some((table.clone(), labels_in(listing, table, classes, &options)?));
     let mut found = tables.iter().filter_map(labelled);
     let (labels, note) = match (found.next(), found.next()) {
         (Some((table, labels)), None) => {
@@ -58,6 +58,24 @@ fn tables_in(folder: &Path) -> Vec<PathBuf> {
     let Ok(directory) = Directory::scan(folder, b"", SampleFiles::Images) else { return Vec::new() };
     let tables = folder_tables::names_in(&directory, |_| true);
     tables.iter().take(MAX_TABLES).map(|name| folder.join(as_path(name))).collect()
+}
+
+/// The class id of each image of a split, from the labels of a table. If it has none, for example because it has few rows, they are
+/// those of its only column that is named like labels, or of its texts.
+fn labels_in(listing: &Listing, table: &Path, classes: &[Vec<u8>], options: &ListOptions) -> Option<Vec<i64>> {
+    let found = folder_tables::list_whole(table, options)?;
+    if found.has_labels() || found.has_label_lists() || options.label_key.is_some() {
+        return labels_of(listing, &found, classes);
+    }
+    let named = found.columns.iter().map(|column| &column.name).filter(|name| is_label_column_name(name));
+    let texts = found.warnings.iter().filter_map(text_field);
+    let keys: BTreeSet<&String> = named.chain(texts).collect();
+    let labels = |key: &String| {
+        let options = ListOptions { label_key: Some(key.clone()), ..options.clone() };
+        labels_of(listing, &folder_tables::list_whole(table, &options)?, classes)
+    };
+    let mut labels = keys.into_iter().filter_map(labels);
+    labels.next().filter(|_| labels.next().is_none())
 }
 
 /// The class id of each image of a split, from the listing of a table. `None` if the table does not have one of

@@ -46,6 +46,7 @@ fn by_name(
     options: &ListOptions,
 ) -> Option<Vec<(String, Listing)>> {
     let (mut listings, files) = listed(folder, &named_like_splits(tables)?, options)?;
+    label_alike(folder, &mut listings, &files, options);
     // The table of the test split may have nothing but the names of its images.
     let has_values = |listing: &Listing| listing.has_labels() || listing.has_label_lists() || has_columns(listing);
     // If only some tables have class names, the ids of the others may have another meaning.
@@ -121,6 +122,31 @@ fn listed(folder: &Path, named: &[(String, Vec<u8>)], options: &ListOptions) -> 
     (has_label_key && splits.len() == listings.len()).then_some((listings, files))
 }
 
+/// Reads the labels of all splits from the same column, if the table of at least one split has too few rows to tell that this column
+/// has labels.
+fn label_alike(folder: &Path, listings: &mut [(String, Listing)], files: &[Vec<u8>], options: &ListOptions) {
+    let mut chosen = listings.iter().flat_map(|(_, listing)| &listing.warnings).filter_map(|warning| match warning {
+        Warning::LabelColumn { field } | Warning::OnlyOtherColumn { field } => Some((field.clone(), warning.clone())),
+        _ => None,
+    });
+    let Some((field, told)) = chosen.next() else { return };
+    let options = ListOptions { label_key: Some(field.clone()), ..options.clone() };
+    for ((split, listing), file) in listings.iter_mut().zip(files) {
+        let has_column = listing.columns.iter().any(|column| column.name == field);
+        if listing.has_labels() || listing.has_label_lists() || !has_column {
+            continue;
+        }
+        let Ok(Ok([(_, mut own)])) = in_table(&folder.join(as_path(file)), split, &options).map(<[_; 1]>::try_from)
+        else {
+            continue;
+        };
+        if own.has_labels() && own.faults.is_empty() {
+            own.warnings.push(told.clone());
+            *listing = own;
+        }
+    }
+}
+
 /// The listing of the table of a split, or the listings of its rows with false and with true in a column such as `is_valid`.
 fn in_table(table: &Path, split: &str, options: &ListOptions) -> Result<Vec<(String, Listing)>, ConvertError> {
     let missing = || ConvertError::SourceMissing { path: table.to_owned() };
@@ -149,10 +175,7 @@ struct Texts {
 impl Texts {
     /// `None` if no split has texts in place of labels.
     fn among(listings: &[(String, Listing)]) -> Option<Self> {
-        let field = listings.iter().flat_map(|(_, listing)| &listing.warnings).find_map(|warning| match warning {
-            Warning::TextLabels { field, are_texts: true, .. } => Some(field.clone()),
-            _ => None,
-        })?;
+        let field = listings.iter().flat_map(|(_, listing)| &listing.warnings).find_map(text_field)?.clone();
         let (mut different, mut count) = (BTreeSet::new(), 0);
         for (_, listing) in listings {
             for text in (0..listing.len()).filter_map(|idx| text_or_class(listing, idx)) {
@@ -181,6 +204,14 @@ impl Texts {
             listing.warnings.push(Warning::TextLabels { field, different, count, are_texts: true });
         }
         Some(())
+    }
+}
+
+/// The name of the labels that became texts, if this warning says so.
+pub(super) fn text_field(warning: &Warning) -> Option<&String> {
+    match warning {
+        Warning::TextLabels { field, are_texts: true, .. } => Some(field),
+        _ => None,
     }
 }
 

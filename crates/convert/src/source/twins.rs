@@ -78,6 +78,12 @@ fn compare(listing: &Listing, keys: &[Keys], pair: [usize; 2]) -> Result<Option<
     // If the names are numbered, different classes may share them by chance, so the images must also be alike.
     let is_numbered = |key: &Vec<u8>| key.iter().any(u8::is_ascii_digit);
     let is_doubt = is_most && (!one.keys().all(is_numbered) || are_alike(&looked));
+    // The same folders in both, as `color/rust/1.jpg` and `grayscale/rust/1.jpg`: the classes are inside the versions.
+    let folder = |[idx, _]: &[usize; 2]| listing.paths.directory_idx(*idx);
+    let folders: BTreeSet<usize> = shared.iter().map(folder).collect();
+    if is_doubt && folders.len() > 1 {
+        return Err(refused(&listing.root, names, shared.len(), None));
+    }
     let told = || FolderNote::SameNames { one: names[0].to_vec(), other: names[1].to_vec() };
     Ok(is_doubt.then(|| Warning::Folders(told())))
 }
