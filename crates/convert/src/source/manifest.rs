@@ -245,7 +245,7 @@ impl<'a> Manifest<'a> {
         let mut listing = whole::Format::of_table(listing, self.options)?;
         mask_colors::find(&mut listing)?;
         warnings.append(&mut listing.warnings);
-        check_mask(&self.file.path, &listing, &warnings)?;
+        check_mask((&self.file.path, plan.path.map(|path| &self.names[path])), &mut listing, &mut warnings)?;
         warnings.extend(listing.warnings.iter().cloned());
         warnings.extend(overlooked::inner_labels(&listing));
         self.named(Listing { warnings, ..listing }, &plan)

@@ -341,6 +341,7 @@ fn list_folder(source: &Path, options: &ListOptions) -> Result<Listed, ConvertEr
     let mut listing = labelled_table::instead(source, &found, options).unwrap_or(found)?;
     check_keys(&listing, options)?;
     let division = if options.from.is_none() { split_lists::find(source, &mut listing)? } else { None };
+    let division = division.or_else(|| table_join::division(&mut listing));
     offers::check(source, std::iter::once(&mut listing), options)?;
     Ok(match division {
         Some(division) => Listed::Splits(division.divide(&listing)),

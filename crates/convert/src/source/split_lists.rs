@@ -49,6 +49,10 @@ pub(super) struct Division {
 }
 
 impl Division {
+    pub(super) fn new(splits: BTreeMap<String, Vec<usize>>) -> Self {
+        Self { splits }
+    }
+
     /// One listing for each split. All splits have the classes of the folder.
     pub(super) fn divide(self, listing: &Listing) -> Vec<(String, Listing)> {
         self.splits.into_iter().map(|(split, places)| (split, listing.picked(&places))).collect()

@@ -8,7 +8,7 @@ use packds_system::{counted, to_u64};
 use super::paths::lossy;
 use super::run_masks::MaskOrder;
 use crate::error::quoted;
-use crate::opt::{IMAGES, MASK_ORDER, MASKS};
+use crate::opt::{IMAGES, LEAVE_OUT, MASK_ORDER, MASKS};
 
 /// A decision about tables or lists next to images. The paths of lists are relative to the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +75,15 @@ pub enum TableNote {
         signs: Option<String>,
         /// The first column that is named like splits and has only the values 0, 1 and 2.
         splits: Option<String>,
+        /// Whether this column divides the images into splits.
+        are_read: bool,
+    },
+    /// Two columns name two versions of each image.
+    Versions {
+        /// The column of the images.
+        image: String,
+        /// The column of the other version, which is a field.
+        other: String,
     },
     /// A table or list gives the labels of a split without class folders.
     SplitLabels {
@@ -180,7 +189,14 @@ impl fmt::Display for TableNote {
                     None => out.write_str("it as the source"),
                 }
             }
-            Self::Joined { tables, signs, splits } => fmt_joined(out, tables, signs.as_deref(), splits.as_deref()),
+            Self::Joined { tables, signs, splits, are_read } => {
+                fmt_joined(out, tables, signs.as_deref(), splits.as_deref().map(|splits| (splits, *are_read)))
+            }
+            Self::Versions { image, other } => write!(
+                out,
+                "'{image}' and '{other}' have two versions of each image: the first is packed as 'image', and the file of the second, unchanged, as the field '{other}', which is not cropped, resized or augmented with the image; {} leaves it out",
+                LEAVE_OUT.with(other)
+            ),
             Self::FolderRows { first } => write!(
                 out,
                 "the rows name folders, such as '{}': each image in a folder is a sample with the labels and fields of the row",
@@ -252,7 +268,7 @@ fn fmt_joined(
     out: &mut fmt::Formatter<'_>,
     tables: &[(Vec<u8>, Vec<String>)],
     signs: Option<&str>,
-    splits: Option<&str>,
+    splits: Option<(&str, bool)>,
 ) -> fmt::Result {
     let first = tables.first().map(|(file, _)| lossy(file)).unwrap_or_default();
     write!(out, "joined '{first}' with")?;
@@ -261,8 +277,16 @@ fn fmt_joined(
         write!(out, "{comma} '{}' (columns {})", lossy(file), quoted(columns))?;
     }
     out.write_str(": each has one row for each image")?;
-    if let Some(splits) = splits {
-        write!(out, "; '{splits}' is packed as a field: 0, 1 and 2 usually mean train, val and test")?;
+    match splits {
+        Some((splits, true)) => write!(
+            out,
+            "; the splits are those of '{splits}': 0 is read as train, 1 as val and 2 as test ({} packs all images together)",
+            LEAVE_OUT.with(splits)
+        )?,
+        Some((splits, false)) => {
+            write!(out, "; '{splits}' is packed as a field: 0, 1 and 2 usually mean train, val and test")?;
+        }
+        None => {}
     }
     if let Some(signs) = signs {
         write!(

@@ -129,6 +129,22 @@ fn a_copy_of_the_only_folder_and_its_table_is_left_out() {
 }
 
 #[test]
+fn images_in_a_copy_of_their_folder_are_not_read() {
+    let tree = Tree::new(&["images/1.jpg", "images/2.jpg", "fashion/images/1.jpg", "fashion/images/2.jpg"]);
+    tree.write("styles.csv", b"id,color\n1,red\n2,blue\n");
+    assert_eq!(
+        paths(&list(&tree.path("styles.csv"), &ListOptions::default()).unwrap()),
+        ["images/1.jpg", "images/2.jpg"]
+    );
+    tree.write("fashion/images/2.jpg", b"another");
+    let error = list(&tree.path("styles.csv"), &ListOptions::default()).unwrap_err();
+    assert!(
+        error.to_string().ends_with("'fashion/images' and 'images' both have files with the listed names"),
+        "{error}"
+    );
+}
+
+#[test]
 fn captions_and_splits_of_karpathy_are_read_in_place_of_the_folders() {
     let tree = Tree::new(&["train2014/1.jpg", "val2014/2.jpg", "val2014/3.jpg"]);
     let image = |folder: &str, name: &str, split: &str| {

@@ -29,10 +29,23 @@ fn celeba() -> Tree {
 #[test]
 fn tables_with_a_row_for_each_image_are_joined() {
     let tree = celeba();
+    let splits = list_splits(tree.root(), &ListOptions::default()).unwrap();
+    let found: Vec<_> = splits.iter().map(|(split, listing)| (split.as_str(), paths(listing).concat())).collect();
+    let path = |path: &str| path.to_owned();
+    assert_eq!(found, [("test", path("img/4.jpg")), ("train", path("img/1.jpgimg/2.jpg")), ("val", path("img/3.jpg"))]);
+    assert_eq!(columns(&splits[0].1), ["Bald", "Male", "Young", "eye_x", "eye_y"]);
+    assert_eq!(paths(&tree.list_split("val").unwrap()), ["img/3.jpg"]);
+    let words = "the splits are those of 'partition': 0 is read as train, 1 as val and 2 as test (leave_out='partition' packs all images together)";
+    assert!(told(&splits[0].1).iter().any(|text| text.contains(words)), "{:?}", told(&splits[0].1));
+    let options = ListOptions { leave_out: vec!["partition".to_owned()], ..ListOptions::default() };
+    let listing = list(tree.root(), &options).unwrap();
+    assert_eq!((listing.len(), columns(&listing)), (4, vec!["Bald", "Male", "Young", "eye_x", "eye_y"]));
+    // Without 2, it is unclear what 0 and 1 mean.
+    tree.write("list_eval_partition.csv", b"image_id,partition\n4.jpg,1\n3.jpg,1\n2.jpg,0\n1.jpg,0\n");
     let listing = tree.list().unwrap();
     assert_eq!(columns(&listing), ["Bald", "Male", "Young", "partition", "eye_x", "eye_y"]);
     let values = format!("{:?}", listing.columns()[3].values);
-    assert_eq!(values, "I64([0, 0, 1, 2])");
+    assert_eq!(values, "I64([0, 0, 1, 1])");
     let told = told(&listing);
     assert!(told[0].starts_with("read the images in 'list_attr.csv'"), "{told:?}");
     let words = "joined 'list_attr.csv' with 'list_eval_partition.csv' (columns 'partition'), 'list_landmarks.csv' (columns 'eye_x', 'eye_y'): each has one row for each image; 'partition' is packed as a field: 0, 1 and 2 usually mean train, val and test; columns of -1 and 1 (first: 'Bald') can be labels after -1 is replaced with 0, because class ids count from 0";
