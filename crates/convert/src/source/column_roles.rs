@@ -135,7 +135,7 @@ impl Choices<'_> {
 pub(super) fn check_mask(
     (source, image): (&Path, Option<&String>),
     listing: &mut Listing,
-    warnings: &mut Vec<Warning>,
+    warnings: &mut [Warning],
 ) -> Result<(), ConvertError> {
     let chosen = warnings.iter().position(|warning| matches!(warning, Warning::MaskColumn { .. }));
     let chosen = chosen.and_then(|at| match &warnings[at] {

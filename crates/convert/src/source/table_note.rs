@@ -1,7 +1,7 @@
 //! Warnings about tables and lists next to images.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use packds_system::{counted, to_u64};
 
@@ -178,16 +178,7 @@ impl fmt::Display for TableNote {
                 write!(out, ", with {} and {}", IMAGES.with(lossy(images)), MASKS.with(lossy(masks)))
             }
             Self::OtherLabels { file, n_folders, n_table, table } => {
-                let (n_folders, n_table) = (counted(to_u64(*n_folders), "class"), counted(to_u64(*n_table), "class"));
-                write!(
-                    out,
-                    "the folders are read as {n_folders}, but '{}' has other labels, of {n_table}, for the same images: to read the labels of the table, pass ",
-                    lossy(file)
-                )?;
-                match table {
-                    Some(table) => write!(out, "{} as the source", table.display()),
-                    None => out.write_str("it as the source"),
-                }
+                fmt_other_labels(out, file, [*n_folders, *n_table], table.as_deref())
             }
             Self::Joined { tables, signs, splits, are_read } => {
                 fmt_joined(out, tables, signs.as_deref(), splits.as_deref().map(|splits| (splits, *are_read)))
@@ -211,14 +202,7 @@ impl fmt::Display for TableNote {
             Self::ValidFlags { field } => {
                 write!(out, "the splits are those of '{field}': true is read as valid, and false as train")
             }
-            Self::RunMasks { field, order, added, classes } => {
-                let along = if *order == Some(MaskOrder::Rows) { "along the rows" } else { "down the columns" };
-                write!(out, "masks are drawn from the run lengths in '{field}', counted {along} of the image")?;
-                if order.is_none() {
-                    write!(out, " (add {} if they are counted along the rows)", MASK_ORDER.with(MaskOrder::Rows))?;
-                }
-                fmt_values(out, *added, classes)
-            }
+            Self::RunMasks { field, order, added, classes } => fmt_run_masks(out, (field, *order), *added, classes),
             Self::SplitLabels { file, numbers } => {
                 write!(out, "the labels are read from '{}': each is a class of the other splits", lossy(file))?;
                 match numbers {
@@ -248,8 +232,41 @@ impl TableNote {
     }
 }
 
-/// Writes the values of drawn masks.
-fn fmt_values(out: &mut fmt::Formatter<'_>, added: Option<u8>, classes: &[String]) -> fmt::Result {
+fn fmt_other_labels(
+    out: &mut fmt::Formatter<'_>,
+    file: &[u8],
+    n_classes: [usize; 2],
+    table: Option<&Path>,
+) -> fmt::Result {
+    let [n_folders, n_table] = n_classes.map(|n| counted(to_u64(n), "class"));
+    write!(
+        out,
+        "the folders are read as {n_folders}, but '{}' has other labels, of {n_table}, for the same images: to read the labels of the table, pass ",
+        lossy(file)
+    )?;
+    match table {
+        Some(table) => write!(out, "{} as the source", table.display()),
+        None => out.write_str("it as the source"),
+    }
+}
+
+/// Writes how drawn masks count the pixels.
+fn fmt_order(out: &mut fmt::Formatter<'_>, field: &str, order: Option<MaskOrder>) -> fmt::Result {
+    let along = if order == Some(MaskOrder::Rows) { "along the rows" } else { "down the columns" };
+    write!(out, "masks are drawn from the run lengths in '{field}', counted {along} of the image")?;
+    match order {
+        Some(_) => Ok(()),
+        None => write!(out, " (add {} if they are counted along the rows)", MASK_ORDER.with(MaskOrder::Rows)),
+    }
+}
+
+fn fmt_run_masks(
+    out: &mut fmt::Formatter<'_>,
+    (field, order): (&str, Option<MaskOrder>),
+    added: Option<u8>,
+    classes: &[String],
+) -> fmt::Result {
+    fmt_order(out, field, order)?;
     out.write_str("; ")?;
     match (added, classes) {
         (None, _) => out.write_str("marked pixels are 1, and all others 0"),
