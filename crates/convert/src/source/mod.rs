@@ -109,10 +109,6 @@ pub(crate) mod safetensors;
 mod several;
 mod shards;
 mod split;
-mod split_column;
-mod split_list;
-mod split_lists;
-mod split_table;
 mod spool;
 pub(crate) mod store;
 mod subset;
@@ -121,7 +117,6 @@ mod swapped;
 mod table;
 mod table_join;
 mod table_note;
-mod table_splits;
 mod taken;
 mod tally;
 mod tar;
@@ -340,7 +335,7 @@ fn list_folder(source: &Path, options: &ListOptions) -> Result<Listed, ConvertEr
     let found = image_folder::list_source(source, options, SampleFiles::Images);
     let mut listing = labelled_table::instead(source, &found, options).unwrap_or(found)?;
     check_keys(&listing, options)?;
-    let division = if options.from.is_none() { split_lists::find(source, &mut listing)? } else { None };
+    let division = if options.from.is_none() { split::lists::find(source, &mut listing)? } else { None };
     let division = division.or_else(|| table_join::division(&mut listing));
     offers::check(source, std::iter::once(&mut listing), options)?;
     Ok(match division {

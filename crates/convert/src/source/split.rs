@@ -2,11 +2,18 @@
 //!
 //! `image_folder` lists a split's files.
 
+pub(super) mod column;
+mod list_labels;
+pub(super) mod lists;
+mod table_labels;
+pub(super) mod tables;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use packds_system::to_u64;
 
+use self::tables::text_field;
 use super::ListOptions;
 use super::candidate::SampleFiles;
 use super::coco;
@@ -15,11 +22,9 @@ use super::image_folder::{Opened, list_opened, manifests_in, only_with};
 use super::labelled_table;
 use super::layout::{Layout, Pair};
 use super::listing::{Labels, Listing, SourceKind};
-use super::lists;
+use super::lists::boxes_in;
 use super::paths::lossy;
-use super::split_table;
 use super::table_note::TableNote;
-use super::table_splits::text_field;
 use super::tally::Tally;
 use super::unread::{join_other_files, take_offered};
 use super::versions::Versions;
@@ -213,7 +218,7 @@ fn list_split(
     if let Ok(listing) = &mut found
         && !listing.has_labels()
     {
-        split_table::label(listing, &[source, above, folder], classes, options);
+        table_labels::label(listing, &[source, above, folder], classes, options);
         if listing.has_labels() {
             return found;
         }
@@ -302,7 +307,7 @@ impl Splits {
         let mut others: Vec<&Vec<u8>> = top.subdirectories.iter().collect();
         others.retain(|name| !name.starts_with(b".") && !names.iter().any(|split| split.as_bytes() == name.as_slice()));
         others.sort_unstable();
-        beside.extend(lists::boxes_in((&root, files), &others)?);
+        beside.extend(boxes_in((&root, files), &others)?);
         let mut folders = top.subdirectories;
         if let Layout::SplitPairs(pairs) = &layout {
             folders.retain(|name| !pairs.iter().any(|pair| pair.masks == *name));

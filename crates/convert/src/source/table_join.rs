@@ -8,7 +8,7 @@ use super::column::{ColumnValues, SourceColumn};
 use super::folder_tables::{self, MAX_TABLES};
 use super::listing::{Images, Listing};
 use super::roles::SPLIT_COLUMN_NAMES;
-use super::split_lists::Division;
+use super::split::lists::Division;
 use super::table_note::TableNote;
 use super::warning::Warning;
 use crate::error::ConvertError;

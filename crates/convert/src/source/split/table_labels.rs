@@ -4,23 +4,23 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-use super::ListOptions;
-use super::candidate::SampleFiles;
-use super::directory::Directory;
-use super::folder_tables::{self, MAX_TABLES};
-use super::listing::{Labels, Listing};
-use super::paths::{as_path, lossy, stem};
-use super::roles::is_label_column_name;
-use super::split::split_and_rest;
-use super::split_list;
-use super::table_note::TableNote;
-use super::table_splits::text_field;
-use super::warning::Warning;
+use super::super::ListOptions;
+use super::super::candidate::SampleFiles;
+use super::super::directory::Directory;
+use super::super::folder_tables::{self, MAX_TABLES};
+use super::super::listing::{Labels, Listing};
+use super::super::paths::{as_path, lossy, stem};
+use super::super::roles::is_label_column_name;
+use super::super::table_note::TableNote;
+use super::super::warning::Warning;
+use super::list_labels;
+use super::split_and_rest;
+use super::tables::text_field;
 
 /// Gives an unlabelled split the labels of a table in `folders`. The last of these is the folder of the split. The
 /// table must be named like the split, and must have a label for each of its images. Each label must be the name or the
 /// number of one of `classes`. If several tables qualify, none is used.
-pub(super) fn label(listing: &mut Listing, folders: &[&Path], classes: &[Vec<u8>], options: &ListOptions) {
+pub(in crate::source) fn label(listing: &mut Listing, folders: &[&Path], classes: &[Vec<u8>], options: &ListOptions) {
     if classes.is_empty() || !listing.has_only_images() || listing.metadata.is_some() {
         return;
     }
@@ -37,7 +37,7 @@ pub(super) fn label(listing: &mut Listing, folders: &[&Path], classes: &[Vec<u8>
             let file = table.file_name().unwrap_or_default().as_encoded_bytes().to_vec();
             (labels, TableNote::SplitLabels { file, numbers: None })
         }
-        (None, _) => match split_list::labels(listing, folders, &split, classes) {
+        (None, _) => match list_labels::labels(listing, folders, &split, classes) {
             Some(found) => found,
             None => return,
         },

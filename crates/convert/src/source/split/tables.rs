@@ -5,26 +5,27 @@ use std::path::{Path, PathBuf};
 
 use packds_system::to_u64;
 
-use super::ListOptions;
-use super::candidate::SampleFiles;
-use super::column::{ColumnValues, SourceColumn};
-use super::directory::Directory;
-use super::folder_tables::MAX_TABLES;
-use super::image_folder;
-use super::labelled_table::{self, Meant, has_columns, has_sure_labels, note_others, only_meant, tables_of};
-use super::listing::{Labels, Listing, SourceKind};
-use super::manifest;
-use super::paths::{FileTable, as_path, lossy, stem};
-use super::roles::{TEXT_NAME, are_texts};
-use super::rows::RowForm;
-use super::split::{self, is_split_folder, split_and_rest, unite_classes};
-use super::table_note::TableNote;
-use super::warning::Warning;
+use super::super::ListOptions;
+use super::super::candidate::SampleFiles;
+use super::super::column::{ColumnValues, SourceColumn};
+use super::super::directory::Directory;
+use super::super::folder_tables::MAX_TABLES;
+use super::super::image_folder;
+use super::super::labelled_table::{self, Meant, has_columns, has_sure_labels, note_others, only_meant, tables_of};
+use super::super::listing::{Labels, Listing, SourceKind};
+use super::super::manifest;
+use super::super::paths::{FileTable, as_path, lossy, stem};
+use super::super::roles::{TEXT_NAME, are_texts};
+use super::super::rows::RowForm;
+use super::super::split;
+use super::super::table_note::TableNote;
+use super::super::warning::Warning;
+use super::{is_split_folder, split_and_rest, unite_classes};
 use crate::error::ConvertError;
 
 /// Finds the splits that these tables of a folder define. `has_only_files` says that the folder has no subfolders and no file
 /// that may contain images.
-pub(super) fn find(
+pub(in crate::source) fn find(
     folder: &Path,
     tables: &[Vec<u8>],
     has_only_files: bool,
@@ -208,7 +209,7 @@ impl Texts {
 }
 
 /// The name of the labels that became texts, if this warning says so.
-pub(super) fn text_field(warning: &Warning) -> Option<&String> {
+pub(in crate::source) fn text_field(warning: &Warning) -> Option<&String> {
     match warning {
         Warning::TextLabels { field, are_texts: true, .. } => Some(field),
         _ => None,
@@ -320,7 +321,7 @@ fn with_split_column(folder: &Path, tables: &[Vec<u8>], options: &ListOptions) -
 }
 
 /// The first folder of a path; empty for a file in the root.
-pub(super) fn top_folder(path: &[u8]) -> &[u8] {
+pub(in crate::source) fn top_folder(path: &[u8]) -> &[u8] {
     let slash = path.iter().position(|byte| *byte == b'/');
     path.get(..slash.unwrap_or(0)).unwrap_or_default()
 }
