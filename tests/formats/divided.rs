@@ -50,12 +50,17 @@ fn the_columns_of_all_tables_are_packed() {
         "celeba",
         &["joined 'list_attr_celeba.csv' with 'list_eval_partition.csv' (columns 'partition')"],
     );
-    let pack = convert(&folder, "celeba", &[]);
-    let numbers = |field: &str| -> Vec<i64> {
-        items(&pack, field).iter().map(|item| i64::from_le_bytes(item.as_slice().try_into().unwrap())).collect()
+    let numbers = |pack: &Bytes, field: &str| -> Vec<i64> {
+        items(pack, field).iter().map(|item| i64::from_le_bytes(item.as_slice().try_into().unwrap())).collect()
     };
-    assert_eq!(numbers("partition"), [0, 0, 0, 0, 1, 2]);
-    assert_eq!((numbers("Bald"), numbers("Young")), (vec![-1, 1, 1, -1, 1, 1], vec![1, 1, -1, 1, 1, -1]));
+    let bald = [-1, 1, 1, -1, 1, 1];
+    let pack = convert(&folder, "celeba", &["--leave-out", "partition"]);
+    assert_eq!((numbers(&pack, "Bald"), numbers(&pack, "Young")), (bald.to_vec(), vec![1, 1, -1, 1, 1, -1]));
+    for (split, places) in [("train", 0..4), ("val", 4..5), ("test", 5..6)] {
+        let pack = convert(&folder, "celeba", &["--split", split]);
+        assert_eq!(numbers(&pack, "Bald"), bald[places], "{split}");
+        assert!(pack.schema().index_of("partition").is_err());
+    }
 }
 
 #[test]

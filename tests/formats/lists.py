@@ -92,14 +92,14 @@ def papers(root):
     (root / "yolo" / "labels" / "0000.txt").write_text("0 0.5 0.5 0.2 0.1\n")
 
 
-def runs_mask(classes):
-    """A mask, decoded as on Kaggle: its pixels are counted down the columns."""
+def runs_mask(classes, order="F"):
+    """A mask, decoded as on Kaggle: its pixels are counted down the columns, or along the rows with order `C`."""
     mask = np.zeros(8 * 9, np.uint8)
     for label, text in classes.items():
         numbers = [int(word) for word in text.split()]
         for start, n in zip(numbers[::2], numbers[1::2], strict=True):
             mask[start - 1 : start - 1 + n] = label
-    return mask.reshape(8, 9, order="F").tobytes().hex()
+    return mask.reshape(8, 9, order=order).tobytes().hex()
 
 
 def others(root):
@@ -109,7 +109,14 @@ def others(root):
     pd.DataFrame({"ImageId": FILES, "mask": rle}).to_csv(root / "order.csv", index=False)
     pd.DataFrame({"ImageId": FILES, "rle": ["5 2 3 1"] + rle[1:]}).to_csv(root / "relative.csv", index=False)
     pd.DataFrame({"ImageId": FILES, "rle": ["70 4"] + rle[1:]}).to_csv(root / "outside.csv", index=False)
-    pd.DataFrame({"ImageId": FILES, "rle": rle, "rle_mask": rle}).to_csv(root / "two.csv", index=False)
+    pd.DataFrame({"ImageId": FILES, "rle": rle, "encoding": rle}).to_csv(root / "two.csv", index=False)
+    pd.DataFrame({"img": FILES, "rle_mask": rle}).to_csv(root / "carvana.csv", index=False)
+    # Arrays of 16 bits, and arrays whose height and width are unclear.
+    for folder, pixels in (("planes", PIXELS[..., 0].astype(np.uint16)), ("bands", PIXELS.astype(np.uint16))):
+        (root / folder).mkdir()
+        for i, plane in enumerate(pixels):
+            np.save(root / folder / f"{i}.npy", plane)
+        pd.DataFrame({"path": [f"{folder}/{i}.npy" for i in range(N)], "rle": rle}).to_csv(root / f"{folder}.csv", index=False)
     # Two objects of two classes for each image. They overlap.
     objects = [(name, label, "1 3 10 5" if label == 1 else "3 2") for name in FILES for label in (1, 2)]
     pd.DataFrame(objects, columns=["ImageId", "ClassId", "EncodedPixels"]).to_csv(root / "objects.csv", index=False)
@@ -176,4 +183,4 @@ root = Path(sys.argv[1])
 for part in (tables, encodings, papers, others, written, imagefolder):
     (root / part.__name__).mkdir()
     part(root / part.__name__)
-print(json.dumps({"labels": LABELS, "runs": {"one": runs_mask({1: "1 3 10 5"}), "two": runs_mask({1: "1 3 10 5", 2: "3 2"}), "none": runs_mask({})}}))
+print(json.dumps({"labels": LABELS, "runs": {"one": runs_mask({1: "1 3 10 5"}), "two": runs_mask({1: "1 3 10 5", 2: "3 2"}), "none": runs_mask({}), "rows": runs_mask({1: "1 3 10 5"}, "C")}}))

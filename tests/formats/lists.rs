@@ -137,7 +137,7 @@ fn run_lengths_are_masks_and_pairs_of_labels_are_not() {
     let masks = |source: &str| -> Vec<String> {
         items(&convert(&folder, source, &[]), "mask").iter().map(|mask| hex(mask)).collect()
     };
-    let words = "masks are drawn from the run lengths in 'EncodedPixels', counted down the columns of the image; marked pixels are 1";
+    let words = "masks are drawn from the run lengths in 'EncodedPixels', counted down the columns of the image (add";
     assert_told(&folder, "others/rle.csv", &[words]);
     let drawn = masks("others/rle.csv");
     assert_eq!((drawn.len(), &drawn[..2]), (12, &[mask("none"), mask("one")][..]));
@@ -157,14 +157,44 @@ fn run_lengths_that_may_be_drawn_wrongly_are_refused() {
     let (folder, _) = sources();
     let words = ["'mask' holds run-length encoded (RLE) masks, but its name does not say how", "--leave-out mask"];
     assert_refused(&folder, "others/order.csv", 2, &words);
+    let words = ["'rle_mask' holds run-length", "(as in TGS Salt), add --mask-order columns", "add --mask-order rows"];
+    assert_refused(&folder, "others/carvana.csv", 2, &words);
     let words = ["expected ascending runs of pixels from 1 to 72, found '3 1' after pixel 6", "relative"];
     assert_refused(&folder, "others/relative.csv", 1, &words);
     assert_refused(&folder, "others/outside.csv", 1, &["found '70 4' after pixel 0"]);
-    assert_refused(&folder, "others/two.csv", 1, &["the columns 'rle', 'rle_mask' all hold", "--mask-key"]);
+    assert_refused(&folder, "others/two.csv", 1, &["the columns 'rle', 'encoding' all hold", "--mask-key"]);
     let pack = convert(&folder, "others/two.csv", &["--mask-key", "rle"]);
-    assert!(pack.schema().index_of("rle_mask").is_ok());
+    assert!(pack.schema().index_of("encoding").is_ok());
     let words = ["the rows of 'images/0000.png' are parts of one mask, but they differ in column 'area'"];
     assert_refused(&folder, "others/areas.csv", 1, &words);
+}
+
+#[test]
+fn run_lengths_are_masks_of_planes_but_not_of_other_arrays() {
+    let (folder, expected) = sources();
+    let pack = convert(&folder, "others/planes.csv", &[]);
+    assert_eq!(hex(&items(&pack, "mask")[1]), expected["runs"]["one"]);
+    let words = ["the height and width of the arrays are unclear", "--leave-out"];
+    assert_refused(&folder, "others/bands.csv", 2, &words);
+}
+
+#[test]
+fn the_order_of_run_lengths_can_be_chosen() {
+    let (folder, expected) = sources();
+    let second = |source: &str, order: &str| {
+        let pack = convert(&folder, source, &["--mask-order", order]);
+        hex(&items(&pack, "mask")[1])
+    };
+    for source in ["others/carvana.csv", "others/order.csv", "others/rle.csv"] {
+        assert_eq!(second(source, "columns"), expected["runs"]["one"], "{source}");
+        assert_eq!(second(source, "rows"), expected["runs"]["rows"], "{source}");
+    }
+    let words = "counted down the columns of the image (add --mask-order rows if they are counted along the rows)";
+    assert_told(&folder, "others/rle.csv", &[words]);
+    let words = "--mask-order applies only to tables with a column of run-length encoded (RLE) masks";
+    for source in ["others/pairs.csv", "others/images", "others/sizes/images.npy"] {
+        super::items::refused(&folder, &["convert", source, "no.pack", "--mask-order", "rows"], words);
+    }
 }
 
 #[test]

@@ -109,9 +109,10 @@ def foreign(root):
     with gzip.open(root / "x.npy.gz", "wb") as out:
         np.save(out, PIXELS)
     Image.fromarray(PIXELS[0]).save(root / "one.png")
-    (root / "deep").mkdir()
-    for name in ("a.png", "b.tif"):
-        Image.fromarray(PIXELS[0, ..., 0].astype(np.uint16) * 200).save(root / "deep" / name)
+    for folder, factor in (("deep", 2), ("white", 200)):
+        (root / folder).mkdir()
+        for name in ("a.png", "b.tif"):
+            Image.fromarray(PIXELS[0, ..., 0].astype(np.uint16) * factor).save(root / folder / name)
 
 
 root = Path(sys.argv[1])

@@ -158,4 +158,8 @@ fn images_of_more_than_8_bits_are_told() {
     let ran = folder.packds(&["convert", "foreign/deep", "deep.pack"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.stderr.contains("reduced 2 images with more than 8 bits per channel to 8 bits"), "{ran:?}");
+    let said = refused(&folder, "foreign/white", 2);
+    let words = ["such as 'a.png', and nearly all of their values are above 255", "src.rglob(\"*.png\")"];
+    assert!(words.iter().all(|word| said.contains(word)), "{said}");
+    assert_eq!(folder.packds(&["convert", "foreign/white", "files.pack", "--mode", "encoded"]).code, 0);
 }

@@ -37,6 +37,10 @@ def matlab(root):
         Image.fromarray(PIXELS[i]).save(root / f"flowers/jpg/image_{i + 1:05}.png")
     scipy.io.savemat(root / "flowers/imagelabels.mat", {"labels": IDS})
     scipy.io.savemat(root / "flowers/setid.mat", {"trnid": [6, 1], "valid": [4, 2], "tstid": [5, 3]})
+    # A scene with bands and its map of classes, next to another file (Indian Pines).
+    (root / "scene").mkdir()
+    scipy.io.savemat(root / "scene/pines.mat", {"pines": np.moveaxis(PLANES, 0, -1)})
+    scipy.io.savemat(root / "scene/pines_gt.mat", {"gt": (PLANES[0] % 3).astype(np.uint8)})
     scipy.io.savemat(root / "old.mat", {"X": PLANES[0]}, format="4")
 
 
@@ -79,5 +83,6 @@ print(json.dumps({
     "planes": PLANES.tobytes().hex(),
     "columns": PIXELS.astype(np.int16).tobytes().hex(),
     "ids": IDS.tolist(),
+    "scene": [np.ascontiguousarray(np.moveaxis(PLANES, 0, -1)).tobytes().hex(), (PLANES[0] % 3).astype(np.uint8).tobytes().hex()],
     **masks(root / "masks"),
 }))

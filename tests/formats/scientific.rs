@@ -29,6 +29,18 @@ fn matlab_files_have_the_arrays_of_scipy() {
 }
 
 #[test]
+fn a_scene_and_its_map_are_refused_with_a_line_that_works() {
+    let (folder, expected) = sources_of("scientific.py");
+    let said = refused(&folder, "matlab/scene", 2);
+    let line = said.split("in this folder: ").nth(1).and_then(|line| line.split("; and convert").next()).unwrap();
+    let code = format!("import os; os.chdir({:?}); {line}", folder.path("matlab/scene"));
+    crate::formats::python(&["-c", &code]);
+    let pack = convert(&folder, "matlab/scene/scene.npz", &[]);
+    assert_eq!(hex(&items(&pack, "image").concat()), expected["scene"][0]);
+    assert_eq!(hex(&items(&pack, "mask").concat()), expected["scene"][1]);
+}
+
+#[test]
 fn labels_and_splits_of_numbered_images_are_read() {
     let (folder, expected) = sources_of("scientific.py");
     let pixels = expected["pixels"].as_str().unwrap();

@@ -39,6 +39,13 @@ def darker(pixels):
     return pixels // 4
 
 
+def prompts(root, names):
+    """The folder of ControlNet: two versions of each image, and a JSON object with their names and a text on each line."""
+    write(f"{root}/source/{{}}.png", f"{root}/target/{{}}.png", names, darker)
+    rows = [{"source": f"source/{name}.png", "target": f"target/{name}.png", "prompt": f"image {name}"} for name in names]
+    (ROOT / root / "prompt.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
 def half(pixels):
     return pixels[::2, ::2]
 
@@ -68,6 +75,11 @@ write("gaps/noisy/{}.png", "gaps/clean/{}.png", [f"img{i}" for i in range(10)], 
 (ROOT / "gaps/clean/img9.png").rename(ROOT / "gaps/clean/other.png")
 # The numbers are the same by chance.
 write("chance/blur/{}.png", "chance/sharp/{}.png", ["1", "2", "3", "4"], noise)
+for scale in ("X2", "X4"):
+    write(f"scales/DIV2K_train_LR_bicubic/{scale}/{{}}{scale.lower()}.png", "scales/DIV2K_train_HR/{}.png", ["0801", "0802"], half)
+write("three/input/{}.png", "three/target/{}.png", ["a", "b", "c"], darker)
+write("three/edges/{}.png", "three/target/{}.png", ["a", "b", "c"], darker)
+prompts("prompts", [str(i) for i in range(5)])
 
 folders = {
     "lol/our485": ("low", "high", None),
@@ -77,6 +89,7 @@ folders = {
     "sr": ("DIV2K_train_LR_bicubic/X2", "DIV2K_train_HR", None),
     "edges": ("trainA", "trainB", None),
     "restored": ("input", "gt", None),
+    "prompts": ("source", "target", None),
 }
 
 

@@ -39,6 +39,42 @@ fn the_other_version_of_each_image_is_a_field() {
 }
 
 #[test]
+fn a_table_of_two_versions_and_their_prompts_is_read() {
+    let (folder, expected) = sources();
+    for source in ["prompts", "prompts/prompt.json"] {
+        let pack = convert(&folder, source, &[]);
+        assert_same(&pack, "target", &expected["prompts"]);
+        assert_eq!(
+            items(&pack, "prompt"),
+            ["image 0", "image 1", "image 2", "image 3", "image 4"].map(|text| text.as_bytes().to_vec())
+        );
+        assert_told(
+            &folder,
+            source,
+            &["as the field 'target', which is not cropped", "--leave-out target leaves it out"],
+        );
+    }
+    let pack = convert(&folder, "prompts", &["--leave-out", "target"]);
+    assert!(pack.schema().index_of("target").is_err() && pack.schema().index_of("prompt").is_ok());
+    std::fs::remove_file(folder.path("prompts/target/2.png")).unwrap();
+    let said = refused(&folder, "prompts/prompt.json", 1);
+    assert!(said.contains("'target/2.png' in column 'target': no such file"), "{said}");
+}
+
+#[test]
+fn of_several_versions_two_are_packed_with_the_printed_commands() {
+    let (folder, _) = sources();
+    for (source, field) in [("scales", "HR"), ("three", "target")] {
+        let said = refused(&folder, source, 1);
+        let commands = said.split("run: ").nth(1).and_then(|text| text.split("; and convert pairs").next()).unwrap();
+        let inside = format!("cd {:?}; {commands}", folder.path(source));
+        assert!(std::process::Command::new("sh").args(["-ec", &inside]).status().unwrap().success(), "{said}");
+        let pack = convert(&folder, &format!("{source}/pairs"), &[]);
+        assert_eq!(items(&pack, field).len(), items(&pack, "image").len(), "{source}");
+    }
+}
+
+#[test]
 fn versions_in_splits_are_found_in_all_of_them() {
     let (folder, expected) = sources();
     for (source, split, field, key) in [

@@ -573,9 +573,12 @@ fn hint_of_fields(found: &[String]) -> String {
     }
 }
 
-/// A line of Python that writes the TIFF files of a folder as arrays. It uses tifffile, because Pillow does not read
-/// more than four channels.
-const BANDS_TO_NPY: &str = "import pathlib, numpy, tifffile; src, out = pathlib.Path(\"images\"), pathlib.Path(\"arrays\"); [((out / f.relative_to(src)).parent.mkdir(parents=True, exist_ok=True), numpy.save((out / f.relative_to(src)).with_suffix(\".npy\"), tifffile.imread(f))) for f in src.rglob(\"*.tif*\")]";
+/// A line of Python that writes the files of a folder as arrays. `import` is the end of the line's import, and `read` reads the file `f`.
+pub(crate) fn files_to_npy(folder: &Path, pattern: &str, import: &str, read: &str) -> String {
+    format!(
+        "import pathlib, numpy{import}; src, out = pathlib.Path({folder:?}), pathlib.Path(\"arrays\"); [((out / f.relative_to(src)).parent.mkdir(parents=True, exist_ok=True), numpy.save((out / f.relative_to(src)).with_suffix(\".npy\"), {read})) for f in src.rglob(\"{pattern}\")]"
+    )
+}
 
 fn hint_of_sample(error: &SampleError) -> String {
     let skip = ON_ERROR.with("skip");
@@ -588,7 +591,9 @@ fn hint_of_sample(error: &SampleError) -> String {
             format!("convert it in Python: use Image.open(file).convert(\"RGB\").save(\"x.png\") for 8-bit pixels, or numpy.save(\"x.npy\", numpy.asarray(Image.open(file))) to keep the values; {skip} leaves out bad samples and lists them")
         }
         SampleError::Pixels(PixelError::ManyChannels { .. } | PixelError::Unsupported { .. }) => {
-            format!("to keep all channels, write the images as arrays into another folder, and convert that folder; in Python, run: {BANDS_TO_NPY}; {skip} leaves out bad samples and lists them")
+            // Pillow does not read more than four channels.
+            let line = files_to_npy(Path::new("images"), "*.tif*", ", tifffile", "tifffile.imread(f)");
+            format!("to keep all channels, write the images as arrays into another folder, and convert that folder; in Python, run: {line}; {skip} leaves out bad samples and lists them")
         }
         SampleError::Pixels(PixelError::NotSingleChannel { .. }) => {
             format!("if the colours of mask files stand for classes, write a table 'class_dict.csv' with the columns name,r,g,b next to the masks: each colour then becomes the number of its row, counted from 0; {skip} leaves out bad samples and lists them")
@@ -600,6 +605,9 @@ fn hint_of_sample(error: &SampleError) -> String {
         SampleError::NoMask { line, .. } => {
             let line = line.as_ref().map_or(String::new(), |line| format!(", in Python: {line}"));
             format!("if nothing is marked in an image, write a mask of zeros{line}; {skip} leaves out images without masks and lists them")
+        }
+        SampleError::NoMaskCell { column, .. } => {
+            format!("if nothing is marked in an image, name a mask of zeros; {skip} leaves out images without masks and lists them; {} packs all images without masks", LEAVE_OUT.with(column))
         }
         SampleError::NoFile { file, .. } if is_url(file) => {
             "the table lists URLs: download the images first, for example with img2dataset, and convert the downloaded files".to_owned()

@@ -24,6 +24,7 @@ pub(crate) const LAYOUT: Opt = Opt::new("layout");
 pub(crate) const LEAVE_OUT: Opt = Opt::new("leave_out");
 pub(crate) const MANY_SAMPLES_PER_FILE: Opt = Opt::new("many_samples_per_file");
 pub(crate) const MASK_KEY: Opt = Opt::new("mask_key");
+pub(crate) const MASK_ORDER: Opt = Opt::new("mask_order");
 pub(crate) const MASKS: Opt = Opt::new("masks");
 pub(crate) const MODE: Opt = Opt::new("mode");
 pub(crate) const NAMES: Opt = Opt::new("names");

@@ -16,7 +16,7 @@ use crate::options::{ConvertOptions, Mode, NormalizeBy, OnError};
 use crate::pipeline::Observer;
 use crate::source::store::{ArrayType, Content, PixelShape};
 use crate::source::{ColumnValues, Listing, SourceColumn, SourceField};
-use crate::survey::{Sizes, mean_file_bytes, mean_item_bytes, mean_other_bytes, survey};
+use crate::survey::{Sizes, mean_file_bytes, mean_item_bytes, mean_other_bytes, refuse_white, survey};
 
 /// Short side that images of several sizes are resized to. Together with [`DEFAULT_CROP`], this is the usual
 /// preprocessing for evaluation at 224 pixels.
@@ -138,6 +138,7 @@ fn decide_image(
         check_has_files(listing, options)?;
         return Ok((geometry, ImageForm::Encoded { quality: options.quality }));
     }
+    refuse_white(listing, options)?;
     let sizes = survey(listing, options, &geometry, observer)?;
     if options.resize.is_none() && options.crop.is_none() && sizes == Sizes::Several {
         geometry.resize = Resize::Short(DEFAULT_SHORT);

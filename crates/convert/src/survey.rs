@@ -1,10 +1,14 @@
 //! Inspects the images before the conversion: whether all have the same size, and how large their items will be.
 
+use std::path::Path;
+
 use packds_format::BlockBuilder;
-use packds_pixels::{Geometry, Histogram, ImageInfo, probe};
+use packds_pixels::{Color, DecodeOptions, Decoder, Geometry, Histogram, ImageInfo, probe};
 use packds_system::to_u64;
 
 use crate::ConvertError;
+use crate::convert::path_of;
+use crate::error::files_to_npy;
 use crate::options::ConvertOptions;
 use crate::ordered::{Next, ordered};
 use crate::pipeline::{Observer, Phase, Progress};
@@ -26,6 +30,8 @@ pub(crate) enum Sizes {
 
 /// Number of files that are inspected per batch.
 const BATCH: usize = 256;
+/// Number of images that are decoded to find out whether they would become white.
+const WHITE_SAMPLES: usize = 8;
 /// Number of bytes that suffice for the header of most image files.
 const HEAD_BYTES: u64 = 32 << 10;
 /// Number of samples that are encoded to estimate the size of variable-size items.
@@ -76,6 +82,50 @@ pub(crate) fn first_in_colour(
         (info.channels != 1).then_some(idx)
     };
     look(listing, options.n_jobs(), observer, None, one, Option::or, Option::is_some)
+}
+
+/// Refuses gray images with more than 8 bits if their conversion to 8 bits would make nearly all of their values white. Looks at a
+/// few images.
+pub(crate) fn refuse_white(listing: &Listing, options: &ConvertOptions) -> Result<(), ConvertError> {
+    let (mut counts, mut n_looked) = ([0_u64; 256], 0);
+    let (mut head, mut file) = (Vec::new(), Vec::new());
+    let mut decoder = Decoder::new(DecodeOptions { color: Color::Gray, ..DecodeOptions::default() });
+    for idx in evenly(listing, WHITE_SAMPLES) {
+        if listing.image_content(idx) != Content::File {
+            return Ok(());
+        }
+        let Some(info) = header(listing, idx, &mut head) else { continue };
+        let pixels = u64::from(info.width) * u64::from(info.height);
+        if info.bit_depth <= 8 || info.channels != 1 || pixels > options.max_pixels {
+            return Ok(());
+        }
+        file.clear();
+        let Some(image) = listing.append_image(idx, u64::MAX, &mut file).ok().and_then(|_| decoder.decode(&file).ok())
+        else {
+            continue;
+        };
+        image.data.iter().for_each(|value| counts[usize::from(*value)] += 1);
+        n_looked += 1;
+    }
+    let (white, not_black) = (counts[255], counts[1..].iter().sum::<u64>());
+    if n_looked == 0 || 20 * white < 19 * not_black || white == 0 {
+        return Ok(());
+    }
+    let path = path_of(listing, 0);
+    let pattern = path.rsplit_once('.').map_or("*".to_owned(), |(_, extension)| format!("*.{extension}"));
+    let line = files_to_npy(
+        listing.folder().unwrap_or(Path::new("images")),
+        &pattern,
+        "; from PIL import Image",
+        "numpy.asarray(Image.open(f))",
+    );
+    let reason = format!(
+        "the images have more than 8 bits, such as '{path}', and nearly all of their values are above 255, so as 8-bit images they would be white"
+    );
+    let hint = format!(
+        "write the images as arrays, which keep their values, into another folder, and convert that folder; in Python, run: {line}"
+    );
+    Err(ConvertError::Options { reason, hint })
 }
 
 /// Inspects images in order until no more are needed. `unit` is the result for no images. `one` computes the result for

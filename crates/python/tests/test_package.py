@@ -151,6 +151,7 @@ def test_words_of_types_are_those_that_are_known(numbered, photos, tmp_path):
     asked = {"Order": loads, "Access": loads, "Checksums": loads, "BadSamples": loads, "Output": loads, "Layout": loads}
     asked |= {"Tier": loads_to_gpu, "Register": loads_to_gpu, "Jpeg": loads_to_gpu} if "torch" in sys.modules else {}
     asked |= {"Mode": converts, "Filter": converts, "Orientation": converts, "OnError": converts, "PackLayout": converts}
+    asked |= {"MaskOrder": converts}
     asked |= {"ExportedImages": exports}
     for name, does in asked.items():
         option = {"PackLayout": "layout", "ExportedImages": "images"}.get(name, re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower())

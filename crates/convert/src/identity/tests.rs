@@ -134,6 +134,7 @@ fn each_option_that_decides_bytes_is_in_the_identifier_of_the_pack() {
         image_key: key("a"),
         label_key: key("b"),
         mask_key: key("c"),
+        mask_order: Some(crate::source::MaskOrder::Rows),
         leave_out: vec!["d".to_owned()],
         split: key("e"),
         ..ListOptions::default()
@@ -141,8 +142,8 @@ fn each_option_that_decides_bytes_is_in_the_identifier_of_the_pack() {
     let listing = listed(&images().join("masks/manifest.csv"));
     let plan = plan(&listing, &encoded(), &()).unwrap();
     let json = options_json(&listing, &with_list(keys), &plan);
-    let texts = ["image_key", "label_key", "mask_key", "split"].map(|key| json[key].as_str());
-    assert_eq!(texts, [Some("a"), Some("b"), Some("c"), Some("e")]);
+    let texts = ["image_key", "label_key", "mask_key", "mask_order", "split"].map(|key| json[key].as_str());
+    assert_eq!(texts, [Some("a"), Some("b"), Some("c"), Some("rows"), Some("e")]);
     assert_eq!(json["leave_out"], Value::from(vec!["d"]));
     found.sort();
     found.dedup();

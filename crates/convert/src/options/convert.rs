@@ -12,7 +12,7 @@ use super::values::{Compression, Mode, NormalizeBy, OnError, image_dtype};
 use crate::data_format::DataFormat;
 use crate::opt;
 use crate::set::ShardRule;
-use crate::source::ListOptions;
+use crate::source::{ListOptions, MaskOrder};
 
 /// Maximum number of decoding threads. More threads give no speed-up, and the system may refuse to start them.
 const MAX_JOBS: usize = 256;
@@ -205,6 +205,15 @@ impl Declared for ConvertOptions {
         )
         .under(SOURCE)
         .recorded("mask_key", |o| o.list.mask_key.clone().map(Value::from)),
+        Spec::value(
+            opt::MASK_ORDER,
+            "ORDER",
+            |o, text| put(&mut o.list.mask_order, parse(text).map(Some)),
+            "How run-length encoded masks in a manifest count the pixels: down the columns of the image, or along its rows [default: decided by the name of their column]",
+        )
+        .under(SOURCE)
+        .one_of(MaskOrder::NAMES)
+        .recorded("mask_order", |o| o.list.mask_order.map(|order| order.name().into())),
         Spec::path(
             opt::IMAGES,
             "DIR",

@@ -80,6 +80,16 @@ pub enum SampleError {
         /// have masks, or if the source is an archive.
         line: Option<String>,
     },
+    /// The row of this image has no mask.
+    #[error("sample {sample}: {place}: column '{column}': the path is missing")]
+    NoMaskCell {
+        /// The number of the sample.
+        sample: usize,
+        /// The column of masks.
+        column: String,
+        /// The place of the row in the manifest.
+        place: String,
+    },
     /// The item does not exist.
     #[error("the source has no such item")]
     Missing,

@@ -3,15 +3,16 @@
 use super::candidate::is_image_name;
 use super::indicators::indicator;
 use super::rows::{Cell, RowFile};
+use super::run_masks::MaskOrder;
 use crate::error::ConvertError;
-use crate::opt::LEAVE_OUT;
+use crate::opt::{LEAVE_OUT, MASK_ORDER};
 
 /// Names of columns of run-length masks, in lower case. Their runs count the pixels from top to bottom, then from left
 /// to right, as in most competitions on Kaggle.
-const RUN_LENGTH_NAMES: [&str; 6] = ["encodedpixels", "encoded_pixels", "rle", "rle_mask", "mask_rle", "encoding"];
-/// Names of columns of run-length masks with an unknown order of pixels. Pairs of numbers in a column whose name is in
-/// neither list are labels.
-const OTHER_RUN_LENGTH_NAMES: [&str; 4] = ["mask", "masks", "segmentation", "annotation"];
+const RUN_LENGTH_NAMES: [&str; 4] = ["encodedpixels", "encoded_pixels", "rle", "encoding"];
+/// Names of columns of run-length masks with an unknown order of pixels: `rle_mask` counts down the columns in TGS Salt, and along
+/// the rows in Carvana. Pairs of numbers in a column whose name is in neither list are labels.
+const OTHER_RUN_LENGTH_NAMES: [&str; 6] = ["rle_mask", "mask_rle", "mask", "masks", "segmentation", "annotation"];
 
 /// Which forms apply to all cells of a column.
 #[derive(Debug, Default)]
@@ -78,13 +79,16 @@ impl CellForm {
         self.indicators.holds()
     }
 
-    /// Whether the cells are run-length masks that can be read, given the name of their column.
-    pub(super) fn are_masks(&self, name: &str) -> bool {
-        self.run_lengths.holds() && RUN_LENGTH_NAMES.contains(&name.to_ascii_lowercase().as_str())
+    /// Whether the cells are run-length masks that can be read, given the name of their column and the order of pixels that the
+    /// caller chose.
+    pub(super) fn are_masks(&self, name: &str, order: Option<MaskOrder>) -> bool {
+        let name = name.to_ascii_lowercase();
+        let is_named = RUN_LENGTH_NAMES.contains(&name.as_str());
+        self.run_lengths.holds() && (is_named || (order.is_some() && OTHER_RUN_LENGTH_NAMES.contains(&name.as_str())))
     }
 
     /// Refuses columns of boxes, and of run-length masks whose order of pixels is unknown.
-    pub(super) fn refuse(&self, file: &RowFile, name: &str) -> Result<(), ConvertError> {
+    pub(super) fn refuse(&self, file: &RowFile, name: &str, order: Option<MaskOrder>) -> Result<(), ConvertError> {
         let (reason, way_out) = if self.boxes.holds() {
             (
                 format!("'{name}' holds classes with bounding boxes, which packds cannot pack yet"),
@@ -92,10 +96,18 @@ impl CellForm {
                     "to keep only the class, run in Python: t = pandas.read_csv('x.csv'); t['label'] = t.pop('{name}').str.split().str[0]; t.to_csv('y.csv', index=False)"
                 ),
             )
-        } else if self.run_lengths.holds() && OTHER_RUN_LENGTH_NAMES.contains(&name.to_ascii_lowercase().as_str()) {
+        } else if order.is_none()
+            && self.run_lengths.holds()
+            && OTHER_RUN_LENGTH_NAMES.contains(&name.to_ascii_lowercase().as_str())
+        {
+            let [columns, rows] = MaskOrder::ALL.map(|order| MASK_ORDER.with(order));
             (
-                format!("'{name}' holds run-length encoded (RLE) masks, but its name does not say how pixels are counted"),
-                "if they are counted down the columns of the image, rename the column to 'rle'; if they are counted along the rows, decode each cell to a PNG file, and put the file names in a column 'mask'; in Python, run: r = list(map(int, text.split())); m = numpy.zeros(height * width, 'uint8'); [m[s - 1 : s - 1 + n].fill(1) for s, n in zip(r[::2], r[1::2])]; Image.fromarray(m.reshape(height, width)).save('1.png')".to_owned(),
+                format!(
+                    "'{name}' holds run-length encoded (RLE) masks, but its name does not say how pixels are counted"
+                ),
+                format!(
+                    "if they are counted down the columns of the image (as in TGS Salt), add {columns}; if they are counted along the rows (as in Carvana), add {rows}"
+                ),
             )
         } else {
             return Ok(());

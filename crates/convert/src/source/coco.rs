@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use super::detect::head_of;
 use super::directory::Directory;
 use super::json_rows::{File, JsonRows, Member, is_array, is_object, is_text, with_json_member, with_top_members};
+use super::karpathy;
 use super::paths::as_path;
 use super::warning::Warning;
 use crate::error::ConvertError;
@@ -34,18 +35,18 @@ pub(super) fn is_coco(file: &File<'_>, members: &[Member<'_>]) -> bool {
     has_images && [ANNOTATIONS, CATEGORIES, "licenses"].into_iter().any(has)
 }
 
-/// The COCO files with classes of whole images in a folder, sorted. Empty if the folder has more than [`MAX_FILES`] JSON files.
+/// The COCO files with classes of whole images in a folder, and the files of captions and splits (Karpathy), sorted. Empty if the folder has more than [`MAX_FILES`] JSON files.
 pub(super) fn files_in(root: &Path, top: &Directory) -> Vec<Vec<u8>> {
     let mut files: Vec<&[u8]> = top.names().filter(|name| name.ends_with(b".json")).collect();
     files.sort_unstable();
     if files.len() > MAX_FILES {
         return Vec::new();
     }
-    files.into_iter().filter(|name| has_classes(&root.join(as_path(name)))).map(<[u8]>::to_vec).collect()
+    files.into_iter().filter(|name| has_values(&root.join(as_path(name)))).map(<[u8]>::to_vec).collect()
 }
 
-/// Whether a JSON file is a COCO file whose first annotation is the class of an image. Reads the whole file only if it starts like one.
-fn has_classes(path: &Path) -> bool {
+/// Whether a JSON file is a COCO file whose first annotation is the class of an image, or has captions and splits. Reads the whole file only if it starts like one.
+fn has_values(path: &Path) -> bool {
     let head = head_of(path).unwrap_or_default();
     let head = String::from_utf8_lossy(&head);
     let has = |key: &&str| head.contains(&format!("\"{key}\""));
@@ -53,6 +54,9 @@ fn has_classes(path: &Path) -> bool {
         return false;
     }
     let found = with_top_members(path, |file, members| {
+        if karpathy::images(file, members).is_some() {
+            return Some(true);
+        }
         let first = file.list(members, ANNOTATIONS).ok()?.first().copied()?;
         let keys = file.members(first).ok()?;
         Some(is_coco(file, members) && keys.iter().any(|(key, _)| key == "category_id") && !keys.iter().any(is_part))

@@ -9,6 +9,8 @@ use super::paths::{as_path, lossy};
 use super::pixel_rows::Pixels;
 use super::roles::{IMAGE_PATH_NAMES, LABEL_LIST_NAME, LABEL_NAMES, MASK_PATH_NAMES, is_label_name};
 use super::rows::malformed;
+use super::table_note::TableNote;
+use super::versions;
 use super::warning::Warning;
 use crate::error::ConvertError;
 use crate::opt::{LABEL_KEY, LEAVE_OUT};
@@ -128,18 +130,29 @@ impl Choices<'_> {
     }
 }
 
-/// Refuses a mask column that was chosen because of its cells, if its first file is not a mask.
-pub(super) fn check_mask(source: &Path, listing: &Listing, warnings: &[Warning]) -> Result<(), ConvertError> {
-    let chosen = warnings.iter().find_map(|warning| match warning {
-        Warning::MaskColumn { field } => Some(field),
+/// Refuses a mask column that was chosen because of its cells, if its first file is not a mask. If the names of this column and of the
+/// column of images are those of two versions of the same images (ControlNet), the files of the former become a field.
+pub(super) fn check_mask(
+    (source, image): (&Path, Option<&String>),
+    listing: &mut Listing,
+    warnings: &mut [Warning],
+) -> Result<(), ConvertError> {
+    let chosen = warnings.iter().position(|warning| matches!(warning, Warning::MaskColumn { .. }));
+    let chosen = chosen.and_then(|at| match &warnings[at] {
+        Warning::MaskColumn { field } => Some((at, field.clone())),
         _ => None,
     });
     let mut mask = Vec::new();
-    let (Some(field), Some(_), None) = (chosen, listing.mask_path_into(0, &mut mask), &listing.mask_colors) else {
+    let first = listing.mask_path_into(0, &mut mask);
+    let (Some((at, field)), Some(_), None) = (chosen, first, &listing.mask_colors) else {
         return Ok(());
     };
     if look_at(&listing.root().join(as_path(&mask))).is_none_or(|look| look.is_mask) {
         return Ok(());
+    }
+    if let Some(image) = image.filter(|image| versions::roles([image.as_bytes(), field.as_bytes()]).is_some()) {
+        warnings[at] = Warning::Table(TableNote::Versions { image: image.clone(), other: field.clone() });
+        return versions::take_masks(listing, field);
     }
     let reason = format!(
         "'{field}' holds names of image files, but '{}' is not a mask: expected one channel of at most 8 bits",
@@ -147,7 +160,7 @@ pub(super) fn check_mask(source: &Path, listing: &Listing, warnings: &[Warning])
     );
     let hint = format!(
         "leave the column out with {}; if the colours are classes, save the class numbers as one channel",
-        LEAVE_OUT.with(field)
+        LEAVE_OUT.with(&field)
     );
     Err(ConvertError::contradictory(source, "", reason, hint))
 }

@@ -1,11 +1,13 @@
 //! Folders as sources: class folders as in torchvision's `ImageFolder`, or a flat folder. Splits are handled by `split`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+
+use serde_json::Value;
 
 use super::{
     ListOptions,
-    candidate::SampleFiles,
+    candidate::{SampleFiles, is_image_name},
     captions, class_names, coco,
     detect::{data_set_in, head_of, of_set},
     directory::{Directory, Identity},
@@ -126,7 +128,15 @@ fn labels_in(top: &Directory) -> Vec<Vec<u8>> {
     lists
 }
 
-/// The JSON files that begin like a list with an object for each image. If there are many JSON files, each probably describes one
+/// Whether a text begins with two lines of JSON objects, of which the first names an image, as in ControlNet's `prompt.json`.
+fn are_json_lines(head: &str) -> bool {
+    let mut lines = head.lines();
+    let first = lines.next().and_then(|line| serde_json::from_str::<HashMap<String, Value>>(line).ok());
+    let is_image = |value: &Value| value.as_str().is_some_and(|text| is_image_name(text.as_bytes()));
+    first.is_some_and(|row| row.values().any(is_image)) && lines.next().is_some_and(|line| line.starts_with('{'))
+}
+
+/// The JSON files that begin like a list with an object for each image, or with an object on each line. If there are many JSON files, each probably describes one
 /// image, so none is returned.
 fn rows_in(root: &Path, top: &Directory) -> Vec<Vec<u8>> {
     const FEW_FILES: usize = 4;
@@ -135,7 +145,8 @@ fn rows_in(root: &Path, top: &Directory) -> Vec<Vec<u8>> {
         let head = head_of(&root.join(as_path(name))).unwrap_or_default();
         let head = lossy(&head);
         let has = |key: &str| head.contains(&format!("\"{key}\""));
-        head.trim_start().starts_with('[') && ["image", "file_name", "filename", "image_path"].into_iter().any(has)
+        let is_list = head.trim_start().starts_with('[');
+        (is_list && ["image", "file_name", "filename", "image_path"].into_iter().any(has)) || are_json_lines(&head)
     };
     if files.len() > FEW_FILES {
         return Vec::new();

@@ -12,6 +12,7 @@ use serde_json::{Deserializer, Value, value::RawValue};
 
 use super::candidate::is_image_name;
 use super::coco;
+use super::karpathy;
 use super::roles::IMAGE_PATH_NAMES;
 use super::rows::{malformed, members};
 use super::split::is_split_folder;
@@ -113,6 +114,8 @@ impl<'a> File<'a> {
         let members = self.members(object)?;
         if coco::is_coco(self, &members) {
             coco::rows(self, &members)
+        } else if let Some(images) = karpathy::images(self, &members) {
+            karpathy::rows(self, images)
         } else if let Some(labels) = fiftyone_labels(&members) {
             self.rows_of_fiftyone(&members, labels)
         } else {
@@ -307,7 +310,7 @@ impl<'a> File<'a> {
         list.map_or(Ok(Vec::new()), |(_, list)| self.items(list))
     }
 
-    fn items<'b>(&self, array: &'b RawValue) -> Result<Vec<&'b RawValue>, ConvertError> {
+    pub(super) fn items<'b>(&self, array: &'b RawValue) -> Result<Vec<&'b RawValue>, ConvertError> {
         self.lists.borrow_mut().push(self.range(array));
         serde_json::from_str(array.get()).map_err(|error| malformed(self.path, self.line(array), error.to_string()))
     }
@@ -370,7 +373,7 @@ pub(super) fn with_json_member(name: &str, value: &str, object: &str) -> String 
 }
 
 /// The JSON object with these members.
-fn object_of<'a>(members: impl Iterator<Item = (String, &'a RawValue)>) -> String {
+pub(super) fn object_of<'a>(members: impl Iterator<Item = (String, &'a RawValue)>) -> String {
     let members: Vec<String> = members.map(|(name, value)| format!("{}: {}", Value::from(name), value.get())).collect();
     format!("{{{}}}", members.join(", "))
 }

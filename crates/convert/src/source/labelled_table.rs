@@ -20,9 +20,9 @@ use super::roles::is_caption_name;
 use super::root::without_dots;
 use super::rows::RowForm;
 use super::split::split_and_rest;
+use super::split::tables::{self, top_folder};
 use super::table_join;
 use super::table_note::TableNote;
-use super::table_splits::{self, top_folder};
 use super::tally::Tally;
 use super::unread::{Unread, UnreadFiles, is_note};
 use super::walk::Found;
@@ -162,7 +162,7 @@ pub(super) fn of_folder(folder: &Path, input: &Input, options: &ListOptions) -> 
             let table = folder.join(as_path(table));
             Some(Tables::Only(OnlyTable { form: RowForm::of_source(&table)?, folder: folder.to_owned(), table }))
         }
-        tables => table_splits::find(folder, tables, has_only_files, options).map(Tables::Splits),
+        tables => tables::find(folder, tables, has_only_files, options).map(Tables::Splits),
     }
 }
 

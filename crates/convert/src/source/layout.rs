@@ -2,6 +2,7 @@
 //!
 //! `image_folder` lists classes, `pairs` lists images with masks.
 
+use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +17,7 @@ use super::there::text_file;
 use super::versions::Versions;
 use crate::data_format::DataFormat;
 use crate::error::{ConvertError, quoted};
-use crate::opt::{IMAGES, MASKS};
+use crate::opt::{IMAGES, MASKS, ON_ERROR};
 
 /// Common names of an image folder next to a mask folder. Case and separators are ignored.
 pub(super) const IMAGE_FOLDERS: [&str; 16] = [
@@ -512,6 +513,13 @@ pub(super) fn has_images_below(root: (&Path, SampleFiles), folder: &[u8]) -> Res
 /// Advice for labels in a file that cannot be read.
 pub(super) const WRITE_LABELS: &str = "write the labels to a CSV file with the columns 'path' and 'label' (scipy.io.loadmat reads .mat files), and convert that file";
 
+/// Whether each image of a folder has a mask of the same name in another folder.
+fn have_masks((root, files): (&Path, SampleFiles), images: &[u8], masks: &[u8]) -> Result<bool, ConvertError> {
+    let (images, masks) = (Directory::scan(root, images, files)?, Directory::scan(root, masks, files)?);
+    let masks: HashSet<&[u8]> = masks.sample_names().map(stem).collect();
+    Ok(images.sample_names().all(|name| masks.contains(stem(name))))
+}
+
 /// Refuses datasets with boxes or polygons, because only their images can be packed.
 fn refuse_annotated(
     (root, files): (&Path, SampleFiles),
@@ -523,7 +531,19 @@ fn refuse_annotated(
         let alone = format!("to pack only the images, add {}", IMAGES.with(lossy(images)));
         let hint = match masks {
             Some(masks) => {
-                format!("{alone}; to pack their masks as well, add {}; {}", MASKS.with(lossy(masks)), as_classes())
+                let masked = have_masks((root, files), images, masks)?;
+                let skip = if masked { String::new() } else { format!(" {}", ON_ERROR.with("skip")) };
+                let what = if masked {
+                    "to pack their masks as well"
+                } else {
+                    "to pack the images that have masks, with these"
+                };
+                format!(
+                    "{alone}; {what}, add {} {}{skip}; {}",
+                    IMAGES.with(lossy(images)),
+                    MASKS.with(lossy(masks)),
+                    as_classes()
+                )
             }
             None => format!("{alone}; {}", as_classes()),
         };

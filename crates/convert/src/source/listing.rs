@@ -142,6 +142,13 @@ pub(super) enum Fault {
         /// The line of Python that writes empty masks, if no image of the folder has a mask.
         line: Option<Arc<str>>,
     },
+    /// The row of the image has no mask.
+    NoMaskCell {
+        /// The column of masks.
+        column: Arc<str>,
+        /// The place of the row in the manifest.
+        place: String,
+    },
     /// The file that the manifest names on this line is missing, or is not a regular file.
     File {
         manifest: Arc<Path>,
@@ -295,6 +302,11 @@ impl Listing {
     /// such file exists.
     pub fn file_path(&self, idx: usize) -> PathBuf {
         self.root.join(as_path(&self.paths.path(idx)))
+    }
+
+    /// The folder of the files. `None` if they were unpacked from an archive into a temporary folder.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.unpacked.is_empty().then_some(self.root.as_path())
     }
 
     /// The class id or integer label of sample `idx`. `None` if the source has no labels or has lists of labels.
@@ -468,6 +480,10 @@ impl Listing {
                 // For an archive, the line is left out, because it would name the temporary folder.
                 let line = line.as_ref().filter(|_| self.unpacked.is_empty()).map(ToString::to_string);
                 return Some(SampleError::NoMask { sample: idx, masks: masks.to_string(), line });
+            }
+            Fault::NoMaskCell { column, place } => {
+                let (column, place) = (column.to_string(), place.clone());
+                return Some(SampleError::NoMaskCell { sample: idx, column, place });
             }
             Fault::File { manifest, line, is_mask, is_there, near } => {
                 let manifest =

@@ -48,17 +48,17 @@ impl Located {
         let mut found = Found::default();
         // The walk starts at the root itself, so there is no parent to check for loops.
         found.add_class((root, Identity::default()), b"", 0, files)?;
-        let paths = found.paths;
-        let mut by_name = by_key(&paths, files, |idx| paths.name(idx).to_vec());
+        let paths = &found.paths;
+        let mut by_name = by_key(paths, files, |idx| paths.name(idx).to_vec());
         let is_known = |path: &Vec<u8>| by_name.contains_key(last(path));
-        let end = if first.iter().any(is_known) { Vec::new() } else { common_end(&paths) };
+        let end = if first.iter().any(is_known) { Vec::new() } else { common_end(paths) };
         if !end.is_empty() {
-            by_name = by_key(&paths, files, |idx| without_end(paths.name(idx), &end));
+            by_name = by_key(paths, files, |idx| without_end(paths.name(idx), &end));
         }
         let mut folders: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
         for path in first {
             for idx in by_name.get(last(path)).into_iter().flatten() {
-                if let Some(folder) = folder_of(&paths, *idx, path) {
+                if let Some(folder) = folder_of(paths, *idx, path) {
                     *folders.entry(folder.to_vec()).or_default() += 1;
                 }
             }
@@ -69,13 +69,27 @@ impl Located {
         narrow(&mut best, |folder| is_mask_folder(last(folder)) == is_mask);
         let split = manifest.file_stem().map(|stem| stem.as_encoded_bytes().to_ascii_lowercase()).unwrap_or_default();
         narrow(&mut best, |folder| starts_alike(last(folder), &split));
+        // `copy/images` next to `images` may be a copy, as on Kaggle.
+        let bytes = |folder: &[u8], path: &Vec<u8>| {
+            let all = by_name.get(last(path)).into_iter().flatten();
+            let mut own = all.filter(|idx| folder_of(paths, **idx, path) == Some(folder));
+            own.next().map(|idx| found.bytes[*idx])
+        };
+        let is_copy = |folder: &Vec<u8>, other: &Vec<u8>| {
+            let ends = folder.strip_suffix(other.as_slice()).is_some_and(|rest| rest.ends_with(b"/"));
+            ends && first.iter().all(|path| bytes(folder, path) == bytes(other, path))
+        };
+        let copies: Vec<bool> =
+            best.iter().map(|folder| best.iter().any(|other| !other.is_empty() && is_copy(folder, other))).collect();
+        let mut copies = copies.into_iter();
+        best.retain(|_| copies.next() != Some(true));
         let is_in_masks = best.first().is_some_and(|folder| is_mask_folder(last(folder)));
         // If no folder has most of the files, as with one folder per class, files are found by their names alone.
         let has_folder = 2 * most > first.len();
         let in_folder = match best.as_slice() {
-            [] => return refuse_several(&paths, manifest, first).map(|()| None),
+            [] => return refuse_several(paths, manifest, first).map(|()| None),
             _ if !has_folder => None,
-            [folder] => Some(within(&paths, files, (folder, &end))),
+            [folder] => Some(within(paths, files, (folder, &end))),
             [one, other, ..] => {
                 let reason = format!("'{}' and '{}' both have files with the listed names", lossy(one), lossy(other));
                 // If one folder is inside the other, suggest the inner one. With the outer one, the same error would recur.
@@ -85,7 +99,7 @@ impl Located {
             }
         };
         let by_name = by_name.into_iter().filter_map(|(key, all)| Some((key, file_of(&all)?))).collect();
-        Ok(Some(Self { paths, in_folder, by_name, is_in_masks }))
+        Ok(Some(Self { paths: found.paths, in_folder, by_name, is_in_masks }))
     }
 
     /// The file that `path` refers to, as a path relative to the root. `None` if there is none.

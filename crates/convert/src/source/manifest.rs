@@ -34,8 +34,8 @@ use super::{
     root::Root,
     rows::{Cell, RowFile, RowForm, Rows, malformed},
     run_masks,
+    split::column::SplitColumn,
     split::is_split_folder,
-    split_column::SplitColumn,
     table_note::TableNote,
     taken::{Taken, changed, finish, take},
     values::text_of,
@@ -126,7 +126,7 @@ impl<'a> Manifest<'a> {
         let (scans, n_rows) = scan(&mut rows, options, pixels.as_ref())?;
         let (has_commas, has_header) = (rows.has_commas(), rows.has_header());
         for (name, scan) in rows.columns.iter().zip(&scans).filter(|(name, _)| !options.is_left_out(name)) {
-            scan.form.refuse(file, name)?;
+            scan.form.refuse(file, name, options.mask_order)?;
         }
         let unquoted = rows.unquoted();
         let (names, classes, mut warnings) = (rows.columns, rows.classes, rows.warnings);
@@ -240,12 +240,12 @@ impl<'a> Manifest<'a> {
         }
         let mut listing = finish(&self.file.path, root, taken, self.metadata.clone(), self.options.jobs)?;
         if let Some(runs) = &plan.runs {
-            listing = run_masks::join(&self.file.path, listing, runs)?;
+            listing = run_masks::join(&self.file.path, listing, runs, self.options.mask_order)?;
         }
         let mut listing = whole::Format::of_table(listing, self.options)?;
         mask_colors::find(&mut listing)?;
         warnings.append(&mut listing.warnings);
-        check_mask(&self.file.path, &listing, &warnings)?;
+        check_mask((&self.file.path, plan.path.map(|path| &self.names[path])), &mut listing, &mut warnings)?;
         warnings.extend(listing.warnings.iter().cloned());
         warnings.extend(overlooked::inner_labels(&listing));
         self.named(Listing { warnings, ..listing }, &plan)
@@ -601,17 +601,18 @@ impl Manifest<'_> {
 /// The column of run-length masks that can be read. `None` if there is none.
 ///
 /// # Errors
-/// If there are several, and the caller chose none of them.
+/// If there are several, and the caller chose none of them, or if there is none, and the caller chose the order of their pixels.
 fn run_column(manifest: &Manifest<'_>, kept: &[usize]) -> Result<Option<usize>, ConvertError> {
     let Manifest { file, names, scans, options, metadata, .. } = manifest;
     let key = options.mask_key.as_ref();
     let is_meant = |column: &usize| {
-        scans[*column].form.are_masks(&names[*column])
+        scans[*column].form.are_masks(&names[*column], options.mask_order)
             && key.is_none_or(|key| *key == names[*column])
             && metadata.is_none()
     };
     let found: Vec<usize> = kept.iter().copied().filter(is_meant).collect();
     match found.as_slice() {
+        [] if options.mask_order.is_some() => Err(run_masks::no_column()),
         [] => Ok(None),
         [only] => Ok(Some(*only)),
         several => {

@@ -43,6 +43,11 @@ impl MaskFiles {
         self.blank.insert(idx);
     }
 
+    /// The samples whose masks are zeros.
+    pub(super) fn blank(&self) -> impl Iterator<Item = usize> {
+        self.blank.iter().copied()
+    }
+
     fn is_blank(&self, idx: usize) -> bool {
         self.blank.contains(&idx)
     }

@@ -56,11 +56,30 @@ pub(super) fn refuse_named(root: &Path, folders: &[&[u8]]) -> Result<(), Convert
     for (one, other, what) in found {
         if let (Some(one), Some(other)) = (one, other) {
             let reason = format!("'{one}' and '{other}' are not read as classes, because they look like {what}");
-            let ids = if one == "bounding_box_train" { ids_in_names(root, &one) } else { String::new() };
-            return Err(ConvertError::contradictory(root, "", reason, format!("{}{ids}", way_out(&one))));
+            let more = match one.as_str() {
+                "bounding_box_train" => ids_in_names(root, &one),
+                _ if what.contains("two sizes") => as_pairs(root, [("LR", &scale_in(root, &other)?), ("HR", &one)]),
+                _ => String::new(),
+            };
+            return Err(ConvertError::contradictory(root, "", reason, format!("{}{more}", way_out(&one))));
         }
     }
     Ok(())
+}
+
+/// Advice on how to pack two of several versions of each image: their names in a new folder, and their folders.
+pub(super) fn as_pairs(root: &Path, folders: [(&str, &str); 2]) -> String {
+    let root = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
+    let link = |(name, folder): (&str, &str)| format!("ln -s '{}' pairs/{name}", root.join(folder).display());
+    let [one, other] = folders.map(link);
+    format!("; to pack two versions of each image, run: mkdir pairs; {one}; {other}; and convert pairs")
+}
+
+/// The first folder of images of low resolution in a folder, such as `X2`, or the folder itself.
+fn scale_in(root: &Path, folder: &str) -> Result<String, ConvertError> {
+    let inner = Directory::scan(root, folder.as_bytes(), SampleFiles::Images)?.subdirectories;
+    let first = inner.iter().filter(|name| !name.starts_with(b".")).min();
+    Ok(first.map_or_else(|| folder.to_owned(), |first| format!("{folder}/{}", lossy(first))))
 }
 
 /// Advice on how to read the identities in the file names of a folder, as in `0002_c1s1_000451_03.jpg`.

@@ -54,6 +54,7 @@ mod indicators;
 mod joined;
 mod json_files;
 mod json_rows;
+mod karpathy;
 mod key_split;
 mod label_fields;
 mod labelled_table;
@@ -108,10 +109,6 @@ pub(crate) mod safetensors;
 mod several;
 mod shards;
 mod split;
-mod split_column;
-mod split_list;
-mod split_lists;
-mod split_table;
 mod spool;
 pub(crate) mod store;
 mod subset;
@@ -120,7 +117,6 @@ mod swapped;
 mod table;
 mod table_join;
 mod table_note;
-mod table_splits;
 mod taken;
 mod tally;
 mod tar;
@@ -163,6 +159,7 @@ pub use self::{
     listing::{Listing, Sample, SourceKind},
     reading::{Decision, Reading},
     roles::LABEL_NAMES,
+    run_masks::MaskOrder,
     spool::Unpacking,
     table_note::TableNote,
     warning::Warning,
@@ -197,6 +194,8 @@ pub struct ListOptions {
     pub label_key: Option<String>,
     /// The field of masks, or of their paths in a manifest. `None` to find it by name.
     pub mask_key: Option<String>,
+    /// The order of the pixels in run-length encoded masks. `None` to decide by the name of their column.
+    pub mask_order: Option<MaskOrder>,
     /// The image folder inside the source. `None` to find it by name.
     pub images: Option<PathBuf>,
     /// The mask folder inside the source, with names like those of the images. `None` to find it by name.
@@ -336,7 +335,8 @@ fn list_folder(source: &Path, options: &ListOptions) -> Result<Listed, ConvertEr
     let found = image_folder::list_source(source, options, SampleFiles::Images);
     let mut listing = labelled_table::instead(source, &found, options).unwrap_or(found)?;
     check_keys(&listing, options)?;
-    let division = if options.from.is_none() { split_lists::find(source, &mut listing)? } else { None };
+    let division = if options.from.is_none() { split::lists::find(source, &mut listing)? } else { None };
+    let division = division.or_else(|| table_join::division(&mut listing));
     offers::check(source, std::iter::once(&mut listing), options)?;
     Ok(match division {
         Some(division) => Listed::Splits(division.divide(&listing)),
@@ -597,6 +597,9 @@ pub fn source_format(source: &Path, options: &ListOptions) -> Result<DataFormat,
             (format!("{IMAGES} and {MASKS} apply only to folders of image files, and this is {format}"), "omit them")
         }
         DataFormat::Manifest => return Ok(format),
+        _ if options.mask_order.is_some() && (format != DataFormat::ImageFolder || options.from.is_some()) => {
+            return Err(run_masks::no_column());
+        }
         _ if options.root.is_some() => {
             (format!("{ROOT} applies only to manifests"), "omit it, or pass a .csv, .tsv or .jsonl manifest")
         }
@@ -609,6 +612,7 @@ pub fn source_format(source: &Path, options: &ListOptions) -> Result<DataFormat,
 fn check_keys(listing: &Listing, options: &ListOptions) -> Result<(), ConvertError> {
     match listing.kind {
         SourceKind::Manifest => Ok(()),
+        _ if options.mask_order.is_some() => Err(run_masks::no_column()),
         _ if options.choose_fields() => Err(no_fields()),
         _ => Ok(()),
     }

@@ -400,7 +400,7 @@ impl Matched {
 }
 
 /// Whether a folder's name says that its images have nothing to mark, such as `test/good` in MVTec AD.
-fn is_normal(folder: &[u8]) -> bool {
+pub(super) fn is_normal(folder: &[u8]) -> bool {
     const NAMES: [&str; 6] = ["good", "normal", "ok", "negative", "healthy", "nodefect"];
     is_one_of(folder.rsplit(|byte| *byte == b'/').next().unwrap_or_default(), &NAMES)
 }

@@ -108,9 +108,9 @@ pub(super) const SPLIT_COLUMN_NAMES: [&str; 10] =
 /// The name of a column with true for each row of the validation split.
 pub(super) const VALID_COLUMN_NAME: &str = "is_valid";
 /// Common names of a caption column.
-const CAPTION_NAMES: [&str; 5] = ["caption", "captions", "comment", "text", "description"];
+const CAPTION_NAMES: [&str; 6] = ["caption", "captions", "comment", "text", "description", "prompt"];
 /// Common names of other strings and measurements. Like captions, they are never read as labels, even if a manifest has no other column.
-const OTHER_NAMES: [&str; 10] = ["prompt", "title", "url", "age", "score", "count", "width", "height", "size", "year"];
+const OTHER_NAMES: [&str; 9] = ["title", "url", "age", "score", "count", "width", "height", "size", "year"];
 /// Common names, other than `labels`, of a manifest's column with several labels for each image.
 pub(super) const TAG_NAMES: [&str; 6] = ["tags", "tag", "categories", "attributes", "attribute_ids", "classes"];
 /// The name given to strings that are not labels.

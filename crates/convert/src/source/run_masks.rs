@@ -1,5 +1,5 @@
-//! Masks as run lengths in a table, as on Kaggle: `1 3 10 5` marks pixels 1 to 3 and 10 to 14, counted from 1 down the columns of the
-//! image. An image may have several rows, one for each class or object.
+//! Masks as run lengths in a table, as on Kaggle: `1 3 10 5` marks pixels 1 to 3 and 10 to 14, counted from 1. An image may have
+//! several rows, one for each class or object.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -15,12 +15,24 @@ use super::store::{Content, PixelShape};
 use super::table_note::TableNote;
 use super::warning::Warning;
 use crate::error::ConvertError;
-use crate::opt::LEAVE_OUT;
+use crate::opt::{LEAVE_OUT, MASK_ORDER};
 use crate::sample::SampleError;
+
+/// The order in which run lengths count the pixels of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MaskOrder {
+    /// Down the first column, then down the next one.
+    Columns,
+    /// Along the first row, then along the next one.
+    Rows,
+}
+
+packds_system::named!(MaskOrder { Columns = "columns", Rows = "rows" });
 
 /// The masks of all samples.
 #[derive(Debug, Clone)]
 pub(super) struct RunMasks {
+    order: MaskOrder,
     texts: Arc<TextArena>,
     /// For each sample, the rows of its mask: the value of the marked pixels, and the place in `texts`.
     rows: Vec<Vec<(u8, usize)>>,
@@ -35,7 +47,7 @@ impl RunMasks {
     /// The masks of the samples at these positions.
     pub(super) fn picked(&self, places: &[usize]) -> Self {
         let rows = places.iter().map(|place| self.rows[*place].clone()).collect();
-        Self { texts: Arc::clone(&self.texts), rows }
+        Self { order: self.order, texts: Arc::clone(&self.texts), rows }
     }
 
     /// Appends the pixels of a mask. `size` is the width and height of the image. A pixel in several runs gets the
@@ -58,8 +70,11 @@ impl RunMasks {
                 }
                 last = first + n - 1;
                 for pixel in first - 1..last {
-                    let place = to_usize(pixel % height * width + pixel / height);
-                    if let Some(pixel) = pixels.get_mut(place) {
+                    let place = match self.order {
+                        MaskOrder::Columns => pixel % height * width + pixel / height,
+                        MaskOrder::Rows => pixel,
+                    };
+                    if let Some(pixel) = pixels.get_mut(to_usize(place)) {
                         *pixel = (*pixel).max(*value);
                     }
                 }
@@ -87,8 +102,13 @@ fn is_blank(text: &str) -> bool {
 
 /// Joins the rows of each image of a table into one sample with a mask. `field` is the column of run lengths. If any
 /// image has several rows and the rows have labels, the labels become the values of the masks. Otherwise, marked pixels
-/// are 1.
-pub(super) fn join(source: &Path, mut listing: Listing, field: &str) -> Result<Listing, ConvertError> {
+/// are 1. Pixels are counted down the columns unless `order` says otherwise.
+pub(super) fn join(
+    source: &Path,
+    mut listing: Listing,
+    field: &str,
+    order: Option<MaskOrder>,
+) -> Result<Listing, ConvertError> {
     let column = listing.columns.iter().position(|column| column.name == field);
     let Some(ColumnValues::Text(texts)) = column.map(|column| listing.columns.remove(column).values) else {
         return Ok(listing);
@@ -110,9 +130,17 @@ pub(super) fn join(source: &Path, mut listing: Listing, field: &str) -> Result<L
         let is_empty = |idx: &usize| images[*idx].iter().all(|row| is_blank(texts.get(*row)));
         joined.faults.retain(|idx, fault| !(is_missing(fault) && is_empty(idx)));
     }
-    joined.warnings.push(Warning::Table(TableNote::RunMasks { field: field.to_owned(), added, classes }));
-    joined.masks = Some(Masks::Runs(RunMasks { texts: Arc::new(texts), rows }));
+    joined.warnings.push(Warning::Table(TableNote::RunMasks { field: field.to_owned(), order, added, classes }));
+    let order = order.unwrap_or(MaskOrder::Columns);
+    joined.masks = Some(Masks::Runs(RunMasks { order, texts: Arc::new(texts), rows }));
     Ok(joined)
+}
+
+/// The error if the caller chose the order of pixels, but there are no run lengths.
+pub(super) fn no_column() -> ConvertError {
+    let reason = format!("{MASK_ORDER} applies only to tables with a column of run-length encoded (RLE) masks");
+    let hint = "omit it, or pass such a table as the source".to_owned();
+    ConvertError::Options { reason, hint }
 }
 
 /// The rows of each image, in the order of their first rows.

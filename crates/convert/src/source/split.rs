@@ -2,11 +2,18 @@
 //!
 //! `image_folder` lists a split's files.
 
+pub(super) mod column;
+mod list_labels;
+pub(super) mod lists;
+mod table_labels;
+pub(super) mod tables;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use packds_system::to_u64;
 
+use self::tables::text_field;
 use super::ListOptions;
 use super::candidate::SampleFiles;
 use super::coco;
@@ -15,9 +22,8 @@ use super::image_folder::{Opened, list_opened, manifests_in, only_with};
 use super::labelled_table;
 use super::layout::{Layout, Pair};
 use super::listing::{Labels, Listing, SourceKind};
-use super::lists;
+use super::lists::boxes_in;
 use super::paths::lossy;
-use super::split_table;
 use super::table_note::TableNote;
 use super::tally::Tally;
 use super::unread::{join_other_files, take_offered};
@@ -25,7 +31,7 @@ use super::versions::Versions;
 use super::warning::Warning;
 use crate::error::ConvertError;
 
-const SPLIT_NAMES: [&str; 12] = [
+const SPLIT_NAMES: [&str; 13] = [
     "train",
     "training",
     "val",
@@ -38,6 +44,7 @@ const SPLIT_NAMES: [&str; 12] = [
     "privatetest",
     "eval",
     "dev",
+    "restval",
 ];
 /// Words that a split folder's name may contain in addition to the split: `training_set`, `seg_train`, `train_images`.
 const OTHER_WORDS: [&str; 13] =
@@ -211,12 +218,30 @@ fn list_split(
     if let Ok(listing) = &mut found
         && !listing.has_labels()
     {
-        split_table::label(listing, &[source, above, folder], classes, options);
+        table_labels::label(listing, &[source, above, folder], classes, options);
         if listing.has_labels() {
             return found;
         }
     }
-    labelled_table::instead(folder, &found, options).unwrap_or(found)
+    match labelled_table::instead(folder, &found, options) {
+        Some(Ok(table)) => Ok(with_classes(folder, &found, table, classes, options)),
+        table => table.unwrap_or(found),
+    }
+}
+
+/// Reads the labels of the table in the folder of a split as class names if they became texts, but all of them are classes of other splits.
+fn with_classes(
+    folder: &Path,
+    found: &Result<Listing, ConvertError>,
+    table: Listing,
+    classes: &[Vec<u8>],
+    options: &ListOptions,
+) -> Listing {
+    let Some(field) = table.warnings.iter().find_map(text_field) else { return table };
+    let options = ListOptions { label_key: Some(field.clone()), ..options.clone() };
+    let named = labelled_table::instead(folder, found, &options).and_then(Result::ok);
+    let is_class = |name: &Vec<u8>| classes.binary_search(name).is_ok();
+    named.filter(|own| own.has_labels() && own.classes.iter().all(is_class)).unwrap_or(table)
 }
 
 /// Where the splits of a folder are.
@@ -282,7 +307,7 @@ impl Splits {
         let mut others: Vec<&Vec<u8>> = top.subdirectories.iter().collect();
         others.retain(|name| !name.starts_with(b".") && !names.iter().any(|split| split.as_bytes() == name.as_slice()));
         others.sort_unstable();
-        beside.extend(lists::boxes_in((&root, files), &others)?);
+        beside.extend(boxes_in((&root, files), &others)?);
         let mut folders = top.subdirectories;
         if let Layout::SplitPairs(pairs) = &layout {
             folders.retain(|name| !pairs.iter().any(|pair| pair.masks == *name));

@@ -1,6 +1,6 @@
 //! Joins the tables of a folder that each have one row for each image.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
 use super::ListOptions;
@@ -8,9 +8,13 @@ use super::column::{ColumnValues, SourceColumn};
 use super::folder_tables::{self, MAX_TABLES};
 use super::listing::{Images, Listing};
 use super::roles::SPLIT_COLUMN_NAMES;
+use super::split::lists::Division;
 use super::table_note::TableNote;
 use super::warning::Warning;
 use crate::error::ConvertError;
+
+/// The splits that the numbers from 0 stand for.
+const SPLITS: [&str; 3] = ["train", "val", "test"];
 
 /// The listing of the first table that has a row for each of `n` images, joined with the other such tables. Also
 /// returns the paths of the joined tables. `None` if there are fewer than two such tables.
@@ -53,7 +57,8 @@ pub(super) fn all(
 /// table is joined if it has one row for each image, no labels, no masks, and no column whose name the listing already
 /// uses.
 pub(super) fn join(listing: &mut Listing, read: &mut Vec<PathBuf>, tables: &[PathBuf], options: &ListOptions) {
-    let options = ListOptions { label_key: None, leave_out: Vec::new(), ..options.clone() };
+    let is_left_out = |column: &SourceColumn| options.is_left_out(&column.name);
+    let options = &ListOptions { label_key: None, leave_out: Vec::new(), ..options.clone() };
     let name = |table: &PathBuf| table.file_name().unwrap_or_default().as_encoded_bytes().to_vec();
     let names = |listing: &Listing| listing.columns.iter().map(|column| column.name.clone()).collect::<Vec<_>>();
     let mut joined = vec![(read.first().map(name).unwrap_or_default(), names(listing))];
@@ -61,7 +66,7 @@ pub(super) fn join(listing: &mut Listing, read: &mut Vec<PathBuf>, tables: &[Pat
         if read.contains(table) {
             continue;
         }
-        let Some(other) = folder_tables::list_whole(table, &options).filter(is_complete) else { continue };
+        let Some(other) = folder_tables::list_whole(table, options).filter(is_complete) else { continue };
         let is_named = |column: &SourceColumn| listing.columns.iter().any(|own| own.name == column.name);
         let has_labels = other.has_labels() || other.has_label_lists() || other.has_masks();
         if has_labels || other.columns.is_empty() || other.columns.iter().any(is_named) {
@@ -84,11 +89,38 @@ pub(super) fn join(listing: &mut Listing, read: &mut Vec<PathBuf>, tables: &[Pat
     }
     if joined.len() > 1 {
         let find = |is_one: &dyn Fn(&SourceColumn) -> bool| {
-            listing.columns.iter().find(|column| is_one(column)).map(|column| column.name.clone())
+            listing
+                .columns
+                .iter()
+                .find(|column| is_one(column) && !is_left_out(column))
+                .map(|column| column.name.clone())
         };
         let (signs, splits) = (find(&are_signs), find(&are_splits));
-        listing.warnings.push(Warning::Table(TableNote::Joined { tables: joined, signs, splits }));
+        listing.warnings.push(Warning::Table(TableNote::Joined { tables: joined, signs, splits, are_read: false }));
     }
+}
+
+/// The splits of a joined table, such as `list_eval_partition.csv` of CelebA: the numbers 0, 1 and 2 in its column mean train, val
+/// and test. `None` if the listing has no such column, or if one of these numbers does not occur.
+pub(super) fn division(listing: &mut Listing) -> Option<Division> {
+    let note = listing.warnings.iter_mut().find_map(|warning| match warning {
+        Warning::Table(TableNote::Joined { splits: Some(splits), are_read, .. }) => Some((splits, are_read)),
+        _ => None,
+    });
+    let (name, are_read) = note?;
+    let column = listing.columns.iter().position(|column| column.name == *name)?;
+    let ColumnValues::I64(numbers) = &listing.columns[column].values else { return None };
+    let mut splits: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (idx, number) in numbers.iter().enumerate() {
+        let split = SPLITS.get(usize::try_from(*number).ok()?)?;
+        splits.entry((*split).to_owned()).or_default().push(idx);
+    }
+    if splits.len() < SPLITS.len() {
+        return None;
+    }
+    *are_read = true;
+    listing.columns.remove(column);
+    Some(Division::new(splits))
 }
 
 /// Whether all images of a table are files that exist, and each of its columns is a `SourceColumn`, which can be

@@ -1,13 +1,14 @@
 //! Warnings about tables and lists next to images.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use packds_system::{counted, to_u64};
 
 use super::paths::lossy;
+use super::run_masks::MaskOrder;
 use crate::error::quoted;
-use crate::opt::{IMAGES, MASKS};
+use crate::opt::{IMAGES, LEAVE_OUT, MASK_ORDER, MASKS};
 
 /// A decision about tables or lists next to images. The paths of lists are relative to the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,6 +75,15 @@ pub enum TableNote {
         signs: Option<String>,
         /// The first column that is named like splits and has only the values 0, 1 and 2.
         splits: Option<String>,
+        /// Whether this column divides the images into splits.
+        are_read: bool,
+    },
+    /// Two columns name two versions of each image.
+    Versions {
+        /// The column of the images.
+        image: String,
+        /// The column of the other version, which is a field.
+        other: String,
     },
     /// A table or list gives the labels of a split without class folders.
     SplitLabels {
@@ -112,6 +122,8 @@ pub enum TableNote {
     RunMasks {
         /// The column.
         field: String,
+        /// The order of the pixels that the caller chose.
+        order: Option<MaskOrder>,
         /// The number to add to a class id to get the value of its pixels. `None` if marked pixels are 1.
         added: Option<u8>,
         /// The names of the classes. Empty if classes have no names, or if marked pixels are 1.
@@ -166,18 +178,16 @@ impl fmt::Display for TableNote {
                 write!(out, ", with {} and {}", IMAGES.with(lossy(images)), MASKS.with(lossy(masks)))
             }
             Self::OtherLabels { file, n_folders, n_table, table } => {
-                let (n_folders, n_table) = (counted(to_u64(*n_folders), "class"), counted(to_u64(*n_table), "class"));
-                write!(
-                    out,
-                    "the folders are read as {n_folders}, but '{}' has other labels, of {n_table}, for the same images: to read the labels of the table, pass ",
-                    lossy(file)
-                )?;
-                match table {
-                    Some(table) => write!(out, "{} as the source", table.display()),
-                    None => out.write_str("it as the source"),
-                }
+                fmt_other_labels(out, file, [*n_folders, *n_table], table.as_deref())
             }
-            Self::Joined { tables, signs, splits } => fmt_joined(out, tables, signs.as_deref(), splits.as_deref()),
+            Self::Joined { tables, signs, splits, are_read } => {
+                fmt_joined(out, tables, signs.as_deref(), splits.as_deref().map(|splits| (splits, *are_read)))
+            }
+            Self::Versions { image, other } => write!(
+                out,
+                "'{image}' and '{other}' have two versions of each image: the first is packed as 'image', and the file of the second, unchanged, as the field '{other}', which is not cropped, resized or augmented with the image; {} leaves it out",
+                LEAVE_OUT.with(other)
+            ),
             Self::FolderRows { first } => write!(
                 out,
                 "the rows name folders, such as '{}': each image in a folder is a sample with the labels and fields of the row",
@@ -192,7 +202,7 @@ impl fmt::Display for TableNote {
             Self::ValidFlags { field } => {
                 write!(out, "the splits are those of '{field}': true is read as valid, and false as train")
             }
-            Self::RunMasks { field, added, classes } => fmt_run_masks(out, field, *added, classes),
+            Self::RunMasks { field, order, added, classes } => fmt_run_masks(out, (field, *order), *added, classes),
             Self::SplitLabels { file, numbers } => {
                 write!(out, "the labels are read from '{}': each is a class of the other splits", lossy(file))?;
                 match numbers {
@@ -222,8 +232,42 @@ impl TableNote {
     }
 }
 
-fn fmt_run_masks(out: &mut fmt::Formatter<'_>, field: &str, added: Option<u8>, classes: &[String]) -> fmt::Result {
-    write!(out, "masks are drawn from the run lengths in '{field}', counted down the columns of the image; ")?;
+fn fmt_other_labels(
+    out: &mut fmt::Formatter<'_>,
+    file: &[u8],
+    n_classes: [usize; 2],
+    table: Option<&Path>,
+) -> fmt::Result {
+    let [n_folders, n_table] = n_classes.map(|n| counted(to_u64(n), "class"));
+    write!(
+        out,
+        "the folders are read as {n_folders}, but '{}' has other labels, of {n_table}, for the same images: to read the labels of the table, pass ",
+        lossy(file)
+    )?;
+    match table {
+        Some(table) => write!(out, "{} as the source", table.display()),
+        None => out.write_str("it as the source"),
+    }
+}
+
+/// Writes how drawn masks count the pixels.
+fn fmt_order(out: &mut fmt::Formatter<'_>, field: &str, order: Option<MaskOrder>) -> fmt::Result {
+    let along = if order == Some(MaskOrder::Rows) { "along the rows" } else { "down the columns" };
+    write!(out, "masks are drawn from the run lengths in '{field}', counted {along} of the image")?;
+    match order {
+        Some(_) => Ok(()),
+        None => write!(out, " (add {} if they are counted along the rows)", MASK_ORDER.with(MaskOrder::Rows)),
+    }
+}
+
+fn fmt_run_masks(
+    out: &mut fmt::Formatter<'_>,
+    (field, order): (&str, Option<MaskOrder>),
+    added: Option<u8>,
+    classes: &[String],
+) -> fmt::Result {
+    fmt_order(out, field, order)?;
+    out.write_str("; ")?;
     match (added, classes) {
         (None, _) => out.write_str("marked pixels are 1, and all others 0"),
         (_, []) => {
@@ -241,7 +285,7 @@ fn fmt_joined(
     out: &mut fmt::Formatter<'_>,
     tables: &[(Vec<u8>, Vec<String>)],
     signs: Option<&str>,
-    splits: Option<&str>,
+    splits: Option<(&str, bool)>,
 ) -> fmt::Result {
     let first = tables.first().map(|(file, _)| lossy(file)).unwrap_or_default();
     write!(out, "joined '{first}' with")?;
@@ -250,8 +294,16 @@ fn fmt_joined(
         write!(out, "{comma} '{}' (columns {})", lossy(file), quoted(columns))?;
     }
     out.write_str(": each has one row for each image")?;
-    if let Some(splits) = splits {
-        write!(out, "; '{splits}' is packed as a field: 0, 1 and 2 usually mean train, val and test")?;
+    match splits {
+        Some((splits, true)) => write!(
+            out,
+            "; the splits are those of '{splits}': 0 is read as train, 1 as val and 2 as test ({} packs all images together)",
+            LEAVE_OUT.with(splits)
+        )?,
+        Some((splits, false)) => {
+            write!(out, "; '{splits}' is packed as a field: 0, 1 and 2 usually mean train, val and test")?;
+        }
+        None => {}
     }
     if let Some(signs) = signs {
         write!(

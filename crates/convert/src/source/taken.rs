@@ -2,7 +2,11 @@
 //!
 //! The module `manifest` plans how to store each column.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    sync::Arc,
+};
 
 use super::{
     column::SourceColumn,
@@ -11,10 +15,13 @@ use super::{
     manifest::Plan,
     mask_files::MaskFiles,
     narrow::narrowed_columns,
-    paths::FileTable,
+    pairs::is_normal,
+    paths::{FileTable, PathTable},
     pixel_rows::PixelSpool,
     root::{Missing, Renamed, Root},
     rows::{Cell, Rows},
+    tally::Tally,
+    warning::Warning,
 };
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
@@ -31,6 +38,8 @@ pub(super) struct Taken {
     lines: Vec<u64>,
     /// The taken rows without a label, and the place of each in the file.
     unlabelled: Vec<(usize, String)>,
+    /// The taken rows without a mask, and the error about each. In place of the mask, the path of the image is stored.
+    unmasked: BTreeMap<usize, Fault>,
 }
 
 impl Taken {
@@ -59,7 +68,7 @@ pub(super) fn take(
         columns: plan.columns.iter().map(|(_, empty)| empty.clone()).collect(),
         ..Taken::default()
     };
-    // The error about the first row without a mask.
+    // The error about the last row without a mask.
     let mut no_mask = None;
     while rows.advance()? {
         if let Some((column, wanted)) = &plan.split
@@ -79,8 +88,10 @@ pub(super) fn take(
     }
     match no_mask {
         _ if taken.lines.is_empty() => return Err(changed(rows)),
-        Some(missing) if taken.masks.as_ref().is_some_and(|masks| masks.paths.len() > 0) => return Err(missing),
-        Some(_) => taken.masks = None,
+        _ if taken.unmasked.len() < taken.lines.len() => {}
+        // Only the training split may have masks.
+        Some(_) if plan.split.is_some() => (taken.masks, taken.unmasked) = (None, BTreeMap::new()),
+        Some(missing) => return Err(missing),
         None => {}
     }
     Ok(taken)
@@ -104,9 +115,11 @@ fn take_sample(
     }
     if let (Some(masks), Some(column)) = (&mut taken.masks, plan.mask) {
         match (root.relative(rows, column), rows.cell(column)) {
-            // Only the training split may have masks.
-            (Err(missing), Cell::Missing) if plan.split.is_some() => {
-                no_mask.get_or_insert(missing);
+            (Err(missing), Cell::Missing) => {
+                *no_mask = Some(missing);
+                let fault = Fault::NoMaskCell { column: rows.columns[column].as_str().into(), place: rows.place() };
+                taken.unmasked.insert(taken.lines.len() - 1, fault);
+                masks.push(image);
             }
             (mask, _) => masks.push(&mask?),
         }
@@ -136,7 +149,7 @@ pub(super) fn changed(rows: &Rows<'_>) -> ConvertError {
 pub(super) fn finish(
     source: &Path,
     root: Root,
-    taken: Taken,
+    mut taken: Taken,
     metadata: Option<Metadata>,
     jobs: usize,
 ) -> Result<Listing, ConvertError> {
@@ -157,14 +170,18 @@ pub(super) fn finish(
         }
     };
     note(images.missing, false);
+    let mut blank = None;
     let masks = match taken.masks {
         None => None,
         Some(masks) => {
             let masks = root.files(masks.paths, jobs, &mut renamed)?;
             note(masks.missing, true);
-            Some(Masks::Files(MaskFiles::new(masks.paths, masks.bytes)))
+            let mut files = MaskFiles::new(masks.paths, masks.bytes);
+            (blank, taken.unmasked) = blank_masks(&images.paths, taken.unmasked, &mut files);
+            Some(Masks::Files(files))
         }
     };
+    faults.extend(taken.unmasked);
     for (idx, fault) in unlabelled {
         faults.entry(idx).or_insert(fault);
     }
@@ -182,7 +199,29 @@ pub(super) fn finish(
         metadata,
         faults,
         masks,
-        warnings: renamed.warning().into_iter().collect(),
+        warnings: renamed.warning().into_iter().chain(blank).collect(),
         ..Listing::of_files(SourceKind::Manifest, &root.path, images.paths, images.bytes)
     })
+}
+
+/// Gives images without masks masks of zeros if they are in a folder such as `good` whose images all have no mask. Returns a
+/// warning about these images, and the errors about the others.
+fn blank_masks(
+    images: &PathTable,
+    unmasked: BTreeMap<usize, Fault>,
+    files: &mut MaskFiles,
+) -> (Option<Warning>, BTreeMap<usize, Fault>) {
+    let with_masks = (0..images.len()).filter(|idx| !unmasked.contains_key(idx));
+    let with_masks: BTreeSet<usize> = with_masks.map(|idx| images.directory_idx(idx)).collect();
+    let mut tally = Tally::default();
+    let mut others = BTreeMap::new();
+    for (idx, fault) in unmasked {
+        if is_normal(images.directory(idx)) && !with_masks.contains(&images.directory_idx(idx)) {
+            files.set_blank(idx);
+            tally.add(&images.path(idx));
+        } else {
+            others.insert(idx, fault);
+        }
+    }
+    (tally.warning(|count, first| Warning::BlankMasks { count, first }), others)
 }

@@ -4,13 +4,12 @@
 //! `layout` decides what a folder is. This module refuses folders that are certainly not classes, and warns in case of doubt.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use super::folder_note::FolderNote;
 use super::layout::{is_like_images, is_mask_folder};
 use super::listing::Listing;
 use super::look::{Look, MAX_LOOKED, MIN_FILES, are_alike, has_few_levels, look_at};
-use super::mistaken::{FEW_FOLDERS, as_classes, way_out};
+use super::mistaken::{FEW_FOLDERS, as_classes, as_pairs, way_out};
 use super::paths::{as_path, lossy, stem};
 use super::split::split_and_rest;
 use super::versions::roles;
@@ -71,30 +70,48 @@ fn compare(listing: &Listing, keys: &[Keys], pair: [usize; 2]) -> Result<Option<
     if is_named || (is_most && masks.is_some()) {
         // One channel alone does not prove that an image is a mask: a gray photo has only one too.
         let is_sure = |of: &usize| is_mask_folder(names[*of]) || has_few_levels(&listing.file_path(shared[0][*of]));
-        return Err(refused(&listing.root, names, shared.len(), masks.filter(is_sure)));
+        return Err(refused(listing, names, shared.len(), masks.filter(is_sure)));
     }
     let looked: Vec<[_; 2]> =
         shared.iter().take(MAX_LOOKED).map(|pair| pair.map(|idx| listing.file_path(idx))).collect();
     // If the names are numbered, different classes may share them by chance, so the images must also be alike.
     let is_numbered = |key: &Vec<u8>| key.iter().any(u8::is_ascii_digit);
     let is_doubt = is_most && (!one.keys().all(is_numbered) || are_alike(&looked));
+    // The same folders in both, as `color/rust/1.jpg` and `grayscale/rust/1.jpg`: the classes are inside the versions.
+    let folder = |[idx, _]: &[usize; 2]| listing.paths.directory_idx(*idx);
+    let folders: BTreeSet<usize> = shared.iter().map(folder).collect();
+    if is_doubt && folders.len() > 1 {
+        return Err(refused(listing, names, shared.len(), None));
+    }
     let told = || FolderNote::SameNames { one: names[0].to_vec(), other: names[1].to_vec() };
     Ok(is_doubt.then(|| Warning::Folders(told())))
 }
 
 /// The error about two folders with the same files. `masks` is the one that looks like masks, if any.
-fn refused(root: &Path, names: [&[u8]; 2], shared: usize, masks: Option<usize>) -> ConvertError {
+fn refused(listing: &Listing, names: [&[u8]; 2], shared: usize, masks: Option<usize>) -> ConvertError {
+    let root = &listing.root;
     let [one, other] = names.map(lossy);
     let what = if masks.is_some() { "images and their masks" } else { "two versions of each image" };
     let reason = format!("'{one}' and '{other}' have {shared} files with the same names, so they look like {what}");
     let hint = match masks {
-        None => way_out(&one),
+        None => format!("{}{}", way_out(&one), versions_in(listing)),
         Some(masks) => {
             let [images, masks] = [names[1 - masks], names[masks]].map(lossy);
             format!("to pack pairs, add {} {}; {}", IMAGES.with(&images), MASKS.with(masks), way_out(&images))
         }
     };
     ConvertError::contradictory(root, "", reason, hint)
+}
+
+/// Advice on how to pack two of three or more folders, if these are called like two versions of each image, such as `input` and `target`.
+fn versions_in(listing: &Listing) -> String {
+    let names: Vec<&[u8]> = listing.classes.iter().map(Vec::as_slice).collect();
+    let pairs = names.iter().enumerate().flat_map(|(at, one)| names[at + 1..].iter().map(|other| [*one, *other]));
+    let found = pairs.filter(|_| names.len() > 2).find_map(|pair| roles(pair));
+    found.map_or_else(String::new, |(_, folders)| {
+        let [one, other] = folders.map(lossy);
+        as_pairs(&listing.root, [(&one, &one), (&other, &other)])
+    })
 }
 
 /// Whether two folders have these names, in any case and order.

@@ -7,15 +7,19 @@ use super::directory::Directory;
 use super::listing::{Images, Listing, Masks};
 use super::mask_files::MaskFiles;
 use super::paths::joined;
+use super::table_note::TableNote;
 use super::tally::Tally;
 use super::warning::Warning;
 
 /// Maximum number of folders to list.
 const MAX_FOLDERS: usize = 4096;
 
-/// Adds the warning about images next to the images of a manifest.
+/// Adds the warning about images next to the images of a manifest. Another version of each image may be in the same folder, so there is
+/// no warning next to such versions.
 pub(super) fn note(listing: &mut Listing) {
-    if !matches!(listing.images, Images::Files) || listing.metadata.is_some() {
+    let has_versions =
+        listing.warnings.iter().any(|warning| matches!(warning, Warning::Table(TableNote::Versions { .. })));
+    if !matches!(listing.images, Images::Files) || listing.metadata.is_some() || has_versions {
         return;
     }
     let mut named: HashMap<&[u8], HashSet<&[u8]>> = HashMap::new();

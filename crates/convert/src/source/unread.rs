@@ -9,6 +9,7 @@ use packds_system::counted;
 
 use super::detect::names_in;
 use super::listing::SourceKind;
+use super::matlab;
 use super::paths::lossy;
 use super::tally::Tally;
 use super::warning::Warning;
@@ -215,7 +216,8 @@ impl UnreadFiles {
         let label = if count == 1 { "" } else { "first: " };
         let files = counted(count, "file");
         let reason = format!("no images in this folder, but {files} of type {name} ({label}'{first}')");
-        let hint = Unread::named(name).map_or("", |row| row.hint);
+        let scene = if *name == "MATLAB" { matlab::scene(folder) } else { None };
+        let hint = scene.unwrap_or_else(|| Unread::named(name).map_or("", |row| row.hint).to_owned());
         Some(ConvertError::unsupported(folder, "", reason, hint))
     }
 }

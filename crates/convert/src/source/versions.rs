@@ -13,9 +13,10 @@ use super::directory::Directory;
 use super::folder_note::FolderNote;
 use super::found::rename_taken;
 use super::layout::{Pair, has_images_below, inside, is_mask_folder};
-use super::listing::{Fault, Listing, SourceField, SourceKind};
+use super::listing::{Fault, Listing, Masks, SourceField, SourceKind};
 use super::look::{MAX_LOOKED, MIN_FILES, are_alike, look_at};
 use super::mask_colors;
+use super::mask_files::MaskFiles;
 use super::mistaken::FEW_FOLDERS;
 use super::pairs;
 use super::paths::{FileTable, PathTable, joined, lossy, stem};
@@ -262,16 +263,13 @@ impl Versions {
                 *used = true;
             }
             table.push(&path);
-            spans.push(Span { file: ItemFiles::OWN, offset: 0, bytes });
+            spans.push(bytes);
         }
         let mut unused = Tally::default();
         let idle = is_used.iter().enumerate().filter(|(_, used)| !**used);
         idle.for_each(|(other, _)| unused.add(&others.paths.path(other)));
         listing.ignored += others.ignored + unused.count;
-        let spool = OpenFile::empty().map_err(ConvertError::io(root))?;
-        let files = SpanFiles::PerItem(Arc::new(ItemFiles { root: root.to_owned(), paths: table.paths, spool }));
-        let store = Arc::new(Spans { files, spans, contents: Content::File.into() });
-        listing.fields.push(SourceField { name: self.field.clone(), store, role: None });
+        add_field(&mut listing, self.field.clone(), table.paths, spans)?;
         rename_taken(&mut listing);
         let folder = self.images.clone();
         let note =
@@ -306,6 +304,33 @@ impl Versions {
         };
         image_keys.iter().map(partner).collect()
     }
+}
+
+/// Adds a field with the files of these paths and sizes.
+fn add_field(listing: &mut Listing, name: String, paths: PathTable, bytes: Vec<u64>) -> Result<(), ConvertError> {
+    let root = listing.root().to_owned();
+    let spool = OpenFile::empty().map_err(ConvertError::io(&root))?;
+    let files = SpanFiles::PerItem(Arc::new(ItemFiles { root, paths, spool }));
+    let spans = bytes.into_iter().map(|bytes| Span { file: ItemFiles::OWN, offset: 0, bytes }).collect();
+    let store = Arc::new(Spans { files, spans, contents: Content::File.into() });
+    listing.fields.push(SourceField { name, store, role: None });
+    Ok(())
+}
+
+/// Turns the masks of a table into a field with their files, because they are another version of each image.
+pub(super) fn take_masks(listing: &mut Listing, field: String) -> Result<(), ConvertError> {
+    let Some(Masks::Files(MaskFiles { paths, bytes, .. })) = listing.masks.take() else { return Ok(()) };
+    for (idx, bytes) in bytes.iter().enumerate() {
+        let file = lossy(&paths.path(idx));
+        let reason = match listing.faults.get(&idx) {
+            Some(Fault::File { is_mask: true, .. }) => format!("'{file}' in column '{field}': no such file"),
+            Some(Fault::NoMaskCell { column, place }) => format!("{place}: column '{column}': the path is missing"),
+            None if *bytes == 0 => format!("'{file}' is empty"),
+            _ => continue,
+        };
+        listing.faults.insert(idx, Fault::from(reason));
+    }
+    add_field(listing, field, paths, bytes)
 }
 
 /// The names of two folders that are called like two versions, and the folders in the order of these names.

@@ -15,7 +15,7 @@ from ._dataset import Dataset, PathLike, opened
 from ._errors import OptionError, warn
 from ._habits import OF_CONVERSIONS, OF_EXPORTS, with_habits
 from ._progress import Progress
-from ._types import ExportedImages, Filter, Mode, OnError, Orientation, PackLayout
+from ._types import ExportedImages, Filter, MaskOrder, Mode, OnError, Orientation, PackLayout
 from ._words import Normalize, mean_and_std, selected
 
 Size = Union[str, int, "tuple[int, int]", None]
@@ -53,6 +53,7 @@ def convert(
     image_key: str | None = None,
     label_key: str | None = None,
     mask_key: str | None = None,
+    mask_order: MaskOrder | None = None,
     images: PathLike | None = None,
     masks: PathLike | None = None,
     one_sample_per_file: bool = False,
@@ -112,6 +113,8 @@ def convert(
         split: The split to convert; `all` writes one pack per split: dst.train.pack and so on.
         root: The folder to which a manifest's paths are relative; by default the manifest's folder.
         image_key, label_key, mask_key: The fields or columns with the images, labels and masks; by default found by name.
+        mask_order: How run-length encoded masks in a manifest count the pixels: down the `columns` of the image, or along its
+            `rows`; by default decided by the name of their column.
         images, masks: Subfolders with the images and the masks; each mask is named like its image. By default found by name.
         one_sample_per_file, many_samples_per_file: Takes each file of arrays, or each row of its arrays, as one sample. By
             default, each file in class folders is one sample.

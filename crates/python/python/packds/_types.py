@@ -16,6 +16,7 @@ Register = Literal["staging", "file", "gds"]
 Tier = Literal["auto", "resident", "gpu-window", "host-window", "host"]
 
 Filter = Literal["nearest", "box", "bilinear", "bicubic", "lanczos"]
+MaskOrder = Literal["columns", "rows"]
 Mode = Literal["raw", "encoded", "mixed"]
 OnError = Literal["stop", "skip", "substitute"]
 Orientation = Literal["ignore", "apply"]

@@ -16,7 +16,7 @@ use packds_system::{to_u64, to_usize};
 use self::element::{Content, Numbers, Order, Variable, order, variables};
 use super::ListOptions;
 use super::arrays::{ArraySet, Described};
-use super::detect::{Head, head_of};
+use super::detect::{Head, head_of, names_in};
 use super::found::Found;
 use super::key_split::SplitNames;
 use super::npy::Elements;
@@ -238,6 +238,32 @@ fn block((file, variable): (&OpenFile, &Variable), reader: &mut dyn Read, bytes:
         }
     }
     Ok(block)
+}
+
+/// The line of Python that writes an image with bands and its map of classes, as in scenes of remote sensing (Indian Pines), for a
+/// folder of MAT-files. `None` unless the folder has a cube of numbers and exactly one map of its height and width.
+pub(super) fn scene(folder: &Path) -> Option<String> {
+    let mut names = names_in(folder);
+    names.retain(|name| DataFormat::from_file_name(name) == Some(DataFormat::Matlab));
+    names.sort_unstable();
+    let mut found: Vec<(String, Vec<u64>)> = Vec::new();
+    for name in names.into_iter().take(MAX_VECTORS) {
+        let Ok(file) = OpenFile::open(&folder.join(&name)) else { continue };
+        let Ok((_, variables)) = open(&file) else { continue };
+        let line = |variable: &Variable| format!("scipy.io.loadmat({name:?})[{:?}]", variable.name);
+        found.extend(arrays(&variables).map(|(variable, numbers)| (line(variable), numbers.shape.clone())));
+    }
+    let maps_of = |cube: &[u64]| {
+        let maps = found.iter().filter(|(_, shape)| cube.len() == 3 && cube.get(..2) == Some(shape.as_slice()));
+        maps.filter(|(_, shape)| vector(shape).is_none()).collect::<Vec<_>>()
+    };
+    let (cube, map) = found.iter().find_map(|(line, shape)| match maps_of(shape).as_slice() {
+        [(map, _)] => Some((line, map)),
+        _ => None,
+    })?;
+    Some(format!(
+        "to pack the scene as one image with its map of classes as the mask, run in Python in this folder: import numpy, scipy.io; x = {cube}; y = {map}; numpy.savez(\"scene.npz\", images=numpy.ascontiguousarray(x[None]), masks=numpy.ascontiguousarray(y[None])); and convert scene.npz; for patches, cut x and y into arrays of one size"
+    ))
 }
 
 /// The names and numbers of all variables in a small file, if each variable is a row or column of whole numbers. `None`

@@ -127,3 +127,40 @@ fn a_copy_of_the_only_folder_and_its_table_is_left_out() {
     let expected = "'styles.csv' was not read: line 3: expected 2 fields, found 3; if it has labels or other fields, correct this line";
     assert!(told.iter().any(|line| line == expected), "{told:?}");
 }
+
+#[test]
+fn images_in_a_copy_of_their_folder_are_not_read() {
+    let tree = Tree::new(&["images/1.jpg", "images/2.jpg", "fashion/images/1.jpg", "fashion/images/2.jpg"]);
+    tree.write("styles.csv", b"id,color\n1,red\n2,blue\n");
+    assert_eq!(
+        paths(&list(&tree.path("styles.csv"), &ListOptions::default()).unwrap()),
+        ["images/1.jpg", "images/2.jpg"]
+    );
+    tree.write("fashion/images/2.jpg", b"another");
+    let error = list(&tree.path("styles.csv"), &ListOptions::default()).unwrap_err();
+    assert!(
+        error.to_string().ends_with("'fashion/images' and 'images' both have files with the listed names"),
+        "{error}"
+    );
+}
+
+#[test]
+fn captions_and_splits_of_karpathy_are_read_in_place_of_the_folders() {
+    let tree = Tree::new(&["train2014/1.jpg", "val2014/2.jpg", "val2014/3.jpg"]);
+    let image = |folder: &str, name: &str, split: &str| {
+        format!(
+            r#"{{"filepath": "{folder}", "filename": "{name}", "split": "{split}", "sentences": [{{"raw": "a {split}"}}]}}"#
+        )
+    };
+    let images =
+        [image("train2014", "1.jpg", "train"), image("val2014", "2.jpg", "restval"), image("val2014", "3.jpg", "test")];
+    tree.write("dataset_coco.json", format!(r#"{{"images": [{}], "dataset": "coco"}}"#, images.join(", ")).as_bytes());
+    let splits = list_splits(tree.root(), &ListOptions::default()).unwrap();
+    let found: Vec<_> = splits.iter().map(|(split, listing)| (split.as_str(), paths(listing).concat())).collect();
+    let path = |path: &str| path.to_owned();
+    let expected =
+        [("restval", path("val2014/2.jpg")), ("test", path("val2014/3.jpg")), ("train", path("train2014/1.jpg"))];
+    assert_eq!(found, expected);
+    let ColumnValues::Json(captions) = &splits[0].1.columns()[0].values else { panic!("{splits:?}") };
+    assert_eq!(captions.get(0), r#"["a restval"]"#);
+}

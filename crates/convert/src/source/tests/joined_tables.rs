@@ -29,10 +29,23 @@ fn celeba() -> Tree {
 #[test]
 fn tables_with_a_row_for_each_image_are_joined() {
     let tree = celeba();
+    let splits = list_splits(tree.root(), &ListOptions::default()).unwrap();
+    let found: Vec<_> = splits.iter().map(|(split, listing)| (split.as_str(), paths(listing).concat())).collect();
+    let path = |path: &str| path.to_owned();
+    assert_eq!(found, [("test", path("img/4.jpg")), ("train", path("img/1.jpgimg/2.jpg")), ("val", path("img/3.jpg"))]);
+    assert_eq!(columns(&splits[0].1), ["Bald", "Male", "Young", "eye_x", "eye_y"]);
+    assert_eq!(paths(&tree.list_split("val").unwrap()), ["img/3.jpg"]);
+    let words = "the splits are those of 'partition': 0 is read as train, 1 as val and 2 as test (leave_out='partition' packs all images together)";
+    assert!(told(&splits[0].1).iter().any(|text| text.contains(words)), "{:?}", told(&splits[0].1));
+    let options = ListOptions { leave_out: vec!["partition".to_owned()], ..ListOptions::default() };
+    let listing = list(tree.root(), &options).unwrap();
+    assert_eq!((listing.len(), columns(&listing)), (4, vec!["Bald", "Male", "Young", "eye_x", "eye_y"]));
+    // Without 2, it is unclear what 0 and 1 mean.
+    tree.write("list_eval_partition.csv", b"image_id,partition\n4.jpg,1\n3.jpg,1\n2.jpg,0\n1.jpg,0\n");
     let listing = tree.list().unwrap();
     assert_eq!(columns(&listing), ["Bald", "Male", "Young", "partition", "eye_x", "eye_y"]);
     let values = format!("{:?}", listing.columns()[3].values);
-    assert_eq!(values, "I64([0, 0, 1, 2])");
+    assert_eq!(values, "I64([0, 0, 1, 1])");
     let told = told(&listing);
     assert!(told[0].starts_with("read the images in 'list_attr.csv'"), "{told:?}");
     let words = "joined 'list_attr.csv' with 'list_eval_partition.csv' (columns 'partition'), 'list_landmarks.csv' (columns 'eye_x', 'eye_y'): each has one row for each image; 'partition' is packed as a field: 0, 1 and 2 usually mean train, val and test; columns of -1 and 1 (first: 'Bald') can be labels after -1 is replaced with 0, because class ids count from 0";
@@ -131,6 +144,45 @@ fn a_table_next_to_splits_labels_the_split_without_classes() {
     tree.write("GT-test.csv", b"Filename;Width;ClassId\n1.ppm;3;2\n2.ppm;3;1\n3.ppm;3;1\n4.ppm;3;2\n");
     let (_, test) = &list_splits(tree.root(), &ListOptions::default()).unwrap()[0];
     assert!(!test.has_labels() && told(test).iter().any(|text| text.contains("'GT-test.csv' was not read")));
+}
+
+#[test]
+fn the_few_labels_of_a_split_are_classes_of_the_other_splits() {
+    // Tiny ImageNet, Hugging Face and others: more than half of the labels are different, so the list alone has texts.
+    let tree = Tree::new(&["train/a/1.jpg", "train/b/2.jpg", "train/c/3.jpg", "train/d/4.jpg", "train/e/5.jpg"]);
+    let images = ["0", "1", "2", "3", "4"].map(|name| format!("val/images/{name}.jpg"));
+    images.iter().for_each(|image| tree.write(image, b"x"));
+    tree.write("val/val_annotations.txt", b"0.jpg\td\t1\n1.jpg\ta\t2\n2.jpg\tb\t3\n3.jpg\tc\t4\n4.jpg\ta\t5\n");
+    let splits = list_splits(tree.root(), &ListOptions::default()).unwrap();
+    let (_, val) = &splits[1];
+    let ids = [3, 0, 1, 2, 0].map(Some);
+    assert_eq!((labels(val), classes(val)), (ids.to_vec(), vec!["a", "b", "c", "d", "e"]));
+    assert_eq!(labels(&tree.list_split("val").unwrap()), ids);
+    // 'x' is no class of the other split.
+    tree.write("val/val_annotations.txt", b"0.jpg\tx\t1\n1.jpg\ta\t2\n2.jpg\tb\t3\n3.jpg\tc\t4\n4.jpg\ta\t5\n");
+    let (_, val) = &list_splits(tree.root(), &ListOptions::default()).unwrap()[1];
+    assert!(!val.has_labels() && columns(val)[0] == "text", "{:?}", columns(val));
+    // A table next to the splits with one label for each of few images.
+    let tree = Tree::new(&["Train/0/1.jpg", "Train/1/2.jpg", "Train/2/3.jpg", "Test/a.jpg", "Test/b.jpg"]);
+    tree.write("Test.csv", b"Width,ClassId,Path\n7,2,Test/a.jpg\n8,1,Test/b.jpg\n");
+    let (_, test) = &list_splits(tree.root(), &ListOptions::default()).unwrap()[0];
+    assert_eq!(labels(test), [Some(2), Some(1)]);
+}
+
+#[test]
+fn splits_of_tables_have_the_same_column_of_labels() {
+    let images = ["Test/0.jpg", "Test/1.jpg", "Train/0.jpg", "Train/1.jpg", "Train/2.jpg", "Train/3.jpg"];
+    let tree = Tree::new(&images);
+    let header = "Width,Height,ClassId,Path\n";
+    tree.write(
+        "Train.csv",
+        format!("{header}5,6,4,Train/0.jpg\n6,6,4,Train/1.jpg\n7,7,9,Train/2.jpg\n8,7,9,Train/3.jpg\n").as_bytes(),
+    );
+    tree.write("Test.csv", format!("{header}5,6,9,Test/0.jpg\n6,7,4,Test/1.jpg\n").as_bytes());
+    let splits = list_splits(tree.root(), &ListOptions::default()).unwrap();
+    let (_, test) = &splits[0];
+    assert_eq!((labels(test), columns(test)), (vec![Some(9), Some(4)], vec!["Width", "Height"]));
+    assert!(told(test).contains(&"labels are read from 'ClassId', because of its name".to_owned()), "{:?}", told(test));
 }
 
 #[test]

@@ -349,6 +349,22 @@ fn missing_columns_are_errors_that_list_the_others() {
 }
 
 #[test]
+fn rows_without_masks_are_bad_samples_or_have_nothing_to_mark() {
+    let (tree, path) = tree("m.csv", "image,mask\ngood/a.jpg,\nbad/b.jpg,m/b.png\nbad/c.jpg,\n");
+    ["good/a.jpg", "bad/b.jpg", "bad/c.jpg", "m/b.png"].iter().for_each(|file| tree.write(file, b"x"));
+    let listing = list(&path, &ListOptions::default()).unwrap();
+    assert_eq!(listing.faulty().collect::<Vec<_>>(), [2]);
+    let error = ConvertError::BadSample { path: path.clone(), source: listing.fault(2).unwrap() };
+    assert!(error.to_string().ends_with("sample 2: line 4: column 'mask': the path is missing"), "{error}");
+    assert!(error.hint().unwrap().contains("leave_out='mask' packs all images without masks"), "{error}");
+    let mut mask = Vec::new();
+    listing.append_mask(0, (2, 3), &mut mask).unwrap();
+    assert_eq!(mask, [0; 6]);
+    let told = listing.warnings()[0].to_string();
+    assert!(told.starts_with("used masks of zeros for 1 image ('good/a.jpg')"), "{told}");
+}
+
+#[test]
 fn malformed_csv_names_the_line() {
     assert_malformed(csv("path,label\n"), 2, "the manifest has no rows");
     assert_malformed(csv(""), 1, "expected a header line with column names");

@@ -146,7 +146,12 @@ fn an_annotated_dataset_is_refused_with_the_part_that_can_be_packed() {
         (
             &["JPEGImages/1.jpg", "Annotations/1.xml", "SegmentationClass/1.png"][..],
             "Pascal VOC",
-            "masks='SegmentationClass'",
+            "to pack their masks as well, add images='JPEGImages' masks='SegmentationClass';",
+        ),
+        (
+            &["JPEGImages/1.jpg", "JPEGImages/2.jpg", "Annotations/1.xml", "SegmentationClass/1.png"],
+            "Pascal VOC",
+            "to pack the images that have masks, with these, add images='JPEGImages' masks='SegmentationClass' on_error='skip'",
         ),
         (&["annotations/instances_train2017.json", "train2017/1.jpg"], "COCO", "images='train2017'"),
         (&["images/1.jpg", "labels/1.txt"], "YOLO", "images='images'"),
@@ -606,6 +611,26 @@ fn the_same_images_and_masks_in_two_formats_are_no_classes() {
         "{error}"
     );
     assert_eq!(list(tree.root(), &folders(Some("PNG"), None)).unwrap().len(), 4);
+}
+
+#[test]
+fn versions_with_the_same_class_folders_are_no_classes() {
+    let files = |names: [&str; 4]| -> Vec<String> {
+        let of = |version: &'static str| names.map(|name| format!("{version}/{name}.jpg"));
+        ["color", "grayscale", "segmented"].into_iter().flat_map(of).collect()
+    };
+    let tree = |files: Vec<String>| Tree::new(&files.iter().map(String::as_str).collect::<Vec<_>>());
+    let versions = tree(files(["healthy/leaf", "healthy/stem", "rust/old", "rust/new"]));
+    let error = versions.list().unwrap_err();
+    let words =
+        "'color' and 'grayscale' have 4 files with the same names, so they look like two versions of each image";
+    assert!(error.to_string().ends_with(words), "{error}");
+    assert!(error.hint().unwrap().contains("to pack only one folder, add images='color'"), "{error}");
+    assert_eq!(classes(&list(versions.root(), &folders(Some("color"), None)).unwrap()), ["healthy", "rust"]);
+    // In one folder, or with numbered names and different images, the folders may be classes.
+    for names in [["photo/a", "photo/b", "photo/c", "photo/d"], ["1/1", "1/2", "2/1", "2/2"]] {
+        assert_eq!(classes(&tree(files(names)).list().unwrap()).len(), 3, "{names:?}");
+    }
 }
 
 #[test]

@@ -166,10 +166,15 @@ fn columns_of_file_names_are_images_and_masks() {
     let color =
         [&b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x02\0\0\0\x90\x77\x53\xde"[..], &[0; 16]].concat();
     tree.write("b.png", &color);
-    tree.write("m.csv", b"source,target\na.png,b.png\n");
+    tree.write("m.csv", b"picture,target\na.png,b.png\n");
     let error = list(&tree.path("m.csv"), &ListOptions::default()).unwrap_err();
     assert!(error.to_string().contains("'target' holds names of image files, but 'b.png' is not a mask"), "{error}");
     assert!(error.hint().unwrap().contains("leave_out"), "{:?}", error.hint());
+    // They are another version of each image if both columns are named so.
+    tree.write("m.csv", b"source,target\na.png,b.png\n");
+    let listing = list(&tree.path("m.csv"), &ListOptions::default()).unwrap();
+    assert_eq!((listing.has_masks(), listing.fields()[0].name.as_str()), (false, "target"));
+    assert!(!listing.warnings().iter().any(|warning| matches!(warning, Warning::Unlisted { .. })));
     // Each line has two paths from another machine.
     let list = "/data/train/1_sat.jpg /data/train/1_mask.png\n/data/train/2_sat.jpg /data/train/2_mask.png\n";
     let listing = listed(&files, "train.txt", list.as_bytes()).unwrap();

@@ -11,11 +11,12 @@ use super::ListOptions;
 use super::candidate::SampleFiles;
 use super::found::{Found, FoundLabels, LabelValues};
 use super::image_folder;
-use super::listing::{Labels, Listing, Masks, SourceKind};
+use super::listing::{Fault, Labels, Listing, Masks, SourceKind};
 use super::paths::{FileTable, PathTable, lossy};
 use super::shards::Shards;
 use super::split;
-use super::store::{ArrayType, Rows};
+use super::store::{ArrayType, Content, Rows};
+use super::warning::Warning;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::formats::Input;
@@ -89,7 +90,7 @@ impl Format {
         let format = DataFormat::from_file_name(&name).filter(|format| format.may_hold_one_sample());
         let input = format.and_then(|format| Some((format, format.entry().input.as_ref()?)));
         let Some((format, Input::Samples { whole: Some(read), .. })) = input else { return Ok(table) };
-        let Listing { labels, classes, fields, .. } = table.clone();
+        let Listing { labels, classes, fields, masks, .. } = table.clone();
         let files = Listing { labels: Labels::None, classes: Vec::new(), fields: Vec::new(), ..table };
         // The other options apply to the table.
         let options = ListOptions { spool: options.spool.clone(), ..ListOptions::default() };
@@ -101,6 +102,19 @@ impl Format {
                 return Err(ConvertError::contradictory(&listing.root, "", reason, hint));
             }
             (listing.labels, listing.classes) = (labels, classes);
+        }
+        if let Some(runs @ Masks::Runs(_)) = masks {
+            if listing.masks.is_some() {
+                return Err(two_masks(&listing.root, "the table has masks too"));
+            }
+            // The masks are drawn in the size of the images, so their height and width must be known.
+            let is_unclear = |content| matches!(content, Content::Array(array) if array.shape.len() != 2);
+            if listing.image_contents().any(is_unclear) {
+                let reason = "the table has run-length encoded (RLE) masks, but the height and width of the arrays are unclear, because they have other than two dimensions";
+                let hint = format!("leave out the column of masks with {LEAVE_OUT}, or write the masks as arrays too");
+                return Err(ConvertError::unsupported(&listing.root, "", reason, hint));
+            }
+            listing.masks = Some(runs);
         }
         listing.fields.extend(fields);
         listing.kind = SourceKind::Manifest;
@@ -150,10 +164,13 @@ impl Format {
         )?;
         if let Some(Masks::Files(files)) = &folder.masks {
             self.take_masks(&mut found, &root, &files.paths, options)?;
+            let fault = |idx| (idx, Fault::from("it has no mask, and only image files get masks of zeros".to_owned()));
+            found.faults.extend(files.blank().map(fault));
         }
         found.texts.extend(folder.columns);
         found.faults.extend(folder.faults);
-        found.warnings.splice(0..0, folder.warnings);
+        let warnings = folder.warnings.into_iter().filter(|warning| !matches!(warning, Warning::BlankMasks { .. }));
+        found.warnings.splice(0..0, warnings);
         found.ignored += folder.ignored;
         found.kind = SourceKind::SampleFiles(self.format);
         found.take_label_field(&root, options.label_key.as_deref())?;
@@ -169,9 +186,7 @@ impl Format {
         options: &ListOptions,
     ) -> Result<(), ConvertError> {
         if found.masks.is_some() {
-            let reason = "the image files have masks, but there is also a mask folder";
-            let hint = format!("ignore the masks in the files with {LEAVE_OUT}");
-            return Err(ConvertError::contradictory(root, "", reason, hint));
+            return Err(two_masks(root, "there is also a mask folder"));
         }
         let of_masks = ListOptions { spool: options.spool.clone(), ..ListOptions::default() };
         let masks = Collected::of(self, root, paths, &of_masks)?.into_found(None, None, &of_masks)?;
@@ -181,6 +196,12 @@ impl Format {
         }
         Ok(())
     }
+}
+
+/// The error about arrays with masks that have other masks too.
+fn two_masks(root: &Path, others: &str) -> ConvertError {
+    let hint = format!("ignore the masks in the files with {LEAVE_OUT}");
+    ConvertError::contradictory(root, "", format!("the image files have masks, but {others}"), hint)
 }
 
 /// The listing of a single file.

@@ -1,24 +1,26 @@
 //! Gives a split without class folders the labels of a table next to the splits. The labels must be classes of another
 //! split.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-use super::ListOptions;
-use super::candidate::SampleFiles;
-use super::directory::Directory;
-use super::folder_tables::{self, MAX_TABLES};
-use super::listing::{Labels, Listing};
-use super::paths::{as_path, lossy, stem};
-use super::split::split_and_rest;
-use super::split_list;
-use super::table_note::TableNote;
-use super::warning::Warning;
+use super::super::ListOptions;
+use super::super::candidate::SampleFiles;
+use super::super::directory::Directory;
+use super::super::folder_tables::{self, MAX_TABLES};
+use super::super::listing::{Labels, Listing};
+use super::super::paths::{as_path, lossy, stem};
+use super::super::roles::is_label_column_name;
+use super::super::table_note::TableNote;
+use super::super::warning::Warning;
+use super::list_labels;
+use super::split_and_rest;
+use super::tables::text_field;
 
 /// Gives an unlabelled split the labels of a table in `folders`. The last of these is the folder of the split. The
 /// table must be named like the split, and must have a label for each of its images. Each label must be the name or the
 /// number of one of `classes`. If several tables qualify, none is used.
-pub(super) fn label(listing: &mut Listing, folders: &[&Path], classes: &[Vec<u8>], options: &ListOptions) {
+pub(in crate::source) fn label(listing: &mut Listing, folders: &[&Path], classes: &[Vec<u8>], options: &ListOptions) {
     if classes.is_empty() || !listing.has_only_images() || listing.metadata.is_some() {
         return;
     }
@@ -28,16 +30,14 @@ pub(super) fn label(listing: &mut Listing, folders: &[&Path], classes: &[Vec<u8>
     tables.retain(|table| split_in(table).as_ref() == Some(&split));
     tables.sort_unstable();
     tables.dedup();
-    let labelled = |table: &PathBuf| {
-        Some((table.clone(), labels_of(listing, &folder_tables::list_whole(table, &options)?, classes)?))
-    };
+    let labelled = |table: &PathBuf| Some((table.clone(), labels_in(listing, table, classes, &options)?));
     let mut found = tables.iter().filter_map(labelled);
     let (labels, note) = match (found.next(), found.next()) {
         (Some((table, labels)), None) => {
             let file = table.file_name().unwrap_or_default().as_encoded_bytes().to_vec();
             (labels, TableNote::SplitLabels { file, numbers: None })
         }
-        (None, _) => match split_list::labels(listing, folders, &split, classes) {
+        (None, _) => match list_labels::labels(listing, folders, &split, classes) {
             Some(found) => found,
             None => return,
         },
@@ -58,6 +58,24 @@ fn tables_in(folder: &Path) -> Vec<PathBuf> {
     let Ok(directory) = Directory::scan(folder, b"", SampleFiles::Images) else { return Vec::new() };
     let tables = folder_tables::names_in(&directory, |_| true);
     tables.iter().take(MAX_TABLES).map(|name| folder.join(as_path(name))).collect()
+}
+
+/// The class id of each image of a split, from the labels of a table. If it has none, for example because it has few rows, they are
+/// those of its only column that is named like labels, or of its texts.
+fn labels_in(listing: &Listing, table: &Path, classes: &[Vec<u8>], options: &ListOptions) -> Option<Vec<i64>> {
+    let found = folder_tables::list_whole(table, options)?;
+    if found.has_labels() || found.has_label_lists() || options.label_key.is_some() {
+        return labels_of(listing, &found, classes);
+    }
+    let named = found.columns.iter().map(|column| &column.name).filter(|name| is_label_column_name(name));
+    let texts = found.warnings.iter().filter_map(text_field);
+    let keys: BTreeSet<&String> = named.chain(texts).collect();
+    let labels = |key: &String| {
+        let options = ListOptions { label_key: Some(key.clone()), ..options.clone() };
+        labels_of(listing, &folder_tables::list_whole(table, &options)?, classes)
+    };
+    let mut labels = keys.into_iter().filter_map(labels);
+    labels.next().filter(|_| labels.next().is_none())
 }
 
 /// The class id of each image of a split, from the listing of a table. `None` if the table does not have one of

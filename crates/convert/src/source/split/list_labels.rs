@@ -4,15 +4,15 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use super::candidate::SampleFiles;
-use super::directory::Directory;
-use super::listing::Listing;
-use super::located::Named;
-use super::paths::{as_path, joined, lossy, stem};
-use super::split::{is_split_folder, split_and_rest};
-use super::split_lists::image_of;
-use super::table_note::TableNote;
-use super::there::text_file;
+use super::super::candidate::SampleFiles;
+use super::super::directory::Directory;
+use super::super::listing::Listing;
+use super::super::located::Named;
+use super::super::paths::{as_path, joined, lossy, stem};
+use super::super::table_note::TableNote;
+use super::super::there::text_file;
+use super::lists::image_of;
+use super::{is_split_folder, split_and_rest};
 
 /// Maximum number of folders next to the splits to search for lists.
 const MAX_FOLDERS: usize = 16;
@@ -21,7 +21,7 @@ const MAX_FOLDERS: usize = 16;
 /// the folder of the splits, which is the second of `folders`, and in the folders without images next to the splits. A label is the
 /// name of a class, or the number that the list of another split gives to one class folder. A list with the same label for all images
 /// is a placeholder, and not used.
-pub(super) fn labels(
+pub(in crate::source) fn labels(
     listing: &Listing,
     folders: &[&Path],
     split: &str,

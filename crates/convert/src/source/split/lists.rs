@@ -4,18 +4,18 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use super::candidate::SampleFiles;
-use super::directory::Directory;
-use super::listing::{Images, Listing, SourceKind};
-use super::located::{Named, leads_to};
-use super::paths::{as_path, joined, lossy, stem};
-use super::root::{parts, with_slashes};
-use super::split::split_and_rest;
-use super::table_note::TableNote;
-use super::tally::Tally;
-use super::there::text_file;
-use super::unread::{take_offered, take_others};
-use super::warning::Warning;
+use super::super::candidate::SampleFiles;
+use super::super::directory::Directory;
+use super::super::listing::{Images, Listing, SourceKind};
+use super::super::located::{Named, leads_to};
+use super::super::paths::{as_path, joined, lossy, stem};
+use super::super::root::{parts, with_slashes};
+use super::super::table_note::TableNote;
+use super::super::tally::Tally;
+use super::super::there::text_file;
+use super::super::unread::{take_offered, take_others};
+use super::super::warning::Warning;
+use super::split_and_rest;
 use crate::error::ConvertError;
 
 /// Maximum number of folders to search for lists.
@@ -44,20 +44,24 @@ const OTHER_WORDS: [&str; 14] = [
 ];
 
 /// The splits of a listing: the positions of the samples of each split.
-pub(super) struct Division {
+pub(in crate::source) struct Division {
     splits: BTreeMap<String, Vec<usize>>,
 }
 
 impl Division {
+    pub(in crate::source) fn new(splits: BTreeMap<String, Vec<usize>>) -> Self {
+        Self { splits }
+    }
+
     /// One listing for each split. All splits have the classes of the folder.
-    pub(super) fn divide(self, listing: &Listing) -> Vec<(String, Listing)> {
+    pub(in crate::source) fn divide(self, listing: &Listing) -> Vec<(String, Listing)> {
         self.splits.into_iter().map(|(split, places)| (split, listing.picked(&places))).collect()
     }
 }
 
 /// Finds the lists that divide the images of a folder, and replaces the warnings about these lists. `None` if there are
 /// no such lists.
-pub(super) fn find(folder: &Path, listing: &mut Listing) -> Result<Option<Division>, ConvertError> {
+pub(in crate::source) fn find(folder: &Path, listing: &mut Listing) -> Result<Option<Division>, ConvertError> {
     let is_folder =
         !matches!(listing.kind, SourceKind::Container(_) | SourceKind::Program | SourceKind::SampleFiles(_));
     if !is_folder || listing.metadata.is_some() || !matches!(listing.images, Images::Files) {
@@ -344,7 +348,7 @@ impl List {
 ///
 /// # Errors
 /// Says why the entry does not name exactly one valid sample.
-pub(super) fn image_of(entry: &str, listing: &Listing, named: &Named) -> Result<usize, String> {
+pub(in crate::source) fn image_of(entry: &str, listing: &Listing, named: &Named) -> Result<usize, String> {
     let entry = entry.trim_matches('"');
     let path = parts(&with_slashes(entry.into())).unwrap_or_default().join("/");
     let found: Vec<usize> =

@@ -5,26 +5,27 @@ use std::path::{Path, PathBuf};
 
 use packds_system::to_u64;
 
-use super::ListOptions;
-use super::candidate::SampleFiles;
-use super::column::{ColumnValues, SourceColumn};
-use super::directory::Directory;
-use super::folder_tables::MAX_TABLES;
-use super::image_folder;
-use super::labelled_table::{self, Meant, has_columns, has_sure_labels, note_others, only_meant, tables_of};
-use super::listing::{Labels, Listing, SourceKind};
-use super::manifest;
-use super::paths::{FileTable, as_path, lossy, stem};
-use super::roles::{TEXT_NAME, are_texts};
-use super::rows::RowForm;
-use super::split::{self, is_split_folder, split_and_rest, unite_classes};
-use super::table_note::TableNote;
-use super::warning::Warning;
+use super::super::ListOptions;
+use super::super::candidate::SampleFiles;
+use super::super::column::{ColumnValues, SourceColumn};
+use super::super::directory::Directory;
+use super::super::folder_tables::MAX_TABLES;
+use super::super::image_folder;
+use super::super::labelled_table::{self, Meant, has_columns, has_sure_labels, note_others, only_meant, tables_of};
+use super::super::listing::{Labels, Listing, SourceKind};
+use super::super::manifest;
+use super::super::paths::{FileTable, as_path, lossy, stem};
+use super::super::roles::{TEXT_NAME, are_texts};
+use super::super::rows::RowForm;
+use super::super::split;
+use super::super::table_note::TableNote;
+use super::super::warning::Warning;
+use super::{is_split_folder, split_and_rest, unite_classes};
 use crate::error::ConvertError;
 
 /// Finds the splits that these tables of a folder define. `has_only_files` says that the folder has no subfolders and no file
 /// that may contain images.
-pub(super) fn find(
+pub(in crate::source) fn find(
     folder: &Path,
     tables: &[Vec<u8>],
     has_only_files: bool,
@@ -46,6 +47,7 @@ fn by_name(
     options: &ListOptions,
 ) -> Option<Vec<(String, Listing)>> {
     let (mut listings, files) = listed(folder, &named_like_splits(tables)?, options)?;
+    label_alike(folder, &mut listings, &files, options);
     // The table of the test split may have nothing but the names of its images.
     let has_values = |listing: &Listing| listing.has_labels() || listing.has_label_lists() || has_columns(listing);
     // If only some tables have class names, the ids of the others may have another meaning.
@@ -121,6 +123,31 @@ fn listed(folder: &Path, named: &[(String, Vec<u8>)], options: &ListOptions) -> 
     (has_label_key && splits.len() == listings.len()).then_some((listings, files))
 }
 
+/// Reads the labels of all splits from the same column, if the table of at least one split has too few rows to tell that this column
+/// has labels.
+fn label_alike(folder: &Path, listings: &mut [(String, Listing)], files: &[Vec<u8>], options: &ListOptions) {
+    let mut chosen = listings.iter().flat_map(|(_, listing)| &listing.warnings).filter_map(|warning| match warning {
+        Warning::LabelColumn { field } | Warning::OnlyOtherColumn { field } => Some((field.clone(), warning.clone())),
+        _ => None,
+    });
+    let Some((field, told)) = chosen.next() else { return };
+    let options = ListOptions { label_key: Some(field.clone()), ..options.clone() };
+    for ((split, listing), file) in listings.iter_mut().zip(files) {
+        let has_column = listing.columns.iter().any(|column| column.name == field);
+        if listing.has_labels() || listing.has_label_lists() || !has_column {
+            continue;
+        }
+        let Ok(Ok([(_, mut own)])) = in_table(&folder.join(as_path(file)), split, &options).map(<[_; 1]>::try_from)
+        else {
+            continue;
+        };
+        if own.has_labels() && own.faults.is_empty() {
+            own.warnings.push(told.clone());
+            *listing = own;
+        }
+    }
+}
+
 /// The listing of the table of a split, or the listings of its rows with false and with true in a column such as `is_valid`.
 fn in_table(table: &Path, split: &str, options: &ListOptions) -> Result<Vec<(String, Listing)>, ConvertError> {
     let missing = || ConvertError::SourceMissing { path: table.to_owned() };
@@ -149,10 +176,7 @@ struct Texts {
 impl Texts {
     /// `None` if no split has texts in place of labels.
     fn among(listings: &[(String, Listing)]) -> Option<Self> {
-        let field = listings.iter().flat_map(|(_, listing)| &listing.warnings).find_map(|warning| match warning {
-            Warning::TextLabels { field, are_texts: true, .. } => Some(field.clone()),
-            _ => None,
-        })?;
+        let field = listings.iter().flat_map(|(_, listing)| &listing.warnings).find_map(text_field)?.clone();
         let (mut different, mut count) = (BTreeSet::new(), 0);
         for (_, listing) in listings {
             for text in (0..listing.len()).filter_map(|idx| text_or_class(listing, idx)) {
@@ -181,6 +205,14 @@ impl Texts {
             listing.warnings.push(Warning::TextLabels { field, different, count, are_texts: true });
         }
         Some(())
+    }
+}
+
+/// The name of the labels that became texts, if this warning says so.
+pub(in crate::source) fn text_field(warning: &Warning) -> Option<&String> {
+    match warning {
+        Warning::TextLabels { field, are_texts: true, .. } => Some(field),
+        _ => None,
     }
 }
 
@@ -289,7 +321,7 @@ fn with_split_column(folder: &Path, tables: &[Vec<u8>], options: &ListOptions) -
 }
 
 /// The first folder of a path; empty for a file in the root.
-pub(super) fn top_folder(path: &[u8]) -> &[u8] {
+pub(in crate::source) fn top_folder(path: &[u8]) -> &[u8] {
     let slash = path.iter().position(|byte| *byte == b'/');
     path.get(..slash.unwrap_or(0)).unwrap_or_default()
 }
