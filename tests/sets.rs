@@ -246,9 +246,9 @@ fn writers_at_the_same_time_never_lose_a_version() {
     folder.packds(&["verify", "s.packs", "-q"]).ok();
 }
 
-/// Number of kills. More can be requested.
+/// Number of kills. `PACKDS_KILLS`, set when the tests are compiled, asks for more.
 fn n_kills() -> u32 {
-    std::env::var("PACKDS_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(20)
+    option_env!("PACKDS_KILLS").and_then(|n| n.parse().ok()).unwrap_or(20)
 }
 
 #[test]

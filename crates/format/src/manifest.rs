@@ -296,7 +296,8 @@ fn checked(bytes: &[u8]) -> Result<Vec<u8>, FormatError> {
 }
 
 fn uuid(what: &str, text: &str) -> Result<Uuid, FormatError> {
-    let found = hex(text, 32).map(|number| Uuid(number.to_be_bytes()));
+    // The first digits are the first byte.
+    let found = hex(text, 32).map(|number| Uuid(number.swap_bytes().to_le_bytes()));
     found.ok_or_else(|| bad(format!("{what}: expected 32 hexadecimal digits, found '{}'", text.escape_debug())))
 }
 

@@ -233,11 +233,17 @@ fn samples_columns_paths_and_chunks_are_those_of_the_shards() {
         let label = merged.schema().index_of("label").unwrap();
         let (one, several) = (merged.column(label).unwrap(), set.column(label).unwrap());
         assert_eq!(one.bytes().unwrap(), several.to_bytes().as_ref());
-        let (mut of_merged, mut of_set) = (Vec::new(), Vec::new());
         let n = merged.n_samples();
-        merged.for_each_item_in::<FormatError>(0, 0..n, |id, item| Ok(of_merged.push((id, item.to_vec())))).unwrap();
-        set.for_each_item_in::<FormatError>(0, 0..n, |id, item| Ok(of_set.push((id, item.to_vec())))).unwrap();
-        assert_eq!(of_merged, of_set);
+        let items = |pack: &Pack| {
+            let mut items = Vec::new();
+            let each = |sample, item: &[u8]| {
+                items.push((sample, item.to_vec()));
+                Ok::<(), FormatError>(())
+            };
+            pack.for_each_item_in(0, 0..n, each).unwrap();
+            items
+        };
+        assert_eq!(items(&merged), items(&set));
         let report = verify(&set, VerifyOptions::default(), &|_, _| {}).unwrap();
         assert!(report.is_ok() && report.n_chunks == n_chunks, "{report:?}");
         for number in 0..set.n_chunks() {
