@@ -1,4 +1,4 @@
-//! `packds subset`, `split` and `merge`: packs written from samples of packs.
+//! `packds subset`, `split`, `merge`, `reorder` and `drop-field`: packs written from samples of packs.
 
 #![cfg(test)]
 
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use packds_format::{DType, Field, Pack, Role};
+use packds_format::{DType, Field, FieldKind, Pack, Permutation, Role};
 use serde_json::{Value, json};
 
 use crate::support::{Folder, SamplePack, fixture, provenance, signal};
@@ -65,6 +65,133 @@ fn every_golden_pack_can_be_cut_and_joined_without_changing_an_item() {
         folder.packds(&["verify", "all.pack", "-q"]).ok();
         assert_eq!(opened(&folder, "all.pack").header().chunk_samples, old.header().chunk_samples, "{name}");
     }
+}
+
+#[test]
+fn every_golden_pack_can_be_reordered_and_back() {
+    let folder = Folder::new();
+    for path in golden() {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let old = Pack::open(fs::read(&path).unwrap()).unwrap();
+        fs::copy(&path, folder.path("in.pack")).unwrap();
+        folder.packds(&["reorder", "in.pack", "out.pack", "--seed", "7", "--force", "-q"]);
+        let order = Permutation::new(old.n_samples(), 7);
+        assert_same(&opened(&folder, "out.pack"), &old, (0..old.n_samples()).map(|at| order.at(at)), name);
+        folder.packds(&["verify", "out.pack", "-q"]).ok();
+        if old.schema().index_of("source_id").is_ok() {
+            folder.packds(&["reorder", "out.pack", "back.pack", "--by", "source_id", "--force", "-q"]);
+            let ids = old.schema().index_of("source_id").unwrap();
+            let mut sorted: Vec<u64> = (0..old.n_samples()).map(|at| order.at(at)).collect();
+            sorted.sort_by_key(|sample| old.column(ids).unwrap().integer(*sample));
+            assert_same(&opened(&folder, "back.pack"), &old, sorted, name);
+        }
+    }
+}
+
+#[test]
+fn every_golden_pack_keeps_its_other_items_when_a_field_is_left_out() {
+    let folder = Folder::new();
+    for path in golden() {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let old = Pack::open(fs::read(&path).unwrap()).unwrap();
+        fs::copy(&path, folder.path("in.pack")).unwrap();
+        let checksums = old.schema().by_role(Role::SampleCrc32c, None).map(|(number, _)| number);
+        for field in old.schema().fields() {
+            let ran = folder.packds(&["drop-field", "in.pack", "out.pack", &field.name, "--force", "-q"]);
+            if ran.code != 0 {
+                let reasons = ["outside the columns", "needs `", "replace samples that could not be read"];
+                assert!(reasons.iter().any(|reason| ran.stderr.contains(reason)), "{name}: {ran:?}");
+                continue;
+            }
+            let new = opened(&folder, "out.pack");
+            assert!(new.schema().index_of(&field.name).is_err(), "{name}");
+            for (number, kept) in new.schema().fields().iter().enumerate() {
+                let before = old.schema().index_of(&kept.name).unwrap();
+                if Some(before) == checksums {
+                    continue;
+                }
+                for sample in 0..old.n_samples() {
+                    assert!(new.item(number, sample).unwrap() == old.item(before, sample).unwrap(), "{name}: {sample}");
+                }
+            }
+            assert!((0..old.n_samples()).all(|sample| new.path(sample).unwrap() == old.path(sample).unwrap()));
+            // The checksums of the samples are those of the fields that are left.
+            folder.packds(&["verify", "out.pack", "-q"]).ok();
+        }
+    }
+}
+
+#[test]
+fn what_describes_an_image_is_left_out_with_it() {
+    let folder = Folder::new();
+    let source = fixture("images/folder");
+    let args = ["convert", source.to_str().unwrap(), "in.pack", "--mode", "encoded", "-q"];
+    folder.packds(&args);
+    let old = opened(&folder, "in.pack");
+    let ran = folder.packds(&["drop-field", "in.pack", "out.pack", "image.width"]);
+    assert!(ran.code == 2 && ran.stderr.contains("field `image` needs `image.width`"), "{ran:?}");
+    let ran = folder.packds(&["drop-field", "in.pack", "out.pack", "image"]);
+    assert!(ran.code == 2 && ran.stderr.contains("no field would be left outside the columns"), "{ran:?}");
+    let ran = folder.packds(&["drop-field", "in.pack", "out.pack", "lable"]);
+    let names: Vec<String> = old.schema().fields().iter().map(|field| format!("`{}`", field.name)).collect();
+    assert!(ran.code == 2 && ran.stderr.contains("no field `lable`"), "{ran:?}");
+    assert!(names.iter().all(|name| ran.stderr.contains(name)), "{ran:?}");
+    assert_eq!(folder.files("."), ["in.pack"]);
+    // With a second field in the body, the image can be left out.
+    let mut two = SamplePack::default();
+    two.body = vec![Field::tensor("x", DType::F32, &[2]), Field::variable("photo", FieldKind::Image)];
+    let index = Field::variable("photo.seek", FieldKind::Bytes);
+    two.body.push(Field { seek_index_of: Some("photo".to_owned()), ..index });
+    two.write(&folder, "two.pack");
+    let report = folder.packds(&["drop-field", "two.pack", "out.pack", "photo", "--json"]).json();
+    assert_eq!(report["warnings"], json!(["left out with the images that they describe: `photo.seek`"]));
+    let new = opened(&folder, "out.pack");
+    assert!(new.schema().index_of("photo.seek").is_err() && new.schema().index_of("label").is_ok());
+    assert_eq!(provenance(&new)["edit"], json!({"command": "drop-field", "options": {"fields": ["photo"]}}));
+    // Without labels, there are no classes.
+    let report = folder.packds(&["drop-field", "two.pack", "less.pack", "label", "--json"]).json();
+    assert_eq!(report["n_classes"], json!(0));
+    assert!(opened(&folder, "less.pack").classes().unwrap().is_empty());
+    // Another choice of fields is another dataset.
+    let ids = ["two.pack", "out.pack", "less.pack"].map(|name| opened(&folder, name).header().dataset_uuid);
+    assert!(ids[0] != ids[1] && ids[1] != ids[2]);
+}
+
+#[test]
+fn samples_are_sorted_by_values_and_paths_and_harm_is_told() {
+    let folder = Folder::new();
+    let old = pack_of(&folder, "a.pack", &["cat", "dog"], 120);
+    let report = folder.packds(&["reorder", "a.pack", "out.pack", "--by", "label", "--json"]).json();
+    let warning = report["warnings"][0].as_str().unwrap();
+    assert!(
+        warning.contains("sorted by class (`label`, icc 1.00)") && warning.contains("'packds reorder'"),
+        "{warning}"
+    );
+    let even = (0..120).step_by(2).chain((1..120).step_by(2));
+    assert_same(&opened(&folder, "out.pack"), &old, even, "label");
+    // It is told before anything is written, and not again for a pack that is already sorted.
+    let report = folder.packds(&["reorder", "a.pack", "dry.pack", "--by", "label", "--dry-run", "--json"]).json();
+    assert_eq!(report["warnings"][0].as_str(), Some(warning));
+    let report = folder.packds(&["subset", "out.pack", "part.pack", "--samples", "20-99", "--json"]).json();
+    assert_eq!(report["warnings"], json!([]));
+    // A shuffled order undoes the harm.
+    let report = folder.packds(&["reorder", "out.pack", "mixed.pack", "--json"]).json();
+    assert_eq!(report["warnings"], json!([]));
+    folder.packds(&["reorder", "mixed.pack", "paths.pack", "--by", "path", "-q"]);
+    let mut paths: Vec<(Vec<u8>, u64)> = (0..120).map(|sample| (old.path(sample).unwrap().unwrap(), sample)).collect();
+    paths.sort();
+    assert_same(&opened(&folder, "paths.pack"), &old, paths.into_iter().map(|(_, sample)| sample), "path");
+}
+
+#[test]
+fn a_reordered_pack_keeps_the_statistics_of_encoded_images() {
+    let folder = Folder::new();
+    let source = fixture("images/folder");
+    folder.packds(&["convert", source.to_str().unwrap(), "in.pack", "--mode", "encoded", "--check-decode", "-q"]);
+    let ran = folder.packds(&["reorder", "in.pack", "out.pack", "-q"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let fields = |name: &str| opened(&folder, name).stats().unwrap().fields;
+    assert!(!fields("in.pack").is_empty() && fields("in.pack") == fields("out.pack"));
 }
 
 /// Photographs in class folders, packed in one of the modes.
@@ -298,6 +425,13 @@ fn wrong_choices_are_refused() {
         ("subset a.pack missing/o.pack", "missing"),
         ("subset a.pack a.pack --force", "this is the source itself"),
         ("merge a.pack", "were not provided"),
+        ("reorder a.pack o.pack --by lable", "a.pack: no field `lable`"),
+        ("reorder a.pack o.pack --by image", "a.pack: no field `image` with numbers or texts"),
+        ("reorder a.pack o.pack --by label --seed 1", "--seed cannot be combined with --by"),
+        ("reorder a.pack a.pack --force", "this is the source itself"),
+        ("drop-field a.pack o.pack", "were not provided"),
+        ("drop-field a.pack o.pack lable", "a.pack: no field `lable`"),
+        ("drop-field a.pack o.pack image", "no field would be left outside the columns"),
     ] {
         let ran = folder.packds(&args.split(' ').collect::<Vec<_>>());
         assert!(ran.code == 2 && ran.stderr.contains(reason), "{args}: {ran:?}");
@@ -339,7 +473,13 @@ fn damage_is_named_with_its_pack_and_leaves_nothing() {
     SamplePack::default().write(&folder, "a.pack");
     let pack = SamplePack::default().write(&folder, "b.pack");
     folder.flip("b.pack", pack.chunk_entry(1).unwrap().offset + 3);
-    for args in ["merge a.pack b.pack o.pack", "subset b.pack o.pack", "split b.pack o.pack --folds 2"] {
+    for args in [
+        "merge a.pack b.pack o.pack",
+        "subset b.pack o.pack",
+        "split b.pack o.pack --folds 2",
+        "reorder b.pack o.pack",
+        "drop-field b.pack o.pack label",
+    ] {
         let ran = folder.packds(&args.split(' ').collect::<Vec<_>>());
         assert!(ran.code == 1 && ran.stderr.contains("b.pack: "), "{args}: {ran:?}");
         assert!(folder.files(".").iter().all(|name| !name.ends_with(".packing")), "{args}");
@@ -358,9 +498,14 @@ fn no_malformed_pack_stops_an_edit_without_an_error() {
             continue;
         }
         let name = path.to_str().unwrap();
-        for args in [["subset", name, "o.pack"], ["merge", name, "o.pack"]] {
-            let args: Vec<&str> = if args[0] == "merge" { vec!["merge", name, name, "o.pack"] } else { args.to_vec() };
-            let ran = folder.packds(&[&args[..], &["--force", "-q"]].concat());
+        for args in [
+            &["subset", name, "o.pack"][..],
+            &["merge", name, name, "o.pack"],
+            &["reorder", name, "o.pack"],
+            &["reorder", name, "o.pack", "--by", "label"],
+            &["drop-field", name, "o.pack", "label"],
+        ] {
+            let ran = folder.packds(&[args, &["--force", "-q"]].concat());
             assert!(matches!(ran.code, 0..=2), "{ran:?}");
             if ran.code == 0 {
                 folder.packds(&["verify", "o.pack", "-q"]).ok();
@@ -369,30 +514,44 @@ fn no_malformed_pack_stops_an_edit_without_an_error() {
     }
 }
 
+/// How often the test below kills a command. Set PACKDS_KILLS for more.
+fn n_kills() -> u32 {
+    std::env::var("PACKDS_KILLS").map_or(30, |n| n.parse().unwrap())
+}
+
 #[test]
 fn a_killed_edit_leaves_no_pack_and_the_next_one_works() {
     let folder = Folder::new();
     let pack = SamplePack { n_samples: 20_000, chunk_samples: 16, ..SamplePack::default() };
     pack.write(&folder, "a.pack");
-    let args = ["merge", "a.pack", "a.pack", "a.pack", "o.pack", "--force", "-q"];
-    folder.packds(&args).ok();
-    let whole = fs::read(folder.path("o.pack")).unwrap();
-    let started = Instant::now();
-    folder.packds(&args).ok();
-    let takes = started.elapsed();
-    for step in 0..30_u32 {
-        fs::remove_file(folder.path("o.pack")).unwrap();
-        let mut command = folder.command(&args);
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(takes * step / 30 + Duration::from_millis(1));
-        signal(&child, "-KILL");
-        child.wait().unwrap();
-        // Either nothing has the name, or the whole pack does.
-        if let Ok(bytes) = fs::read(folder.path("o.pack")) {
-            assert!(bytes == whole, "step {step}");
-        }
+    let commands = [
+        &["merge", "a.pack", "a.pack", "a.pack", "o.pack"][..],
+        &["subset", "a.pack", "o.pack"],
+        &["reorder", "a.pack", "o.pack"],
+        &["drop-field", "a.pack", "o.pack", "label"],
+    ];
+    let n_kills = n_kills().div_ceil(4);
+    for command in commands {
+        let args = [command, &["--force", "-q"]].concat();
         folder.packds(&args).ok();
-        assert!(fs::read(folder.path("o.pack")).unwrap() == whole, "step {step}");
+        let whole = fs::read(folder.path("o.pack")).unwrap();
+        let started = Instant::now();
+        folder.packds(&args).ok();
+        let takes = started.elapsed();
+        for step in 0..n_kills {
+            fs::remove_file(folder.path("o.pack")).unwrap();
+            let mut command = folder.command(&args);
+            let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            std::thread::sleep(takes * step / n_kills + Duration::from_millis(1));
+            signal(&child, "-KILL");
+            child.wait().unwrap();
+            // Either nothing has the name, or the whole pack does.
+            if let Ok(bytes) = fs::read(folder.path("o.pack")) {
+                assert!(bytes == whole, "{args:?}: step {step}");
+            }
+            folder.packds(&args).ok();
+            assert!(fs::read(folder.path("o.pack")).unwrap() == whole, "{args:?}: step {step}");
+        }
     }
     assert_eq!(folder.files("."), ["a.pack", "o.pack"]);
 }

@@ -69,6 +69,8 @@ pub(crate) enum Command {
     Subset(edit::subset::SubsetArgs),
     Split(edit::split::SplitArgs),
     Merge(edit::merge::MergeArgs),
+    Reorder(edit::reorder::ReorderArgs),
+    DropField(edit::drop_field::DropFieldArgs),
     Extract(extract::ExtractArgs),
     Labels(labels::LabelsArgs),
     Bench(bench::BenchArgs),

@@ -106,6 +106,8 @@ fn dispatch(command: &Command, console: &mut Console) -> Result<Exit, Failure> {
         Command::Subset(args) => edit::subset::run(args, console),
         Command::Split(args) => edit::split::run(args, console),
         Command::Merge(args) => edit::merge::run(args, console),
+        Command::Reorder(args) => edit::reorder::run(args, console),
+        Command::DropField(args) => edit::drop_field::run(args, console),
         Command::Extract(args) => extract::run(args, console),
         Command::Labels(args) => labels::run(args, console),
         Command::Bench(args) => bench::run(args, console),

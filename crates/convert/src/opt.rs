@@ -47,4 +47,5 @@ pub(crate) const ZARR_VERSION: Opt = Opt::new("zarr_version");
 pub(crate) const SIZE: Words = Words { command: "WIDTHxHEIGHT", python: "(width, height)" };
 pub(crate) const MEAN_STD: Words = Words { command: "MEAN/STD", python: "(mean, std)" };
 pub(crate) const LIST_FORMATS: Words = Words { command: "'packds formats'", python: "packds.formats()" };
+pub(crate) const SHUFFLE: Words = Words { command: "'packds reorder'", python: "packds.reorder()" };
 pub(crate) const VERIFY: Words = Words { command: "'packds verify'", python: "packds.open(path).verify()" };

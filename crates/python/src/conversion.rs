@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use packds_convert::source::{ListOptions, list, list_splits};
 use packds_convert::{
-    ConvertError, ConvertOptions, DataFormat, Declared, Edit, EditOptions, ExportOptions, OptionSpec, Side,
-    SplitOptions, Taken, Takes, check_output, convert_listing, forecast, given,
+    Changes, ConvertError, ConvertOptions, DataFormat, Declared, Edit, EditOptions, ExportOptions, OptionSpec,
+    ReorderOptions, Side, SplitOptions, Taken, Takes, check_output, convert_listing, forecast, given,
 };
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
@@ -110,9 +110,10 @@ pub(crate) fn export(
 }
 
 /// Writes a pack with all samples of several packs, or with `samples` of one pack. `how` is a JSON object that describes the
-/// choice. Returns the report as JSON.
+/// choice. Leaves out the fields in `drop`, if there is one pack. Returns the report as JSON.
 #[pyfunction]
-#[pyo3(signature = (packs, target, command, given, samples=None, progress=None))]
+#[pyo3(signature = (packs, target, command, given, samples=None, drop=None, progress=None))]
+#[expect(clippy::too_many_arguments, reason = "Python names them")]
 pub(crate) fn edit(
     py: Python<'_>,
     packs: Vec<Bound<'_, Pack>>,
@@ -120,6 +121,7 @@ pub(crate) fn edit(
     command: (String, String),
     given: GivenTexts,
     samples: Option<Vec<u64>>,
+    drop: Option<Vec<String>>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let (command, how) = command;
@@ -128,16 +130,29 @@ pub(crate) fn edit(
     let options = options_of::<EditOptions>(&given)?;
     let packs: Vec<_> = packs.iter().map(|pack| pack.get().shared()).collect();
     let report = watched(py, progress, AfterInterrupt::Wait, move |watch| {
+        let changes = match (packs.as_slice(), drop) {
+            ([pack], Some(names)) => Changes::drop_fields(&***pack, pack.file_path(), &names).map_err(Failure::from)?,
+            _ => Changes::default(),
+        };
         let packs = packs.iter();
         let taken =
             packs.clone().map(|pack| Taken { pack: &***pack, path: pack.file_path(), samples: samples.as_deref() });
         let taken: Vec<_> = taken.collect();
-        let report = packds_convert::edit(&taken, (command, &how), &target, &options, &**watch);
+        let report = packds_convert::edit(&taken, (command, &how, &changes), &target, &options, &**watch);
         // If a file was truncated in the meantime, the lost part was read as zeros.
         packs.clone().try_for_each(|pack| pack.still_good()).map_err(Failure::from)?;
         report.map_err(Failure::from)
     })?;
     Ok(json!(report?).to_string())
+}
+
+/// All samples of a pack in another order.
+#[pyfunction]
+pub(crate) fn reordered(py: Python<'_>, pack: &Bound<'_, Pack>, given: GivenTexts) -> PyResult<Vec<u64>> {
+    let options = options_of::<ReorderOptions>(&given)?;
+    let pack = pack.get().shared();
+    let samples = py.detach(|| packds_convert::reordered(&**pack, pack.file_path(), &options));
+    Ok(samples.map_err(Failure::from)?)
 }
 
 /// The sides of a split: the name, the pack to write, and the samples. Fails if a pack exists, unless `force` is set.
@@ -169,7 +184,7 @@ pub(crate) fn formats() -> Vec<(&'static str, &'static str, bool)> {
 /// The name, the heading and the default of an option, and whether the option is a switch.
 type OptionTuple = (&'static str, &'static str, Option<String>, bool);
 
-/// The options of `convert`, `export`, `split` or of every edit.
+/// The options of `convert`, `export`, `split`, `reorder` or of every edit.
 #[pyfunction]
 pub(crate) fn options(name: &str) -> Vec<OptionTuple> {
     fn of<O: Declared>() -> Vec<OptionTuple> {
@@ -182,6 +197,7 @@ pub(crate) fn options(name: &str) -> Vec<OptionTuple> {
     match name {
         "convert" => of::<ConvertOptions>(),
         "edit" => of::<EditOptions>(),
+        "reorder" => of::<ReorderOptions>(),
         "split" => of::<SplitOptions>(),
         _ => of::<ExportOptions>(),
     }

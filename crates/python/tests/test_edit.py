@@ -54,3 +54,30 @@ def test_wrong_splits_are_refused(photo_pack, tmp_path, options, message):
     with pytest.raises(packds.Error, match=message):
         packds.split(photo_pack, tmp_path / "s.pack", **options, progress=False)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reordered_pack_has_all_samples_in_the_order_of_the_command(photo_pack, tmp_path):
+    from packds import _packds
+
+    ds = packds.open(photo_pack)
+    packds.reorder(ds, tmp_path / "a.pack", seed=3, progress=False)
+    args = ["packds", "reorder", str(photo_pack), str(tmp_path / "b.pack"), "--seed", "3", "-q"]
+    assert _packds.run(args) == 0
+    assert (tmp_path / "a.pack").read_bytes() == (tmp_path / "b.pack").read_bytes()
+    packds.reorder(tmp_path / "a.pack", tmp_path / "c.pack", by="source_id", progress=False)
+    ids = [int(sample["source_id"]) for sample in packds.open(tmp_path / "c.pack")]
+    assert ids == sorted(int(sample["source_id"]) for sample in ds)
+    with pytest.raises(packds.OptionError, match="seed cannot be combined with by"):
+        packds.reorder(ds, tmp_path / "d.pack", by="label", seed=1, progress=False)
+
+
+def test_fields_are_left_out(photo_pack, tmp_path):
+    ds = packds.open(photo_pack)
+    packds.drop_field(ds, tmp_path / "a.pack", "source_id", progress=False)
+    new = packds.open(tmp_path / "a.pack")
+    assert list(new.fields) == [name for name in ds.fields if name != "source_id"]
+    assert np.array_equal(new[3]["image"], ds[3]["image"])
+    for fields, message in [("owl", "no field `owl`"), ([], "no field is named"), ([3], "fields: expected names of fields")]:
+        with pytest.raises(packds.OptionError, match=message):
+            packds.drop_field(ds, tmp_path / "b.pack", fields, progress=False)
+    assert not (tmp_path / "b.pack").exists()

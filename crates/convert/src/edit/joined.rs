@@ -3,24 +3,26 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
-use packds_format::{Classes, DType, Field, FormatError, Role, Scalar, Schema};
+use packds_format::{Classes, DType, Field, FormatError, Pack, Role, Scalar, Schema};
 use packds_system::{counted, to_u64};
 use serde_json::Value;
 
-use super::Taken;
+use super::{Changes, Taken};
 use crate::error::ConvertError;
 use crate::label_set;
 
 const SAME_FIELDS: &str =
     "packs can be merged if their fields are the same: convert the sources again with the same options";
 
-/// What the packs have in common.
+/// The new pack's fields, and where their items come from.
 #[derive(Debug)]
 pub(super) struct Joined {
     pub(super) schema: Schema,
+    /// For each field of the new pack, its number in the schema of the packs.
+    origins: Vec<usize>,
     /// The class names of each label field. Nothing is counted.
     pub(super) classes: Vec<Classes>,
-    /// For each pack, the new class ids of each field whose ids change.
+    /// For each pack, the new class ids of each field of the packs whose ids change.
     maps: Vec<HashMap<usize, IdMap>>,
     pub(super) warnings: Vec<String>,
 }
@@ -35,7 +37,7 @@ struct IdMap {
 
 impl Joined {
     /// Fails if a field differs. Classes are joined by name.
-    pub(super) fn of<D: AsRef<[u8]>>(taken: &[Taken<'_, D>]) -> Result<Self, ConvertError> {
+    pub(super) fn of<D: AsRef<[u8]>>(taken: &[Taken<'_, D>], changes: &Changes) -> Result<Self, ConvertError> {
         let Some(first) = taken.first() else {
             return Err(ConvertError::options("no packs are given", "pass at least one pack"));
         };
@@ -45,16 +47,19 @@ impl Joined {
         let mut fields = first.pack.schema().fields().to_vec();
         let mut joined = Self {
             schema: first.pack.schema().clone(),
+            origins: (0..fields.len()).filter(|number| !changes.dropped.contains(number)).collect(),
             classes: Vec::new(),
             maps: taken.iter().map(|_| HashMap::new()).collect(),
             warnings: Vec::new(),
         };
         for (number, field) in fields.iter_mut().enumerate() {
-            if matches!(field.role, Some(Role::Label | Role::Labels)) {
+            let is_kept = !changes.dropped.contains(&number);
+            if is_kept && matches!(field.role, Some(Role::Label | Role::Labels)) {
                 joined.join_classes(taken, number, field)?;
             }
         }
-        joined.schema = Schema::new(fields).map_err(ConvertError::Format)?;
+        let kept = joined.origins.iter().filter_map(|number| fields.get(*number).cloned()).collect();
+        joined.schema = Schema::new(kept).map_err(ConvertError::Format)?;
         Ok(joined)
     }
 
@@ -101,11 +106,25 @@ impl Joined {
         Ok(())
     }
 
-    /// The item of a column in the new pack.
-    pub(super) fn mapped<'a>(&self, pack: usize, number: usize, item: &'a [u8]) -> Result<Cow<'a, [u8]>, FormatError> {
-        match self.maps.get(pack).and_then(|maps| maps.get(&number)) {
-            None => Ok(Cow::Borrowed(item)),
-            Some(map) => map.item(item).map(Cow::Owned),
+    /// The number in the schema of the packs of a field of the new pack.
+    pub(super) fn origin(&self, number: usize) -> Result<usize, FormatError> {
+        let unknown =
+            || FormatError::OutOfRange { what: "field", index: to_u64(number), len: to_u64(self.origins.len()) };
+        self.origins.get(number).copied().ok_or_else(unknown)
+    }
+
+    /// The item of a field of the new pack, for a sample of the pack with this index.
+    pub(super) fn item<'a, D: AsRef<[u8]>>(
+        &self,
+        (index, pack): (usize, &'a Pack<D>),
+        number: usize,
+        sample: u64,
+    ) -> Result<Cow<'a, [u8]>, FormatError> {
+        let number = self.origin(number)?;
+        let item = pack.item(number, sample)?;
+        match self.maps.get(index).and_then(|maps| maps.get(&number)) {
+            None => Ok(item),
+            Some(map) => map.item(&item).map(Cow::Owned),
         }
     }
 }

@@ -1,29 +1,36 @@
 //! Writes a pack from samples of other packs. Items are copied as they are stored: no image is decoded or encoded.
 //!
-//! `sides` chooses the samples of a split, `joined` gives several packs one schema and one list of classes, `blocks`
-//! copies samples, and `totals` computes the statistics of the new pack.
+//! `sides` chooses the samples of a split, `order` gives all samples another order, `changes` says which fields the new
+//! pack has, `joined` gives several packs one schema and one list of classes, `blocks` copies samples, and `totals`
+//! computes the statistics of the new pack.
 
 mod blocks;
+mod changes;
 mod joined;
+mod order;
 mod sides;
 mod totals;
+mod values;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use packds_format::{FooterParts, FormatError, Pack, PackOptions, Paths, WriteSummary};
-use packds_system::to_u64;
+use packds_format::{FooterParts, FormatError, LabelStats, Pack, PackOptions, Paths, WriteSummary};
+use packds_system::{to_u64, to_usize};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use self::blocks::Copier;
+pub use self::changes::Changes;
 use self::joined::Joined;
+pub use self::order::{ReorderOptions, reordered};
 pub use self::sides::{Share, Side, SplitOptions, sides};
 use self::totals::Totals;
 use crate::convert::{check_apart, name};
 use crate::error::ConvertError;
 use crate::identity;
-use crate::opt::VERIFY;
+use crate::opt::{BY, VERIFY};
 use crate::options::EditOptions;
 use crate::output::{Output, check_output};
 use crate::pipeline::Observer;
@@ -38,9 +45,13 @@ pub enum Edit {
     Split,
     /// All samples of several packs.
     Merge,
+    /// A pack without some fields.
+    DropField,
+    /// All samples of a pack in another order.
+    Reorder,
 }
 
-packds_system::named!(Edit { Subset = "subset", Split = "split", Merge = "merge" });
+packds_system::named!(Edit { Subset = "subset", Split = "split", Merge = "merge", DropField = "drop-field", Reorder = "reorder" });
 
 /// The samples of one pack that are copied to the new pack.
 #[derive(Debug)]
@@ -66,6 +77,14 @@ impl<D: AsRef<[u8]>> Taken<'_, D> {
             // An unknown number is refused when its item is read.
             Some(chosen) => chosen.copied().unwrap_or(u64::MAX),
         }
+    }
+
+    /// Whether every sample of the pack is taken once, in any order.
+    fn is_whole(&self) -> bool {
+        let Some(samples) = self.samples else { return true };
+        let mut seen = vec![false; to_usize(self.pack.n_samples())];
+        let is_new = |sample: &u64| seen.get_mut(to_usize(*sample)).is_some_and(|seen| !std::mem::replace(seen, true));
+        self.len() == self.pack.n_samples() && samples.iter().all(is_new)
     }
 
     /// All taken samples, in the order of the new pack.
@@ -131,8 +150,8 @@ impl Serialize for EditReport {
     }
 }
 
-/// Writes a pack with these samples of these packs, one pack after the other. `how` describes the choice in the
-/// provenance.
+/// Writes a pack with these samples of these packs, one pack after the other. `what` is the command, a description of
+/// the choice for the provenance, and the changes.
 ///
 /// The pack gets its name only once it is complete and on disk. The same samples and options always give the same
 /// bytes, whatever the number of threads.
@@ -141,32 +160,40 @@ impl Serialize for EditReport {
 /// [`ConvertError`] says what failed, where, and whether the data is to blame. Nothing is left at `target`.
 pub fn edit<D: AsRef<[u8]> + Sync>(
     taken: &[Taken<'_, D>],
-    (command, how): (Edit, &Value),
+    what: (Edit, &Value, &Changes),
     target: &Path,
     options: &EditOptions,
     observer: &dyn Observer,
 ) -> Result<EditReport, ConvertError> {
-    let joined = Joined::of(taken)?;
+    let (command, how, changes) = what;
+    let joined = Joined::of(taken, changes)?;
     let n_samples: u64 = taken.iter().map(Taken::len).sum();
     if n_samples == 0 {
         return Err(ConvertError::options("no samples are chosen", "there is nothing to write"));
     }
     taken.iter().try_for_each(|taken| check_apart(taken.path, target))?;
     check_output(target, options.force)?;
-    let copier = Copier { taken, joined: &joined };
+    let copier = Copier { taken, joined: &joined, is_partial: !taken.iter().all(Taken::is_whole) };
     let in_first = taken.first().map_or(1, |taken| taken.pack.header().chunk_samples);
     let chunk_samples = options.chunk_samples.unwrap_or(in_first);
-    let mut warnings = joined.warnings.clone();
+    let mut warnings = changes.warnings.clone();
+    warnings.extend(joined.warnings.iter().cloned());
     let without = taken.iter().filter(|taken| !taken.pack.has_paths());
     let without: Vec<String> = without.map(|taken| taken.path.display().to_string()).collect();
     if (1..taken.len()).contains(&without.len()) {
         warnings.push(format!("the samples of {} have no paths, so their paths are empty", without.join(", ")));
     }
+    let n_chunks = n_samples.div_ceil(u64::from(chunk_samples));
+    let labels = totals::label_stats(&copier, chunk_samples)?;
+    // Samples that are chosen at random are never sorted.
+    if command == Edit::Merge || how.get(BY.name()).is_some() && command == Edit::Reorder {
+        warnings.extend(totals::sorted(&copier, &labels, n_chunks)?);
+    }
     let mut report = EditReport {
         output: target.to_owned(),
         dry_run: options.dry_run,
         n_samples,
-        n_chunks: n_samples.div_ceil(u64::from(chunk_samples)),
+        n_chunks,
         chunk_samples,
         n_classes: joined.classes.first().map_or(0, |classes| classes.names.len()),
         bytes_copied: 0,
@@ -182,7 +209,8 @@ pub fn edit<D: AsRef<[u8]> + Sync>(
     let output = Output::create(target, options.force)?;
     let started = Instant::now();
     let provenance = provenance(taken, command, how)?;
-    let (summary, totals, lost) = write(&copier, (chunk_samples, provenance), &output, options, observer)?;
+    let parts = Parts { chunk_samples, provenance, labels, changes: changes.described() };
+    let (summary, totals, lost) = write(&copier, parts, &output, options, observer)?;
     report.warnings.extend(lost);
     report.bytes_copied = totals.body_bytes;
     report.bytes_out = summary.file_len;
@@ -193,26 +221,35 @@ pub fn edit<D: AsRef<[u8]> + Sync>(
     Ok(report)
 }
 
+/// What `write` needs besides the samples.
+struct Parts {
+    chunk_samples: u32,
+    provenance: Value,
+    labels: BTreeMap<String, LabelStats>,
+    /// What changes besides the choice of samples, for the identifiers.
+    changes: Option<Value>,
+}
+
 /// Writes the pack. Returns a warning if the new pack lacks statistics that the packs have.
 fn write<D: AsRef<[u8]> + Sync>(
     copier: &Copier<'_, D>,
-    (chunk_samples, provenance): (u32, Value),
+    parts: Parts,
     output: &Output,
     options: &EditOptions,
     observer: &dyn Observer,
 ) -> Result<(WriteSummary, Totals, Option<String>), ConvertError> {
-    let taken = copier.taken;
+    let (taken, chunk_samples) = (copier.taken, parts.chunk_samples);
     let mut pack = PackOptions::new(copier.joined.schema.clone(), chunk_samples);
     pack.align_log2 = taken.iter().map(|taken| taken.pack.header().align_log2).max().unwrap_or(pack.align_log2);
     let settings = json!({"chunk": chunk_samples, "align": pack.align_log2});
-    let parts = taken.iter().map(|taken| (taken.pack.header().pack_uuid, taken.len(), taken.each()));
-    (pack.dataset_uuid, pack.pack_uuid) = identity::of_parts(parts, &settings, VERSION);
+    let origins = taken.iter().map(|taken| (taken.pack.header().pack_uuid, taken.len(), taken.each()));
+    (pack.dataset_uuid, pack.pack_uuid) = identity::of_parts(origins, parts.changes.as_ref(), &settings, VERSION);
     let (writer, totals) = copier.copy(pack, output, options.jobs, observer)?;
-    let (stats, lost) = totals::stats(copier, &totals, chunk_samples)?;
+    let (stats, lost) = totals::stats(copier, &totals, parts.labels)?;
     let parts = FooterParts {
         stats,
         classes: totals::classes(copier)?,
-        provenance: provenance.to_string(),
+        provenance: parts.provenance.to_string(),
         paths: paths(taken)?,
     };
     let (_, summary) = writer.finish(parts).map_err(|error| crate::convert::write_error(output, error))?;

@@ -3,7 +3,7 @@
 use packds_system::Opt;
 
 use super::spec::{Declared, OptionSpec, parse, put, whole};
-use crate::edit::SplitOptions;
+use crate::edit::{ReorderOptions, SplitOptions};
 use crate::opt;
 
 /// The options of every edit.
@@ -20,6 +20,7 @@ pub struct EditOptions {
 }
 
 type EditSpec = OptionSpec<EditOptions>;
+type ReorderSpec = OptionSpec<ReorderOptions>;
 type SplitSpec = OptionSpec<SplitOptions>;
 
 impl Declared for EditOptions {
@@ -44,6 +45,24 @@ impl Declared for EditOptions {
         .short('j')
         .default(|o| o.jobs.to_string()),
         EditSpec::switch(opt::FORCE, |o| o.force = true, "Replace an existing pack"),
+    ];
+}
+
+impl Declared for ReorderOptions {
+    const OPTIONS: &'static [ReorderSpec] = &[
+        ReorderSpec::value(
+            opt::BY,
+            "FIELD",
+            |o, text| put(&mut o.by, Ok(Some(text.to_owned()))),
+            "Sort by this field, or by path, instead of shuffling; samples with equal values keep their order",
+        ),
+        ReorderSpec::value(
+            opt::SEED,
+            "SEED",
+            |o, text| put(&mut o.seed, whole(text, 0, u64::MAX).map(Some)),
+            "Seed of the shuffled order",
+        )
+        .default(|o| o.seed.unwrap_or(0).to_string()),
     ];
 }
 

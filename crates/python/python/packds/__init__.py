@@ -20,7 +20,7 @@ from ._batch import Batch, NamedBatch
 from ._convert import convert, export, formats
 from ._dataset import Dataset, Field, open
 from ._doctor import DoctorReport, doctor
-from ._edit import merge, split, subset
+from ._edit import drop_field, merge, reorder, split, subset
 from ._errors import ConvertError, Error, FormatError, NotFoundError, OptionError, ReadError, SourceNotFoundError
 from ._loader import Loader
 from ._packds import __version__
@@ -46,11 +46,13 @@ __all__ = [
     "__version__",
     "convert",
     "doctor",
+    "drop_field",
     "export",
     "formats",
     "from_dataset",
     "merge",
     "open",
+    "reorder",
     "split",
     "subset",
     "write",

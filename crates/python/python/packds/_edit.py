@@ -153,6 +153,92 @@ def split(
     return reports
 
 
+@with_habits("packds.reorder", OF_EDITS)
+def reorder(
+    pack: Dataset | PathLike,
+    dst: PathLike,
+    *,
+    by: str | None = None,
+    seed: int | None = None,
+    chunk: int | None = None,
+    dry_run: bool = False,
+    jobs: int = 0,
+    force: bool = False,
+    progress: bool = True,
+) -> dict[str, Any]:
+    """Writes all samples of a pack in another order: shuffled, or sorted.
+
+    >>> packds.reorder("train.pack", "shuffled.pack", seed=1, progress=False)["n_samples"]
+    28
+
+    Args:
+        pack: A `Dataset` or a path.
+        dst: The pack to write.
+        by: The field to sort by, or `path`; by default the samples are shuffled. Samples with equal values keep their order.
+        seed: The seed of the shuffled order; by default 0.
+        chunk: Samples per chunk; by default as in the pack.
+        dry_run: Says what would be written, without writing anything.
+        jobs: Number of threads; 0 means one for each core.
+        force: Replaces an existing pack.
+        progress: Shows progress.
+
+    Returns:
+        The report: `output`, `n_samples`, `bytes_copied`, `bytes_out` and others.
+
+    Raises:
+        ConvertError: The pack is damaged, or `dst` cannot be written. Nothing is left at `dst`.
+        OptionError: `by` and `seed` are both given, or the pack has no such field.
+    """
+    values = locals()
+    how, given = given_options("reorder", values), given_options("edit", values)
+    dataset = opened(pack)
+    samples = _packds.reordered(dataset._pack, how)
+    return _edited([dataset], dst, ("reorder", dict(how)), given, samples, progress)
+
+
+@with_habits("packds.drop_field", OF_EDITS)
+def drop_field(
+    pack: Dataset | PathLike,
+    dst: PathLike,
+    fields: Sequence[str] | str,
+    *,
+    chunk: int | None = None,
+    dry_run: bool = False,
+    jobs: int = 0,
+    force: bool = False,
+    progress: bool = True,
+) -> dict[str, Any]:
+    """Writes a pack without some of its fields. Fields that describe an image are left out with it.
+
+    >>> packds.drop_field("train.pack", "less.pack", ["source_id"], progress=False)["n_samples"]
+    28
+    >>> "source_id" in packds.open("less.pack").fields
+    False
+
+    Args:
+        pack: A `Dataset` or a path.
+        dst: The pack to write.
+        fields: The name of a field, or a list of names.
+        chunk: Samples per chunk; by default as in the pack.
+        dry_run: Says what would be written, without writing anything.
+        jobs: Number of threads; 0 means one for each core.
+        force: Replaces an existing pack.
+        progress: Shows progress.
+
+    Returns:
+        The report: `output`, `n_samples`, `bytes_copied`, `bytes_out` and others.
+
+    Raises:
+        ConvertError: The pack is damaged, or `dst` cannot be written. Nothing is left at `dst`.
+        OptionError: The pack has no such field, or a field that is kept needs it.
+    """
+    given = given_options("edit", locals())
+    names = [fields] if isinstance(fields, str) else fields
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise OptionError(f"fields: expected names of fields, found {fields!r}")
+    return _edited([opened(pack)], dst, ("drop-field", {"fields": list(names)}), given, None, progress, list(names))
+
+
 def _edited(
     packs: list[Dataset],
     dst: PathLike,
@@ -160,10 +246,12 @@ def _edited(
     given: list[tuple[str, str]],
     samples: list[int] | None,
     progress: bool,
+    drop: list[str] | None = None,
 ) -> dict[str, Any]:
     name, how = command
     with Progress(truth("progress", progress), "copying") as show:
-        text = _packds.edit([pack._pack for pack in packs], path("dst", dst), (name, json.dumps(how)), given, samples, show)
+        handles = [pack._pack for pack in packs]
+        text = _packds.edit(handles, path("dst", dst), (name, json.dumps(how)), given, samples, drop, show)
     report: dict[str, Any] = json_dict(text)
     for text in report["warnings"]:
         warn(text)
