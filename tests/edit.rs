@@ -1,4 +1,4 @@
-//! `packds subset`, `split`, `merge`, `reorder` and `drop-field`: packs written from samples of packs.
+//! `packds subset`, `split`, `merge`, `reorder`, `relabel` and `drop-field`: packs written from samples of packs.
 
 #![cfg(test)]
 
@@ -334,6 +334,146 @@ fn packs_that_differ_are_refused_with_the_first_difference() {
     assert!(ran.code == 2 && ran.stderr.contains("wide.pack: "), "{ran:?}");
 }
 
+fn names(pack: &Opened) -> (Vec<String>, Vec<u64>) {
+    let classes = pack.classes().unwrap().remove(0);
+    (classes.names, classes.counts)
+}
+
+#[test]
+fn labels_of_a_table_replace_those_of_the_pack() {
+    let folder = Folder::new();
+    let old = pack_of(&folder, "a.pack", &["cat", "dog"], 8);
+    let before = labels(&old);
+    for (table, text) in [
+        ("t.csv", "path,class\na.pack/1,owl\na.pack/2,dog\n"),
+        ("t.tsv", "sample\tlabel\tnote\n2\tdog\tx\n1\towl\ty\n"),
+        ("t.jsonl", "{\"label\": \"owl\", \"sample\": 1}\n{\"sample\": 2, \"label\": \"dog\"}\n"),
+    ] {
+        fs::write(folder.path(table), text).unwrap();
+        let report = folder.packds(&["relabel", "a.pack", "out.pack", table, "--force", "--json"]).json();
+        assert_eq!(report["warnings"], json!(["1 class of `label` that the pack lacks: 'owl'"]), "{table}");
+        let new = opened(&folder, "out.pack");
+        let expected: Vec<i64> = before
+            .iter()
+            .zip(0..)
+            .map(|(id, sample)| if sample == 1 { 2 } else { i64::from(sample == 2).max(*id) })
+            .collect();
+        assert_eq!(labels(&new), expected, "{table}");
+        assert_eq!(names(&new), (["cat", "dog", "owl"].map(str::to_owned).to_vec(), vec![3, 4, 1]));
+        for sample in 0..8 {
+            assert!(new.item(0, sample).unwrap() == old.item(0, sample).unwrap());
+        }
+        folder.packds(&["verify", "out.pack", "-q"]).ok();
+        // Only the samples of the table.
+        folder.packds(&["relabel", "a.pack", "only.pack", table, "--only", "--force", "-q"]);
+        let only = opened(&folder, "only.pack");
+        assert_eq!((labels(&only), only.path(0).unwrap()), (vec![2, 1], old.path(1).unwrap()), "{table}");
+    }
+    assert_eq!(provenance(&opened(&folder, "out.pack"))["edit"]["options"], json!({"table": "t.jsonl"}));
+    let ids = ["a.pack", "out.pack", "only.pack"].map(|name| opened(&folder, name).header().dataset_uuid);
+    assert!(ids[0] != ids[1] && ids[1] != ids[2]);
+    // Numbers are class ids, unless a class has such a name. Classes that become empty keep their ids.
+    let rows: String = (0..8).map(|sample| format!("{sample},1\n")).collect();
+    fs::write(folder.path("ids.csv"), format!("sample,label\n{rows}")).unwrap();
+    let report = folder.packds(&["relabel", "a.pack", "ids.pack", "ids.csv", "--json"]).json();
+    let told = [
+        "the classes in the table are numbers, and are read as class ids",
+        "1 class of `label` without samples, whose ids stay: 'cat'",
+    ];
+    assert_eq!(report["warnings"], json!(told));
+    assert_eq!(names(&opened(&folder, "ids.pack")), (["cat", "dog"].map(str::to_owned).to_vec(), vec![0, 8]));
+    pack_of(&folder, "n.pack", &["1", "0"], 8);
+    folder.packds(&["relabel", "n.pack", "n.out.pack", "ids.csv", "-q"]);
+    assert_eq!(labels(&opened(&folder, "n.out.pack")), [0; 8]);
+}
+
+#[test]
+fn classes_are_renamed_and_joined() {
+    let folder = Folder::new();
+    let old = pack_of(&folder, "a.pack", &["cat", "dog", "a=b"], 9);
+    folder.packds(&["relabel", "a.pack", "one.pack", "--rename", "cat=kitten", "--rename", "a=b=c=d", "-q"]).ok();
+    let new = opened(&folder, "one.pack");
+    assert_eq!(labels(&new), labels(&old));
+    assert_eq!(names(&new), (["kitten", "dog", "c=d"].map(str::to_owned).to_vec(), vec![3, 3, 3]));
+    let options = json!({"rename": ["cat=kitten", "a=b=c=d"]});
+    assert_eq!(provenance(&new)["edit"], json!({"command": "relabel", "options": options}));
+    let report = folder.packds(&["relabel", "a.pack", "two.pack", "--rename", "cat=dog", "--json"]).json();
+    assert_eq!(report["warnings"], json!(["'cat' is joined with 'dog', and keeps its id without samples"]));
+    assert_eq!(names(&opened(&folder, "two.pack")).1, [0, 6, 3]);
+    // Two classes with one new name.
+    folder.packds(&["relabel", "a.pack", "pet.pack", "--rename", "dog=pet", "--rename", "cat=pet", "-q"]);
+    assert_eq!(names(&opened(&folder, "pet.pack")), (["pet", "dog", "a=b"].map(str::to_owned).to_vec(), vec![6, 0, 3]));
+}
+
+#[test]
+fn several_classes_of_a_sample_are_renamed() {
+    let folder = Folder::new();
+    let packs = golden().into_iter().filter(|path| {
+        let pack = Pack::open(fs::read(path).unwrap()).unwrap();
+        let field = pack.schema().by_role(Role::Labels, None).map(|(_, field)| field.name.clone());
+        field.is_some_and(|field| pack.classes().unwrap().iter().any(|classes| classes.field == field))
+    });
+    for path in packs {
+        let old = Pack::open(fs::read(&path).unwrap()).unwrap();
+        let (number, field) = old.schema().by_role(Role::Labels, None).unwrap();
+        let (path, classes) = (path.to_str().unwrap(), old.classes().unwrap().remove(0).names);
+        let rename = format!("{}={}", classes[0], classes[1]);
+        let args = ["relabel", path, "out.pack", "--field", &field.name, "--rename", &rename, "--force", "-q"];
+        assert_eq!(folder.packds(&args).code, 0);
+        let new = opened(&folder, "out.pack");
+        for sample in 0..old.n_samples() {
+            let (before, after) = (old.item(number, sample).unwrap()[0], new.item(number, sample).unwrap()[0]);
+            assert_eq!(after, if before & 1 == 1 { before & !1 | 2 } else { before });
+        }
+        fs::write(folder.path("t.csv"), format!("sample,class\n0,{}\n", classes[0])).unwrap();
+        let ran = folder.packds(&["relabel", path, "no.pack", "t.csv"]);
+        assert!(ran.code == 2 && ran.stderr.contains("has several classes for each sample"), "{ran:?}");
+    }
+}
+
+#[test]
+fn wrong_tables_are_refused() {
+    let folder = Folder::new();
+    pack_of(&folder, "a.pack", &["cat", "dog"], 8);
+    SamplePack { paths: Some(Vec::new()), ..SamplePack::default() }.write(&folder, "bare.pack");
+    for (pack, table, reason) in [
+        ("a.pack", "path,class\na.pack/1,dog\nx/1,dog\n", "t.csv: line 3: the pack has no sample with the path 'x/1'"),
+        ("a.pack", "sample,class\n8,dog\n", "t.csv: line 2: the pack has no sample with the number '8'"),
+        ("a.pack", "sample,class\n1,dog\n1,cat\n", "line 3: '1' has a row in line 2 too"),
+        ("a.pack", "sample,class\n1,\n", "line 2: a cell is empty"),
+        ("a.pack", "file,class\n1,dog\n", "expected a column `path` or `sample`; the columns are `file`, `class`"),
+        ("a.pack", "path,sample,class\na,1,dog\n", "expected a column `path` or `sample`, found both"),
+        ("a.pack", "sample,one,two\n1,dog,cat\n", "expected a column `label`; the columns are `sample`, `one`, `two`"),
+        ("a.pack", "sample,class\n1,2\n", "a.pack: the table has class id 2, but the pack has 2 classes"),
+        ("bare.pack", "path,class\na,dog\n", "bare.pack: the pack has no paths"),
+    ] {
+        fs::write(folder.path("t.csv"), table).unwrap();
+        let ran = folder.packds(&["relabel", pack, "o.pack", "t.csv"]);
+        assert!(ran.code != 0 && ran.stderr.contains(reason), "{table}: {ran:?}");
+        assert_eq!(folder.files("."), ["a.pack", "bare.pack", "t.csv"], "{table}");
+    }
+    for (args, reason) in [
+        ("", "expected either a table or --rename, but neither is given"),
+        ("t.csv --rename cat=owl", "expected either a table or --rename, but both are given"),
+        ("--rename cat=owl --only", "--only cannot be combined with --rename"),
+        ("--rename cat", "expected two class names, such as kitten=cat"),
+        ("--rename owl=cat", "--rename: `label` has no class 'owl'"),
+        ("--rename cat=dog --rename dog=cat", "is both an old and a new name"),
+        ("--rename cat=a --rename cat=b", "'cat' gets two new names"),
+        ("--rename cat=owl --field image", "a.pack: no label field `image`"),
+        ("missing.csv", "missing.csv"),
+        ("a.pack", "a.pack: this is not a table"),
+    ] {
+        let args: Vec<&str> = ["relabel", "a.pack", "o.pack"].into_iter().chain(args.split_whitespace()).collect();
+        let ran = folder.packds(&args);
+        assert!(ran.code != 0 && ran.stderr.contains(reason), "{args:?}: {ran:?}");
+        assert!(!folder.path("o.pack").exists());
+    }
+    folder.packds(&["drop-field", "a.pack", "no.pack", "label", "-q"]).ok();
+    let ran = folder.packds(&["relabel", "no.pack", "o.pack", "--rename", "cat=owl"]);
+    assert!(ran.code == 2 && ran.stderr.contains("no.pack: the pack has no labels"), "{ran:?}");
+}
+
 /// The paths of a split's side.
 fn side(folder: &Folder, name: &str) -> BTreeSet<Vec<u8>> {
     let pack = opened(folder, name);
@@ -479,6 +619,7 @@ fn damage_is_named_with_its_pack_and_leaves_nothing() {
         "split b.pack o.pack --folds 2",
         "reorder b.pack o.pack",
         "drop-field b.pack o.pack label",
+        "relabel b.pack o.pack --rename cat=owl",
     ] {
         let ran = folder.packds(&args.split(' ').collect::<Vec<_>>());
         assert!(ran.code == 1 && ran.stderr.contains("b.pack: "), "{args}: {ran:?}");
@@ -504,6 +645,7 @@ fn no_malformed_pack_stops_an_edit_without_an_error() {
             &["reorder", name, "o.pack"],
             &["reorder", name, "o.pack", "--by", "label"],
             &["drop-field", name, "o.pack", "label"],
+            &["relabel", name, "o.pack", "--rename", "cat=dog"],
         ] {
             let ran = folder.packds(&[args, &["--force", "-q"]].concat());
             assert!(matches!(ran.code, 0..=2), "{ran:?}");
@@ -529,8 +671,9 @@ fn a_killed_edit_leaves_no_pack_and_the_next_one_works() {
         &["subset", "a.pack", "o.pack"],
         &["reorder", "a.pack", "o.pack"],
         &["drop-field", "a.pack", "o.pack", "label"],
+        &["relabel", "a.pack", "o.pack", "--rename", "cat=owl"],
     ];
-    let n_kills = n_kills().div_ceil(4);
+    let n_kills = n_kills().div_ceil(5);
     for command in commands {
         let args = [command, &["--force", "-q"]].concat();
         folder.packds(&args).ok();

@@ -70,6 +70,7 @@ pub(crate) enum Command {
     Split(edit::split::SplitArgs),
     Merge(edit::merge::MergeArgs),
     Reorder(edit::reorder::ReorderArgs),
+    Relabel(edit::relabel::RelabelArgs),
     DropField(edit::drop_field::DropFieldArgs),
     Extract(extract::ExtractArgs),
     Labels(labels::LabelsArgs),
@@ -180,7 +181,7 @@ mod tests {
     }
 
     /// Names of values that cannot be completed: numbers, names from a file, and free text.
-    const FREE: [&str; 21] = [
+    const FREE: [&str; 22] = [
         "N",
         "N,..",
         "B",
@@ -202,6 +203,7 @@ mod tests {
         "NAME,..",
         "S,..",
         "CONDITION",
+        "OLD=NEW",
     ];
 
     #[test]

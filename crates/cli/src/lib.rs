@@ -107,6 +107,7 @@ fn dispatch(command: &Command, console: &mut Console) -> Result<Exit, Failure> {
         Command::Split(args) => edit::split::run(args, console),
         Command::Merge(args) => edit::merge::run(args, console),
         Command::Reorder(args) => edit::reorder::run(args, console),
+        Command::Relabel(args) => edit::relabel::run(args, console),
         Command::DropField(args) => edit::drop_field::run(args, console),
         Command::Extract(args) => extract::run(args, console),
         Command::Labels(args) => labels::run(args, console),

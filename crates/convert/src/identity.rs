@@ -62,6 +62,15 @@ pub(crate) fn of_parts(
     (dataset, uuid(&hasher))
 }
 
+/// The first 16 bytes of the hash of these numbers.
+pub(crate) fn of_numbers(numbers: &[i64]) -> Uuid {
+    let mut hasher = blake3::Hasher::new();
+    for number in numbers {
+        hasher.update(&number.to_le_bytes());
+    }
+    uuid(&hasher)
+}
+
 /// The first 16 bytes of the hash.
 fn uuid(hasher: &blake3::Hasher) -> Uuid {
     let mut id = [0; 16];

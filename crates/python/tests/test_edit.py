@@ -81,3 +81,24 @@ def test_fields_are_left_out(photo_pack, tmp_path):
         with pytest.raises(packds.OptionError, match=message):
             packds.drop_field(ds, tmp_path / "b.pack", fields, progress=False)
     assert not (tmp_path / "b.pack").exists()
+
+
+def test_labels_are_corrected_as_with_the_command(photo_pack, tmp_path):
+    from packds import _packds
+
+    ds = packds.open(photo_pack)
+    first, second = ds.classes[:2]
+    (tmp_path / "t.csv").write_text(f"sample,class\n0,{first}\n1,new\n")
+    with pytest.warns(UserWarning, match="1 class of `label` that the pack lacks: 'new'"):
+        packds.relabel(ds, tmp_path / "a.pack", tmp_path / "t.csv", progress=False)
+    new = packds.open(tmp_path / "a.pack")
+    assert [new.classes[new[sample]["label"]] for sample in (0, 1)] == [first, "new"]
+    assert np.array_equal(new[1]["image"], ds[1]["image"])
+    with pytest.warns(UserWarning, match="joined"):
+        packds.relabel(ds, tmp_path / "b.pack", rename={first: second}, progress=False)
+    args = ["packds", "relabel", str(photo_pack), str(tmp_path / "c.pack"), "--rename", f"{first}={second}", "-q"]
+    assert _packds.run(args) == 0
+    assert (tmp_path / "b.pack").read_bytes() == (tmp_path / "c.pack").read_bytes()
+    for options, message in [({}, "neither is given"), ({"rename": ["a=b"]}, "rename: expected a dict")]:
+        with pytest.raises(packds.OptionError, match=message):
+            packds.relabel(ds, tmp_path / "d.pack", **options, progress=False)

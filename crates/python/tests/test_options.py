@@ -48,6 +48,11 @@ def reorders(name, value, folder):
     packds.reorder(**{"pack": folder / "a.pack", "dst": folder / "b.pack", "force": True, "progress": False, name: value})
 
 
+def relabels(name, value, folder):
+    options = {"pack": folder / "a.pack", "dst": folder / "b.pack", "force": True, "progress": False}
+    packds.relabel(**options | {name: value})
+
+
 def drops(name, value, folder):
     options = {"pack": folder / "a.pack", "dst": folder / "b.pack", "fields": "source_id", "force": True, "progress": False}
     packds.drop_field(**options | {name: value})
@@ -79,6 +84,7 @@ EDITS = [
     (splits, packds.split),
     (merges, packds.merge),
     (reorders, packds.reorder),
+    (relabels, packds.relabel),
     (drops, packds.drop_field),
 ]
 CASES = [(loads, name) for name in inspect.signature(packds.Loader).parameters]

@@ -2,6 +2,7 @@
 
 pub(crate) mod drop_field;
 pub(crate) mod merge;
+pub(crate) mod relabel;
 pub(crate) mod reorder;
 pub(crate) mod split;
 pub(crate) mod subset;

@@ -8,6 +8,7 @@ use packds_system::counted;
 use serde_json::{Value, json};
 
 use super::Taken;
+use super::relabel::Relabelled;
 use super::values::items;
 use crate::error::ConvertError;
 
@@ -18,6 +19,8 @@ pub struct Changes {
     pub(super) dropped: BTreeSet<usize>,
     /// The names of these fields, in the order of the schema.
     names: Vec<String>,
+    /// The name of the label field that changes, and its new classes.
+    pub(super) relabelled: Option<(String, Relabelled)>,
     pub(super) warnings: Vec<String>,
 }
 
@@ -67,7 +70,10 @@ impl Changes {
 
     /// The changes as JSON, from which the identifiers of the new pack are derived. `None` if nothing changes.
     pub(super) fn described(&self) -> Option<Value> {
-        (!self.names.is_empty()).then(|| json!({"drop": self.names}))
+        match &self.relabelled {
+            Some((field, relabelled)) => Some(relabelled.described(field)),
+            None => (!self.names.is_empty()).then(|| json!({"drop": self.names})),
+        }
     }
 }
 

@@ -1,13 +1,14 @@
 //! Writes a pack from samples of other packs. Items are copied as they are stored: no image is decoded or encoded.
 //!
 //! `sides` chooses the samples of a split, `order` gives all samples another order, `changes` says which fields the new
-//! pack has, `joined` gives several packs one schema and one list of classes, `blocks` copies samples, and `totals`
+//! pack has, `relabel` gives samples other classes, `joined` gives several packs one schema and one list of classes, `blocks` copies samples, and `totals`
 //! computes the statistics of the new pack.
 
 mod blocks;
 mod changes;
 mod joined;
 mod order;
+mod relabel;
 mod sides;
 mod totals;
 mod values;
@@ -25,6 +26,7 @@ use self::blocks::Copier;
 pub use self::changes::Changes;
 use self::joined::Joined;
 pub use self::order::{ReorderOptions, reordered};
+pub use self::relabel::RelabelOptions;
 pub use self::sides::{Share, Side, SplitOptions, sides};
 use self::totals::Totals;
 use crate::convert::{check_apart, name};
@@ -49,9 +51,12 @@ pub enum Edit {
     DropField,
     /// All samples of a pack in another order.
     Reorder,
+    /// A pack with other labels.
+    Relabel,
 }
 
-packds_system::named!(Edit { Subset = "subset", Split = "split", Merge = "merge", DropField = "drop-field", Reorder = "reorder" });
+packds_system::named!(Edit { Subset = "subset", Split = "split", Merge = "merge", DropField = "drop-field", Reorder = "reorder",
+    Relabel = "relabel" });
 
 /// The samples of one pack that are copied to the new pack.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use packds_system::Opt;
 
 use super::spec::{Declared, OptionSpec, parse, put, whole};
-use crate::edit::{ReorderOptions, SplitOptions};
+use crate::edit::{RelabelOptions, ReorderOptions, SplitOptions};
 use crate::opt;
 
 /// The options of every edit.
@@ -20,6 +20,7 @@ pub struct EditOptions {
 }
 
 type EditSpec = OptionSpec<EditOptions>;
+type RelabelSpec = OptionSpec<RelabelOptions>;
 type ReorderSpec = OptionSpec<ReorderOptions>;
 type SplitSpec = OptionSpec<SplitOptions>;
 
@@ -45,6 +46,28 @@ impl Declared for EditOptions {
         .short('j')
         .default(|o| o.jobs.to_string()),
         EditSpec::switch(opt::FORCE, |o| o.force = true, "Replace an existing pack"),
+    ];
+}
+
+impl Declared for RelabelOptions {
+    const OPTIONS: &'static [RelabelSpec] = &[
+        RelabelSpec::value(
+            Opt::new("field"),
+            "NAME",
+            |o, text| put(&mut o.field, Ok(Some(text.to_owned()))),
+            "Label field to change [default: the only one]",
+        ),
+        RelabelSpec::switch(opt::ONLY, |o| o.only = true, "Leave out samples without a row in the table"),
+        RelabelSpec::value(
+            opt::RENAME,
+            "OLD=NEW",
+            |o, text| {
+                o.rename.push(text.parse().map_err(|error: packds_system::BadValue| error.to_string())?);
+                Ok(())
+            },
+            "Rename a class, or join it with the class NEW (repeatable)",
+        )
+        .repeats(),
     ];
 }
 

@@ -20,7 +20,7 @@ from ._batch import Batch, NamedBatch
 from ._convert import convert, export, formats
 from ._dataset import Dataset, Field, open
 from ._doctor import DoctorReport, doctor
-from ._edit import drop_field, merge, reorder, split, subset
+from ._edit import drop_field, merge, relabel, reorder, split, subset
 from ._errors import ConvertError, Error, FormatError, NotFoundError, OptionError, ReadError, SourceNotFoundError
 from ._loader import Loader
 from ._packds import __version__
@@ -52,6 +52,7 @@ __all__ = [
     "from_dataset",
     "merge",
     "open",
+    "relabel",
     "reorder",
     "split",
     "subset",

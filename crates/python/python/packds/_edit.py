@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import _packds
@@ -196,6 +197,59 @@ def reorder(
     return _edited([dataset], dst, ("reorder", dict(how)), given, samples, progress)
 
 
+@with_habits("packds.relabel", OF_EDITS)
+def relabel(
+    pack: Dataset | PathLike,
+    dst: PathLike,
+    table: PathLike | None = None,
+    *,
+    field: str | None = None,
+    only: bool = False,
+    rename: Mapping[str, str] | None = None,
+    chunk: int | None = None,
+    dry_run: bool = False,
+    jobs: int = 0,
+    force: bool = False,
+    progress: bool = True,
+) -> dict[str, Any]:
+    """Writes a pack with other labels: those of a table, or renamed classes.
+
+    >>> old = packds.open("train.pack").classes[0]
+    >>> report = packds.relabel("train.pack", "named.pack", rename={old: "first"}, progress=False)
+    >>> packds.open("named.pack").classes[0]
+    'first'
+
+    Args:
+        pack: A `Dataset` or a path.
+        dst: The pack to write.
+        table: A `.csv`, `.tsv` or `.jsonl` file with a column `path` or `sample`, and a column of new classes.
+        field: The label field to change; by default the only one.
+        only: Leaves out samples without a row in the table.
+        rename: The new name of each class to rename. Two classes with one new name are joined.
+        chunk: Samples per chunk; by default as in the pack.
+        dry_run: Says what would be written, without writing anything.
+        jobs: Number of threads; 0 means one for each core.
+        force: Replaces an existing pack.
+        progress: Shows progress.
+
+    Returns:
+        The report: `output`, `n_samples`, `bytes_copied`, `bytes_out` and others.
+
+    Raises:
+        ConvertError: The pack is damaged, a row of the table is wrong, or `dst` cannot be written. Nothing is left at `dst`.
+        OptionError: The pack has no such field or class.
+    """
+    if rename is not None and not isinstance(rename, Mapping):
+        raise OptionError(f"rename: expected a dict of class names, found {rename!r}")
+    pairs = [f"{old}={new}" for old, new in (rename or {}).items()]
+    values = {**locals(), "rename": pairs}
+    how, given = given_options("relabel", values), given_options("edit", values)
+    file = None if table is None else path("table", table)
+    described = {name: value for name, value in how if name != "rename"}
+    described.update({"rename": pairs} if pairs else {}, **({"table": os.path.basename(file)} if file else {}))
+    return _edited([opened(pack)], dst, ("relabel", described), given, None, progress, relabelled=(file, how))
+
+
 @with_habits("packds.drop_field", OF_EDITS)
 def drop_field(
     pack: Dataset | PathLike,
@@ -247,11 +301,12 @@ def _edited(
     samples: list[int] | None,
     progress: bool,
     drop: list[str] | None = None,
+    relabelled: tuple[PathLike | None, list[tuple[str, str]]] | None = None,
 ) -> dict[str, Any]:
     name, how = command
     with Progress(truth("progress", progress), "copying") as show:
         handles = [pack._pack for pack in packs]
-        text = _packds.edit(handles, path("dst", dst), (name, json.dumps(how)), given, samples, drop, show)
+        text = _packds.edit(handles, path("dst", dst), (name, json.dumps(how)), given, samples, drop, relabelled, show)
     report: dict[str, Any] = json_dict(text)
     for text in report["warnings"]:
         warn(text)

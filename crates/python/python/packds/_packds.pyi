@@ -152,6 +152,7 @@ def edit(
     given: _Given,
     samples: Sequence[int] | None = None,
     drop: Sequence[str] | None = None,
+    relabel: tuple[_Path | None, _Given] | None = None,
     progress: _Progress = None,
 ) -> str: ...
 def reordered(pack: Pack, given: _Given) -> list[int]: ...
