@@ -138,10 +138,10 @@ fn what_describes_an_image_is_left_out_with_it() {
     assert!(names.iter().all(|name| ran.stderr.contains(name)), "{ran:?}");
     assert_eq!(folder.files("."), ["in.pack"]);
     // With a second field in the body, the image can be left out.
-    let mut two = SamplePack::default();
-    two.body = vec![Field::tensor("x", DType::F32, &[2]), Field::variable("photo", FieldKind::Image)];
-    let index = Field::variable("photo.seek", FieldKind::Bytes);
-    two.body.push(Field { seek_index_of: Some("photo".to_owned()), ..index });
+    let photo = Field::variable("photo", FieldKind::Image);
+    let index = Field { seek_index_of: Some("photo".to_owned()), ..Field::variable("photo.seek", FieldKind::Bytes) };
+    let body = vec![Field::tensor("x", DType::F32, &[2]), photo, index];
+    let two = SamplePack { body, ..SamplePack::default() };
     two.write(&folder, "two.pack");
     let report = folder.packds(&["drop-field", "two.pack", "out.pack", "photo", "--json"]).json();
     assert_eq!(report["warnings"], json!(["left out with the images that they describe: `photo.seek`"]));
@@ -657,6 +657,7 @@ fn no_malformed_pack_stops_an_edit_without_an_error() {
 }
 
 /// How often the test below kills a command. Set PACKDS_KILLS for more.
+#[expect(clippy::disallowed_methods, reason = "a test has no options")]
 fn n_kills() -> u32 {
     std::env::var("PACKDS_KILLS").map_or(30, |n| n.parse().unwrap())
 }
