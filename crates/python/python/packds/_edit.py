@@ -187,8 +187,9 @@ def reorder(
         The report: `output`, `n_samples`, `bytes_copied`, `bytes_out` and others.
 
     Raises:
-        ConvertError: The pack is damaged, or `dst` cannot be written. Nothing is left at `dst`.
-        OptionError: `by` and `seed` are both given, or the pack has no such field.
+        ConvertError: `by` and `seed` are both given, the pack has no such field or is damaged, or `dst` cannot be written.
+            Nothing is left at `dst`.
+        OptionError: An option has a wrong value.
     """
     values = locals()
     how, given = given_options("reorder", values), given_options("edit", values)
@@ -236,8 +237,9 @@ def relabel(
         The report: `output`, `n_samples`, `bytes_copied`, `bytes_out` and others.
 
     Raises:
-        ConvertError: The pack is damaged, a row of the table is wrong, or `dst` cannot be written. Nothing is left at `dst`.
-        OptionError: The pack has no such field or class.
+        ConvertError: The pack has no such field or class or is damaged, a row of the table is wrong, or `dst` cannot be
+            written. Nothing is left at `dst`.
+        OptionError: An option has a wrong value.
     """
     if rename is not None and not isinstance(rename, Mapping):
         raise OptionError(f"rename: expected a dict of class names, found {rename!r}")
@@ -283,8 +285,9 @@ def drop_field(
         The report: `output`, `n_samples`, `bytes_copied`, `bytes_out` and others.
 
     Raises:
-        ConvertError: The pack is damaged, or `dst` cannot be written. Nothing is left at `dst`.
-        OptionError: The pack has no such field, or a field that is kept needs it.
+        ConvertError: The pack has no such field, a field that is kept needs it, the pack is damaged, or `dst` cannot be
+            written. Nothing is left at `dst`.
+        OptionError: An option has a wrong value.
     """
     given = given_options("edit", locals())
     names = [fields] if isinstance(fields, str) else fields
