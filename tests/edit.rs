@@ -1,4 +1,4 @@
-//! `packds subset`, `split` and `merge`: packs written from samples of packs.
+//! `packds subset`, `split`, `merge`, `reorder`, `relabel` and `drop-field`: packs written from samples of packs.
 
 #![cfg(test)]
 
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use packds_format::{DType, Field, Pack, Role};
+use packds_format::{DType, Field, FieldKind, Pack, Permutation, Role};
 use serde_json::{Value, json};
 
 use crate::support::{Folder, SamplePack, fixture, provenance, signal};
@@ -65,6 +65,133 @@ fn every_golden_pack_can_be_cut_and_joined_without_changing_an_item() {
         folder.packds(&["verify", "all.pack", "-q"]).ok();
         assert_eq!(opened(&folder, "all.pack").geometry().chunk_samples(), old.geometry().chunk_samples(), "{name}");
     }
+}
+
+#[test]
+fn every_golden_pack_can_be_reordered_and_back() {
+    let folder = Folder::new();
+    for path in golden() {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let old = Pack::open(fs::read(&path).unwrap()).unwrap();
+        fs::copy(&path, folder.path("in.pack")).unwrap();
+        folder.packds(&["reorder", "in.pack", "out.pack", "--seed", "7", "--force", "-q"]);
+        let order = Permutation::new(old.n_samples(), 7);
+        assert_same(&opened(&folder, "out.pack"), &old, (0..old.n_samples()).map(|at| order.at(at)), name);
+        folder.packds(&["verify", "out.pack", "-q"]).ok();
+        if old.schema().index_of("source_id").is_ok() {
+            folder.packds(&["reorder", "out.pack", "back.pack", "--by", "source_id", "--force", "-q"]);
+            let ids = old.schema().index_of("source_id").unwrap();
+            let mut sorted: Vec<u64> = (0..old.n_samples()).map(|at| order.at(at)).collect();
+            sorted.sort_by_key(|sample| old.column(ids).unwrap().integer(*sample));
+            assert_same(&opened(&folder, "back.pack"), &old, sorted, name);
+        }
+    }
+}
+
+#[test]
+fn every_golden_pack_keeps_its_other_items_when_a_field_is_left_out() {
+    let folder = Folder::new();
+    for path in golden() {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let old = Pack::open(fs::read(&path).unwrap()).unwrap();
+        fs::copy(&path, folder.path("in.pack")).unwrap();
+        let checksums = old.schema().by_role(Role::SampleCrc32c, None).map(|(number, _)| number);
+        for field in old.schema().fields() {
+            let ran = folder.packds(&["drop-field", "in.pack", "out.pack", &field.name, "--force", "-q"]);
+            if ran.code != 0 {
+                let reasons = ["outside the columns", "needs `", "replace samples that could not be read"];
+                assert!(reasons.iter().any(|reason| ran.stderr.contains(reason)), "{name}: {ran:?}");
+                continue;
+            }
+            let new = opened(&folder, "out.pack");
+            assert!(new.schema().index_of(&field.name).is_err(), "{name}");
+            for (number, kept) in new.schema().fields().iter().enumerate() {
+                let before = old.schema().index_of(&kept.name).unwrap();
+                if Some(before) == checksums {
+                    continue;
+                }
+                for sample in 0..old.n_samples() {
+                    assert!(new.item(number, sample).unwrap() == old.item(before, sample).unwrap(), "{name}: {sample}");
+                }
+            }
+            assert!((0..old.n_samples()).all(|sample| new.path(sample).unwrap() == old.path(sample).unwrap()));
+            // The checksums of the samples are those of the fields that are left.
+            folder.packds(&["verify", "out.pack", "-q"]).ok();
+        }
+    }
+}
+
+#[test]
+fn what_describes_an_image_is_left_out_with_it() {
+    let folder = Folder::new();
+    let source = fixture("images/folder");
+    let args = ["convert", source.to_str().unwrap(), "in.pack", "--mode", "encoded", "-q"];
+    folder.packds(&args);
+    let old = opened(&folder, "in.pack");
+    let ran = folder.packds(&["drop-field", "in.pack", "out.pack", "image.width"]);
+    assert!(ran.code == 2 && ran.stderr.contains("field `image` needs `image.width`"), "{ran:?}");
+    let ran = folder.packds(&["drop-field", "in.pack", "out.pack", "image"]);
+    assert!(ran.code == 2 && ran.stderr.contains("no field would be left outside the columns"), "{ran:?}");
+    let ran = folder.packds(&["drop-field", "in.pack", "out.pack", "lable"]);
+    let names: Vec<String> = old.schema().fields().iter().map(|field| format!("`{}`", field.name)).collect();
+    assert!(ran.code == 2 && ran.stderr.contains("no field `lable`"), "{ran:?}");
+    assert!(names.iter().all(|name| ran.stderr.contains(name)), "{ran:?}");
+    assert_eq!(folder.files("."), ["in.pack"]);
+    // With a second field in the body, the image can be left out.
+    let photo = Field::variable("photo", FieldKind::Image);
+    let index = Field { seek_index_of: Some("photo".to_owned()), ..Field::variable("photo.seek", FieldKind::Bytes) };
+    let body = vec![Field::tensor("x", DType::F32, &[2]), photo, index];
+    let two = SamplePack { body, ..SamplePack::default() };
+    two.write(&folder, "two.pack");
+    let report = folder.packds(&["drop-field", "two.pack", "out.pack", "photo", "--json"]).json();
+    assert_eq!(report["warnings"], json!(["left out with the images that they describe: `photo.seek`"]));
+    let new = opened(&folder, "out.pack");
+    assert!(new.schema().index_of("photo.seek").is_err() && new.schema().index_of("label").is_ok());
+    assert_eq!(provenance(&new)["edit"], json!({"command": "drop-field", "options": {"fields": ["photo"]}}));
+    // Without labels, there are no classes.
+    let report = folder.packds(&["drop-field", "two.pack", "less.pack", "label", "--json"]).json();
+    assert_eq!(report["n_classes"], json!(0));
+    assert!(opened(&folder, "less.pack").classes().unwrap().is_empty());
+    // Another choice of fields is another dataset.
+    let ids = ["two.pack", "out.pack", "less.pack"].map(|name| opened(&folder, name).dataset_uuid());
+    assert!(ids[0] != ids[1] && ids[1] != ids[2]);
+}
+
+#[test]
+fn samples_are_sorted_by_values_and_paths_and_harm_is_told() {
+    let folder = Folder::new();
+    let old = pack_of(&folder, "a.pack", &["cat", "dog"], 120);
+    let report = folder.packds(&["reorder", "a.pack", "out.pack", "--by", "label", "--json"]).json();
+    let warning = report["warnings"][0].as_str().unwrap();
+    assert!(
+        warning.contains("sorted by class (`label`, icc 1.00)") && warning.contains("'packds reorder'"),
+        "{warning}"
+    );
+    let even = (0..120).step_by(2).chain((1..120).step_by(2));
+    assert_same(&opened(&folder, "out.pack"), &old, even, "label");
+    // It is told before anything is written, and not again for a pack that is already sorted.
+    let report = folder.packds(&["reorder", "a.pack", "dry.pack", "--by", "label", "--dry-run", "--json"]).json();
+    assert_eq!(report["warnings"][0].as_str(), Some(warning));
+    let report = folder.packds(&["subset", "out.pack", "part.pack", "--samples", "20-99", "--json"]).json();
+    assert_eq!(report["warnings"], json!([]));
+    // A shuffled order undoes the harm.
+    let report = folder.packds(&["reorder", "out.pack", "mixed.pack", "--json"]).json();
+    assert_eq!(report["warnings"], json!([]));
+    folder.packds(&["reorder", "mixed.pack", "paths.pack", "--by", "path", "-q"]);
+    let mut paths: Vec<(Vec<u8>, u64)> = (0..120).map(|sample| (old.path(sample).unwrap().unwrap(), sample)).collect();
+    paths.sort();
+    assert_same(&opened(&folder, "paths.pack"), &old, paths.into_iter().map(|(_, sample)| sample), "path");
+}
+
+#[test]
+fn a_reordered_pack_keeps_the_statistics_of_encoded_images() {
+    let folder = Folder::new();
+    let source = fixture("images/folder");
+    folder.packds(&["convert", source.to_str().unwrap(), "in.pack", "--mode", "encoded", "--check-decode", "-q"]);
+    let ran = folder.packds(&["reorder", "in.pack", "out.pack", "-q"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let fields = |name: &str| opened(&folder, name).stats().unwrap().fields;
+    assert!(!fields("in.pack").is_empty() && fields("in.pack") == fields("out.pack"));
 }
 
 /// Photographs in class folders, packed in one of the modes.
@@ -207,6 +334,146 @@ fn packs_that_differ_are_refused_with_the_first_difference() {
     assert!(ran.code == 2 && ran.stderr.contains("wide.pack: "), "{ran:?}");
 }
 
+fn names(pack: &Opened) -> (Vec<String>, Vec<u64>) {
+    let classes = pack.classes().unwrap().remove(0);
+    (classes.names, classes.counts)
+}
+
+#[test]
+fn labels_of_a_table_replace_those_of_the_pack() {
+    let folder = Folder::new();
+    let old = pack_of(&folder, "a.pack", &["cat", "dog"], 8);
+    let before = labels(&old);
+    for (table, text) in [
+        ("t.csv", "path,class\na.pack/1,owl\na.pack/2,dog\n"),
+        ("t.tsv", "sample\tlabel\tnote\n2\tdog\tx\n1\towl\ty\n"),
+        ("t.jsonl", "{\"label\": \"owl\", \"sample\": 1}\n{\"sample\": 2, \"label\": \"dog\"}\n"),
+    ] {
+        fs::write(folder.path(table), text).unwrap();
+        let report = folder.packds(&["relabel", "a.pack", "out.pack", table, "--force", "--json"]).json();
+        assert_eq!(report["warnings"], json!(["1 class of `label` that the pack lacks: 'owl'"]), "{table}");
+        let new = opened(&folder, "out.pack");
+        let expected: Vec<i64> = before
+            .iter()
+            .zip(0..)
+            .map(|(id, sample)| if sample == 1 { 2 } else { i64::from(sample == 2).max(*id) })
+            .collect();
+        assert_eq!(labels(&new), expected, "{table}");
+        assert_eq!(names(&new), (["cat", "dog", "owl"].map(str::to_owned).to_vec(), vec![3, 4, 1]));
+        for sample in 0..8 {
+            assert!(new.item(0, sample).unwrap() == old.item(0, sample).unwrap());
+        }
+        folder.packds(&["verify", "out.pack", "-q"]).ok();
+        // Only the samples of the table.
+        folder.packds(&["relabel", "a.pack", "only.pack", table, "--only", "--force", "-q"]);
+        let only = opened(&folder, "only.pack");
+        assert_eq!((labels(&only), only.path(0).unwrap()), (vec![2, 1], old.path(1).unwrap()), "{table}");
+    }
+    assert_eq!(provenance(&opened(&folder, "out.pack"))["edit"]["options"], json!({"table": "t.jsonl"}));
+    let ids = ["a.pack", "out.pack", "only.pack"].map(|name| opened(&folder, name).dataset_uuid());
+    assert!(ids[0] != ids[1] && ids[1] != ids[2]);
+    // Numbers are class ids, unless a class has such a name. Classes that become empty keep their ids.
+    let rows: String = (0..8).map(|sample| format!("{sample},1\n")).collect();
+    fs::write(folder.path("ids.csv"), format!("sample,label\n{rows}")).unwrap();
+    let report = folder.packds(&["relabel", "a.pack", "ids.pack", "ids.csv", "--json"]).json();
+    let told = [
+        "the classes in the table are numbers, and are read as class ids",
+        "1 class of `label` without samples, whose ids stay: 'cat'",
+    ];
+    assert_eq!(report["warnings"], json!(told));
+    assert_eq!(names(&opened(&folder, "ids.pack")), (["cat", "dog"].map(str::to_owned).to_vec(), vec![0, 8]));
+    pack_of(&folder, "n.pack", &["1", "0"], 8);
+    folder.packds(&["relabel", "n.pack", "n.out.pack", "ids.csv", "-q"]);
+    assert_eq!(labels(&opened(&folder, "n.out.pack")), [0; 8]);
+}
+
+#[test]
+fn classes_are_renamed_and_joined() {
+    let folder = Folder::new();
+    let old = pack_of(&folder, "a.pack", &["cat", "dog", "a=b"], 9);
+    folder.packds(&["relabel", "a.pack", "one.pack", "--rename", "cat=kitten", "--rename", "a=b=c=d", "-q"]).ok();
+    let new = opened(&folder, "one.pack");
+    assert_eq!(labels(&new), labels(&old));
+    assert_eq!(names(&new), (["kitten", "dog", "c=d"].map(str::to_owned).to_vec(), vec![3, 3, 3]));
+    let options = json!({"rename": ["cat=kitten", "a=b=c=d"]});
+    assert_eq!(provenance(&new)["edit"], json!({"command": "relabel", "options": options}));
+    let report = folder.packds(&["relabel", "a.pack", "two.pack", "--rename", "cat=dog", "--json"]).json();
+    assert_eq!(report["warnings"], json!(["'cat' is joined with 'dog', and keeps its id without samples"]));
+    assert_eq!(names(&opened(&folder, "two.pack")).1, [0, 6, 3]);
+    // Two classes with one new name.
+    folder.packds(&["relabel", "a.pack", "pet.pack", "--rename", "dog=pet", "--rename", "cat=pet", "-q"]);
+    assert_eq!(names(&opened(&folder, "pet.pack")), (["pet", "dog", "a=b"].map(str::to_owned).to_vec(), vec![6, 0, 3]));
+}
+
+#[test]
+fn several_classes_of_a_sample_are_renamed() {
+    let folder = Folder::new();
+    let packs = golden().into_iter().filter(|path| {
+        let pack = Pack::open(fs::read(path).unwrap()).unwrap();
+        let field = pack.schema().by_role(Role::Labels, None).map(|(_, field)| field.name.clone());
+        field.is_some_and(|field| pack.classes().unwrap().iter().any(|classes| classes.field == field))
+    });
+    for path in packs {
+        let old = Pack::open(fs::read(&path).unwrap()).unwrap();
+        let (number, field) = old.schema().by_role(Role::Labels, None).unwrap();
+        let (path, classes) = (path.to_str().unwrap(), old.classes().unwrap().remove(0).names);
+        let rename = format!("{}={}", classes[0], classes[1]);
+        let args = ["relabel", path, "out.pack", "--field", &field.name, "--rename", &rename, "--force", "-q"];
+        assert_eq!(folder.packds(&args).code, 0);
+        let new = opened(&folder, "out.pack");
+        for sample in 0..old.n_samples() {
+            let (before, after) = (old.item(number, sample).unwrap()[0], new.item(number, sample).unwrap()[0]);
+            assert_eq!(after, if before & 1 == 1 { before & !1 | 2 } else { before });
+        }
+        fs::write(folder.path("t.csv"), format!("sample,class\n0,{}\n", classes[0])).unwrap();
+        let ran = folder.packds(&["relabel", path, "no.pack", "t.csv"]);
+        assert!(ran.code == 2 && ran.stderr.contains("has several classes for each sample"), "{ran:?}");
+    }
+}
+
+#[test]
+fn wrong_tables_are_refused() {
+    let folder = Folder::new();
+    pack_of(&folder, "a.pack", &["cat", "dog"], 8);
+    SamplePack { paths: Some(Vec::new()), ..SamplePack::default() }.write(&folder, "bare.pack");
+    for (pack, table, reason) in [
+        ("a.pack", "path,class\na.pack/1,dog\nx/1,dog\n", "t.csv: line 3: the pack has no sample with the path 'x/1'"),
+        ("a.pack", "sample,class\n8,dog\n", "t.csv: line 2: the pack has no sample with the number '8'"),
+        ("a.pack", "sample,class\n1,dog\n1,cat\n", "line 3: '1' has a row in line 2 too"),
+        ("a.pack", "sample,class\n1,\n", "line 2: a cell is empty"),
+        ("a.pack", "file,class\n1,dog\n", "expected a column `path` or `sample`; the columns are `file`, `class`"),
+        ("a.pack", "path,sample,class\na,1,dog\n", "expected a column `path` or `sample`, found both"),
+        ("a.pack", "sample,one,two\n1,dog,cat\n", "expected a column `label`; the columns are `sample`, `one`, `two`"),
+        ("a.pack", "sample,class\n1,2\n", "a.pack: the table has class id 2, but the pack has 2 classes"),
+        ("bare.pack", "path,class\na,dog\n", "bare.pack: the pack has no paths"),
+    ] {
+        fs::write(folder.path("t.csv"), table).unwrap();
+        let ran = folder.packds(&["relabel", pack, "o.pack", "t.csv"]);
+        assert!(ran.code != 0 && ran.stderr.contains(reason), "{table}: {ran:?}");
+        assert_eq!(folder.files("."), ["a.pack", "bare.pack", "t.csv"], "{table}");
+    }
+    for (args, reason) in [
+        ("", "expected either a table or --rename, but neither is given"),
+        ("t.csv --rename cat=owl", "expected either a table or --rename, but both are given"),
+        ("--rename cat=owl --only", "--only cannot be combined with --rename"),
+        ("--rename cat", "expected two class names, such as kitten=cat"),
+        ("--rename owl=cat", "--rename: `label` has no class 'owl'"),
+        ("--rename cat=dog --rename dog=cat", "is both an old and a new name"),
+        ("--rename cat=a --rename cat=b", "'cat' gets two new names"),
+        ("--rename cat=owl --field image", "a.pack: no label field `image`"),
+        ("missing.csv", "missing.csv"),
+        ("a.pack", "a.pack: this is not a table"),
+    ] {
+        let args: Vec<&str> = ["relabel", "a.pack", "o.pack"].into_iter().chain(args.split_whitespace()).collect();
+        let ran = folder.packds(&args);
+        assert!(ran.code != 0 && ran.stderr.contains(reason), "{args:?}: {ran:?}");
+        assert!(!folder.path("o.pack").exists());
+    }
+    folder.packds(&["drop-field", "a.pack", "no.pack", "label", "-q"]).ok();
+    let ran = folder.packds(&["relabel", "no.pack", "o.pack", "--rename", "cat=owl"]);
+    assert!(ran.code == 2 && ran.stderr.contains("no.pack: the pack has no labels"), "{ran:?}");
+}
+
 /// The paths of a split's side.
 fn side(folder: &Folder, name: &str) -> BTreeSet<Vec<u8>> {
     let pack = opened(folder, name);
@@ -298,6 +565,13 @@ fn wrong_choices_are_refused() {
         ("subset a.pack missing/o.pack", "missing"),
         ("subset a.pack a.pack --force", "this is the source itself"),
         ("merge a.pack", "were not provided"),
+        ("reorder a.pack o.pack --by lable", "a.pack: no field `lable`"),
+        ("reorder a.pack o.pack --by image", "a.pack: no field `image` with numbers or texts"),
+        ("reorder a.pack o.pack --by label --seed 1", "--seed cannot be combined with --by"),
+        ("reorder a.pack a.pack --force", "this is the source itself"),
+        ("drop-field a.pack o.pack", "were not provided"),
+        ("drop-field a.pack o.pack lable", "a.pack: no field `lable`"),
+        ("drop-field a.pack o.pack image", "no field would be left outside the columns"),
     ] {
         let ran = folder.packds(&args.split(' ').collect::<Vec<_>>());
         assert!(ran.code == 2 && ran.stderr.contains(reason), "{args}: {ran:?}");
@@ -339,7 +613,14 @@ fn damage_is_named_with_its_pack_and_leaves_nothing() {
     SamplePack::default().write(&folder, "a.pack");
     let pack = SamplePack::default().write(&folder, "b.pack");
     folder.flip("b.pack", pack.chunk_entry(1).unwrap().offset + 3);
-    for args in ["merge a.pack b.pack o.pack", "subset b.pack o.pack", "split b.pack o.pack --folds 2"] {
+    for args in [
+        "merge a.pack b.pack o.pack",
+        "subset b.pack o.pack",
+        "split b.pack o.pack --folds 2",
+        "reorder b.pack o.pack",
+        "drop-field b.pack o.pack label",
+        "relabel b.pack o.pack --rename cat=owl",
+    ] {
         let ran = folder.packds(&args.split(' ').collect::<Vec<_>>());
         assert!(ran.code == 1 && ran.stderr.contains("b.pack: "), "{args}: {ran:?}");
         assert!(folder.files(".").iter().all(|name| !name.ends_with(".packing")), "{args}");
@@ -358,9 +639,15 @@ fn no_malformed_pack_stops_an_edit_without_an_error() {
             continue;
         }
         let name = path.to_str().unwrap();
-        for args in [["subset", name, "o.pack"], ["merge", name, "o.pack"]] {
-            let args: Vec<&str> = if args[0] == "merge" { vec!["merge", name, name, "o.pack"] } else { args.to_vec() };
-            let ran = folder.packds(&[&args[..], &["--force", "-q"]].concat());
+        for args in [
+            &["subset", name, "o.pack"][..],
+            &["merge", name, name, "o.pack"],
+            &["reorder", name, "o.pack"],
+            &["reorder", name, "o.pack", "--by", "label"],
+            &["drop-field", name, "o.pack", "label"],
+            &["relabel", name, "o.pack", "--rename", "cat=dog"],
+        ] {
+            let ran = folder.packds(&[args, &["--force", "-q"]].concat());
             assert!(matches!(ran.code, 0..=2), "{ran:?}");
             if ran.code == 0 {
                 folder.packds(&["verify", "o.pack", "-q"]).ok();
@@ -369,30 +656,46 @@ fn no_malformed_pack_stops_an_edit_without_an_error() {
     }
 }
 
+/// How often the test below kills a command. Set PACKDS_KILLS for more.
+#[expect(clippy::disallowed_methods, reason = "a test has no options")]
+fn n_kills() -> u32 {
+    std::env::var("PACKDS_KILLS").map_or(30, |n| n.parse().unwrap())
+}
+
 #[test]
 fn a_killed_edit_leaves_no_pack_and_the_next_one_works() {
     let folder = Folder::new();
     let pack = SamplePack { n_samples: 20_000, chunk_samples: 16, ..SamplePack::default() };
     pack.write(&folder, "a.pack");
-    let args = ["merge", "a.pack", "a.pack", "a.pack", "o.pack", "--force", "-q"];
-    folder.packds(&args).ok();
-    let whole = fs::read(folder.path("o.pack")).unwrap();
-    let started = Instant::now();
-    folder.packds(&args).ok();
-    let takes = started.elapsed();
-    for step in 0..30_u32 {
-        fs::remove_file(folder.path("o.pack")).unwrap();
-        let mut command = folder.command(&args);
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(takes * step / 30 + Duration::from_millis(1));
-        signal(&child, "-KILL");
-        child.wait().unwrap();
-        // Either nothing has the name, or the whole pack does.
-        if let Ok(bytes) = fs::read(folder.path("o.pack")) {
-            assert!(bytes == whole, "step {step}");
-        }
+    let commands = [
+        &["merge", "a.pack", "a.pack", "a.pack", "o.pack"][..],
+        &["subset", "a.pack", "o.pack"],
+        &["reorder", "a.pack", "o.pack"],
+        &["drop-field", "a.pack", "o.pack", "label"],
+        &["relabel", "a.pack", "o.pack", "--rename", "cat=owl"],
+    ];
+    let n_kills = n_kills().div_ceil(5);
+    for command in commands {
+        let args = [command, &["--force", "-q"]].concat();
         folder.packds(&args).ok();
-        assert!(fs::read(folder.path("o.pack")).unwrap() == whole, "step {step}");
+        let whole = fs::read(folder.path("o.pack")).unwrap();
+        let started = Instant::now();
+        folder.packds(&args).ok();
+        let takes = started.elapsed();
+        for step in 0..n_kills {
+            fs::remove_file(folder.path("o.pack")).unwrap();
+            let mut command = folder.command(&args);
+            let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            std::thread::sleep(takes * step / n_kills + Duration::from_millis(1));
+            signal(&child, "-KILL");
+            child.wait().unwrap();
+            // Either nothing has the name, or the whole pack does.
+            if let Ok(bytes) = fs::read(folder.path("o.pack")) {
+                assert!(bytes == whole, "{args:?}: step {step}");
+            }
+            folder.packds(&args).ok();
+            assert!(fs::read(folder.path("o.pack")).unwrap() == whole, "{args:?}: step {step}");
+        }
     }
     assert_eq!(folder.files("."), ["a.pack", "o.pack"]);
 }

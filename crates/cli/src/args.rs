@@ -74,6 +74,9 @@ pub(crate) enum Command {
     Split(edit::split::SplitArgs),
     Merge(edit::merge::MergeArgs),
     Append(edit::append::AppendArgs),
+    Reorder(edit::reorder::ReorderArgs),
+    Relabel(edit::relabel::RelabelArgs),
+    DropField(edit::drop_field::DropFieldArgs),
     Extract(extract::ExtractArgs),
     Labels(labels::LabelsArgs),
     Bench(bench::BenchArgs),
@@ -189,7 +192,7 @@ mod tests {
     }
 
     /// Names of values that cannot be completed: numbers, names from a file, and free text.
-    const FREE: [&str; 21] = [
+    const FREE: [&str; 22] = [
         "N",
         "N,..",
         "B",
@@ -211,6 +214,7 @@ mod tests {
         "NAME,..",
         "S,..",
         "CONDITION",
+        "OLD=NEW",
     ];
 
     #[test]

@@ -7,7 +7,7 @@ use clap::builder::{OsStringValueParser, PossibleValue, PossibleValuesParser, Ty
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, ValueHint};
 use packds_convert::{Declared, OptionSpec, Takes, given};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 
@@ -22,13 +22,20 @@ impl<O: Declared> Given<O> {
     pub(crate) fn options(&self) -> Result<O, Failure> {
         given(&self.values).map_err(Failure::not_run)
     }
-}
 
-impl<O> Given<O> {
-    /// The options as JSON, by name.
+    /// The options as JSON, by name. An option that may be given several times is a list.
     pub(crate) fn described(&self) -> Value {
-        let value = |(name, text): &(&str, OsString)| (name.to_string(), text.to_string_lossy().into());
-        Value::Object(self.values.iter().map(value).collect())
+        let mut options = Map::new();
+        for (name, text) in &self.values {
+            let text = Value::from(text.to_string_lossy());
+            if O::OPTIONS.iter().any(|spec| spec.repeats && spec.opt.name() == *name) {
+                let list = options.entry(*name).or_insert_with(|| Value::Array(Vec::new()));
+                list.as_array_mut().into_iter().for_each(|list| list.push(text.clone()));
+            } else {
+                options.insert((*name).to_owned(), text);
+            }
+        }
+        Value::Object(options)
     }
 }
 

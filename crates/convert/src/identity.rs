@@ -33,10 +33,11 @@ pub(crate) fn uuids(listing: &Listing, options: &Value, tool: &str) -> (Uuid, Uu
 }
 
 /// The identifiers of a pack that is made from other packs. `parts` contains the `pack_uuid` of each of these packs,
-/// and the number and the indices of the samples taken from it. `settings` is a JSON object with everything else that
-/// affects the bytes.
+/// and the number and the indices of the samples taken from it. `changes` is a JSON object that says what changes in
+/// these samples. `settings` is a JSON object with everything else that affects the bytes.
 pub(crate) fn of_parts(
     parts: impl Iterator<Item = (Uuid, u64, impl Iterator<Item = u64>)>,
+    changes: Option<&Value>,
     settings: &Value,
     tool: &str,
 ) -> (Uuid, Uuid) {
@@ -53,6 +54,9 @@ pub(crate) fn of_parts(
             out.number(sample);
             out.flush(&mut feed);
         }
+    }
+    if let Some(changes) = changes {
+        out.string(changes.to_string().as_bytes());
     }
     out.flush(&mut feed);
     let dataset = uuid(&hasher);
@@ -89,6 +93,15 @@ pub(crate) fn of_shard(pack: Uuid, number: u64) -> Uuid {
     out.flush(&mut |bytes: &[u8]| {
         hasher.update(bytes);
     });
+    uuid(&hasher)
+}
+
+/// The first 16 bytes of the hash of these numbers.
+pub(crate) fn of_numbers(numbers: &[i64]) -> Uuid {
+    let mut hasher = blake3::Hasher::new();
+    for number in numbers {
+        hasher.update(&number.to_le_bytes());
+    }
     uuid(&hasher)
 }
 

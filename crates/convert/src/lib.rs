@@ -67,7 +67,9 @@ mod survey;
 
 pub use convert::{check_apart, check_target, convert, convert_listing};
 pub use data_format::DataFormat;
-pub use edit::{Edit, EditReport, Share, Side, SplitOptions, Taken, edit, sides};
+pub use edit::{
+    Changes, Edit, EditReport, RelabelOptions, ReorderOptions, Share, Side, SplitOptions, Taken, edit, reordered, sides,
+};
 pub use error::{ConvertError, hint_of_writing};
 pub use export::{ExportCodec, ExportReport, export, target_format};
 pub use forecast::{Forecast, FormForecast, forecast};

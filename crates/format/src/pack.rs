@@ -439,6 +439,15 @@ impl<D: AsRef<[u8]>> Pack<D> {
         part.named(part.file.strided_parts())
     }
 
+    /// The location of each body field's part in a chunk. The chunk's tables are not verified.
+    ///
+    /// # Errors
+    /// [`FormatError::OutOfRange`], or an error if the chunk's tables are malformed.
+    pub fn chunk_parts(&self, chunk: u64) -> Result<Vec<PartEntry>, FormatError> {
+        let view = self.view_chunk(chunk, self.chunk_bytes_unchecked(chunk)?)?;
+        Ok(view.parts().to_vec())
+    }
+
     /// The values of the column with this field number in the schema. The first use verifies the whole column, in every
     /// file.
     ///

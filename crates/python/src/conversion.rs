@@ -6,8 +6,9 @@ use std::time::Instant;
 
 use packds_convert::source::{ListOptions, list, list_splits};
 use packds_convert::{
-    AppendOptions, ConvertError, ConvertOptions, DataFormat, Declared, Edit, EditOptions, ExportOptions, OptionSpec,
-    Side, SplitOptions, Taken, Takes, check_output, convert_listing, forecast, given,
+    AppendOptions, Changes, ConvertError, ConvertOptions, DataFormat, Declared, Edit, EditOptions, ExportOptions,
+    OptionSpec, RelabelOptions, ReorderOptions, Side, SplitOptions, Taken, Takes, check_output, convert_listing,
+    forecast, given,
 };
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
@@ -110,9 +111,11 @@ pub(crate) fn export(
 }
 
 /// Writes a pack with all samples of several packs, or with `samples` of one pack. `how` is a JSON object that describes the
-/// choice. Returns the report as JSON.
+/// choice. If there is one pack, leaves out the fields in `drop`, or changes labels as `relabel` says: a table and
+/// options. Returns the report as JSON.
 #[pyfunction]
-#[pyo3(signature = (packs, target, command, given, samples=None, progress=None))]
+#[pyo3(signature = (packs, target, command, given, samples=None, drop=None, relabel=None, progress=None))]
+#[expect(clippy::too_many_arguments, reason = "Python names them")]
 pub(crate) fn edit(
     py: Python<'_>,
     packs: Vec<Bound<'_, Pack>>,
@@ -120,19 +123,33 @@ pub(crate) fn edit(
     command: (String, String),
     given: GivenTexts,
     samples: Option<Vec<u64>>,
+    drop: Option<Vec<String>>,
+    relabel: Option<(Option<PathBuf>, GivenTexts)>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let (command, how) = command;
     let command: Edit = command.parse().map_err(|error| Failure::Option(format!("{error}")))?;
     let how: Value = serde_json::from_str(&how).unwrap_or_default();
     let options = options_of::<EditOptions>(&given)?;
+    let relabel =
+        relabel.map(|(table, given)| Ok::<_, Failure>((table, options_of::<RelabelOptions>(&given)?))).transpose()?;
     let packs: Vec<_> = packs.iter().map(|pack| pack.get().shared()).collect();
     let report = watched(py, progress, AfterInterrupt::Wait, move |watch| {
+        let (changes, chosen) = match (packs.as_slice(), drop, relabel) {
+            ([pack], Some(names), _) => {
+                (Changes::drop_fields(&***pack, pack.file_path(), &names).map_err(Failure::from)?, None)
+            }
+            ([pack], None, Some((table, how))) => {
+                Changes::relabel(&***pack, pack.file_path(), table.as_deref(), &how).map_err(Failure::from)?
+            }
+            _ => (Changes::default(), None),
+        };
+        let samples = samples.or(chosen);
         let packs = packs.iter();
         let taken =
             packs.clone().map(|pack| Taken { pack: &***pack, path: pack.file_path(), samples: samples.as_deref() });
         let taken: Vec<_> = taken.collect();
-        let report = packds_convert::edit(&taken, (command, &how), &target, &options, &**watch);
+        let report = packds_convert::edit(&taken, (command, &how, &changes), &target, &options, &**watch);
         // If a file was truncated in the meantime, the lost part was read as zeros.
         packs.clone().try_for_each(|pack| pack.still_good()).map_err(Failure::from)?;
         report.map_err(Failure::from)
@@ -164,6 +181,15 @@ pub(crate) fn append(
     Ok(json!(report?).to_string())
 }
 
+/// All samples of a pack in another order.
+#[pyfunction]
+pub(crate) fn reordered(py: Python<'_>, pack: &Bound<'_, Pack>, given: GivenTexts) -> PyResult<Vec<u64>> {
+    let options = options_of::<ReorderOptions>(&given)?;
+    let pack = pack.get().shared();
+    let samples = py.detach(|| packds_convert::reordered(&**pack, pack.file_path(), &options));
+    Ok(samples.map_err(Failure::from)?)
+}
+
 /// The sides of a split: the name, the pack to write, and the samples. Fails if a pack exists, unless `force` is set.
 #[pyfunction]
 pub(crate) fn sides(
@@ -193,7 +219,7 @@ pub(crate) fn formats() -> Vec<(&'static str, &'static str, bool)> {
 /// The name, the heading and the default of an option, and whether the option is a switch.
 type OptionTuple = (&'static str, &'static str, Option<String>, bool);
 
-/// The options of `convert`, `export`, `split` or of every edit.
+/// The options of `convert`, `export`, `split`, `reorder`, `relabel` or of every edit.
 #[pyfunction]
 pub(crate) fn options(name: &str) -> Vec<OptionTuple> {
     fn of<O: Declared>() -> Vec<OptionTuple> {
@@ -207,6 +233,8 @@ pub(crate) fn options(name: &str) -> Vec<OptionTuple> {
         "convert" => of::<ConvertOptions>(),
         "append" => of::<AppendOptions>(),
         "edit" => of::<EditOptions>(),
+        "relabel" => of::<RelabelOptions>(),
+        "reorder" => of::<ReorderOptions>(),
         "split" => of::<SplitOptions>(),
         _ => of::<ExportOptions>(),
     }

@@ -55,9 +55,19 @@ def test_keywords_are_the_declared_options_with_their_defaults(name):
             assert python[key] in (None, ()) or str(python[key]) == default, key
 
 
-@pytest.mark.parametrize(("name", "of"), [("subset", ["edit"]), ("merge", ["edit"]), ("split", ["split", "edit"])])
+EDITS = [
+    ("subset", ["edit"]),
+    ("merge", ["edit"]),
+    ("split", ["split", "edit"]),
+    ("reorder", ["reorder", "edit"]),
+    ("relabel", ["relabel", "edit"]),
+    ("drop_field", ["edit"]),
+]
+
+
+@pytest.mark.parametrize(("name", "of"), EDITS)
 def test_keywords_of_edits_are_the_declared_options(name, of):
-    others = {"pack", "packs", "dst", "samples", "progress"}
+    others = {"pack", "packs", "dst", "samples", "fields", "table", "progress"}
     python = set(inspect.signature(getattr(packds, name)).parameters) - others
     assert python == {key for options in of for key, *_ in _packds.options(options)}
 

@@ -54,3 +54,52 @@ def test_wrong_splits_are_refused(photo_pack, tmp_path, options, message):
     with pytest.raises(packds.Error, match=message):
         packds.split(photo_pack, tmp_path / "s.pack", **options, progress=False)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reordered_pack_has_all_samples_in_the_order_of_the_command(photo_pack, tmp_path):
+    from packds import _packds
+
+    ds = packds.open(photo_pack)
+    packds.reorder(ds, tmp_path / "a.pack", seed=3, progress=False)
+    args = ["packds", "reorder", str(photo_pack), str(tmp_path / "b.pack"), "--seed", "3", "-q"]
+    assert _packds.run(args) == 0
+    assert (tmp_path / "a.pack").read_bytes() == (tmp_path / "b.pack").read_bytes()
+    packds.reorder(tmp_path / "a.pack", tmp_path / "c.pack", by="source_id", progress=False)
+    packds.reorder(ds, tmp_path / "d.pack", by="source_id", progress=False)
+    images = lambda name: [sample["image"].tobytes() for sample in packds.open(tmp_path / name)]
+    assert images("c.pack") == images("d.pack") != images("a.pack")
+    with pytest.raises(packds.ConvertError, match="seed cannot be combined with by"):
+        packds.reorder(ds, tmp_path / "e.pack", by="label", seed=1, progress=False)
+
+
+def test_fields_are_left_out(photo_pack, tmp_path):
+    ds = packds.open(photo_pack)
+    packds.drop_field(ds, tmp_path / "a.pack", "source_id", progress=False)
+    new = packds.open(tmp_path / "a.pack")
+    assert list(new.fields) == [name for name in ds.fields if name != "source_id"]
+    assert np.array_equal(new[3]["image"], ds[3]["image"])
+    for fields, message in [("owl", "no field `owl`"), ([], "no field is named"), ([3], "fields: expected names of fields")]:
+        with pytest.raises(packds.Error, match=message):
+            packds.drop_field(ds, tmp_path / "b.pack", fields, progress=False)
+    assert not (tmp_path / "b.pack").exists()
+
+
+def test_labels_are_corrected_as_with_the_command(photo_pack, tmp_path):
+    from packds import _packds
+
+    ds = packds.open(photo_pack)
+    first, second = ds.classes[:2]
+    (tmp_path / "t.csv").write_text(f"sample,class\n0,{first}\n1,new\n")
+    with pytest.warns(UserWarning, match="1 class of `label` that the pack lacks: 'new'"):
+        packds.relabel(ds, tmp_path / "a.pack", tmp_path / "t.csv", progress=False)
+    new = packds.open(tmp_path / "a.pack")
+    assert [new.classes[new[sample]["label"]] for sample in (0, 1)] == [first, "new"]
+    assert np.array_equal(new[1]["image"], ds[1]["image"])
+    with pytest.warns(UserWarning, match="joined"):
+        packds.relabel(ds, tmp_path / "b.pack", rename={first: second}, progress=False)
+    args = ["packds", "relabel", str(photo_pack), str(tmp_path / "c.pack"), "--rename", f"{first}={second}", "-q"]
+    assert _packds.run(args) == 0
+    assert (tmp_path / "b.pack").read_bytes() == (tmp_path / "c.pack").read_bytes()
+    for options, message in [({}, "neither is given"), ({"rename": ["a=b"]}, "rename: expected a dict")]:
+        with pytest.raises(packds.Error, match=message):
+            packds.relabel(ds, tmp_path / "d.pack", **options, progress=False)

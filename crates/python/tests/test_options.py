@@ -44,6 +44,20 @@ def merges(name, value, folder):
     packds.merge(**{"packs": [folder / "a.pack"], "dst": folder / "b.pack", "force": True, "progress": False, name: value})
 
 
+def reorders(name, value, folder):
+    packds.reorder(**{"pack": folder / "a.pack", "dst": folder / "b.pack", "force": True, "progress": False, name: value})
+
+
+def relabels(name, value, folder):
+    options = {"pack": folder / "a.pack", "dst": folder / "b.pack", "force": True, "progress": False}
+    packds.relabel(**options | {name: value})
+
+
+def drops(name, value, folder):
+    options = {"pack": folder / "a.pack", "dst": folder / "b.pack", "fields": "source_id", "force": True, "progress": False}
+    packds.drop_field(**options | {name: value})
+
+
 def writes(name, value, folder):
     options = {"dst": folder / "b.pack", "schema": None, "force": True, name: value}
     with packds.write(**options) as writer:
@@ -65,7 +79,14 @@ def loads_state(name, value, folder):
 
 
 WRITER = "mode raw_fraction quality resize crop filter dtype normalize layout codec chunk batch keep_order seed jobs force".split()
-EDITS = [(takes, packds.subset), (splits, packds.split), (merges, packds.merge)]
+EDITS = [
+    (takes, packds.subset),
+    (splits, packds.split),
+    (merges, packds.merge),
+    (reorders, packds.reorder),
+    (relabels, packds.relabel),
+    (drops, packds.drop_field),
+]
 CASES = [(loads, name) for name in inspect.signature(packds.Loader).parameters]
 CASES += [(converts, name) for name in inspect.signature(packds.convert).parameters]
 CASES += [(exports, name) for name in inspect.signature(packds.export).parameters]

@@ -115,7 +115,8 @@ def described(thing) -> set:
     return {name for names in re.findall(r"^    ([\w, ]+): ", arguments, re.M) for name in names.split(", ")}
 
 
-FUNCTIONS = ["Loader", "append", "convert", "doctor", "export", "from_dataset", "merge", "open", "split", "subset", "write"]
+FUNCTIONS = ["Loader", "append", "convert", "doctor", "drop_field", "export", "from_dataset", "merge", "open", "relabel"]
+FUNCTIONS += ["reorder", "split", "subset", "write"]
 
 
 @pytest.mark.parametrize("name", [*FUNCTIONS, "torch.MapDataset", "torch.IterableDataset", "jax.arrays"])

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use packds_convert::{Edit, EditOptions};
+use packds_convert::{Changes, Edit, EditOptions};
 use packds_reader::Pack;
 use serde_json::json;
 
@@ -40,7 +40,13 @@ pub(crate) fn run(args: &MergeArgs, console: &mut Console) -> Result<Exit, Failu
     let paths = &args.packs.packs;
     let packs = paths.iter().map(packds_reader::open).collect::<Result<Vec<Pack>, _>>()?;
     let shown = Shown::new(console);
-    let report = write(&whole(paths, &packs), (Edit::Merge, &json!({})), (&args.output, ""), &options, &shown);
+    let report = write(
+        &whole(paths, &packs),
+        (Edit::Merge, &json!({}), &Changes::default()),
+        (&args.output, ""),
+        &options,
+        &shown,
+    );
     still_good(&packs)?;
     let report = report?;
     console.result(|| &report, |console| show(&report, console))

@@ -1,14 +1,17 @@
-//! The commands that write packs from packs: `subset`, `split`, `merge` and `append`.
+//! The commands that write packs from packs, such as `subset`, `split` and `merge`.
 
 pub(crate) mod append;
+pub(crate) mod drop_field;
 pub(crate) mod merge;
+pub(crate) mod relabel;
+pub(crate) mod reorder;
 pub(crate) mod split;
 pub(crate) mod subset;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use packds_convert::{Edit, EditOptions, EditReport, Taken, edit};
+use packds_convert::{Changes, Edit, EditOptions, EditReport, Taken, edit};
 use packds_reader::Pack;
 use serde_json::Value;
 
@@ -21,7 +24,7 @@ use crate::progress::Shown;
 /// Writes a pack and shows progress. `about` names the pack if there are several.
 fn write(
     packs: &[(&Path, &Pack, Option<&[u64]>)],
-    what: (Edit, &Value),
+    what: (Edit, &Value, &Changes),
     (target, about): (&Path, &str),
     options: &EditOptions,
     shown: &Shown,

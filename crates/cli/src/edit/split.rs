@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use packds_convert::{Edit, EditOptions, EditReport, Side, SplitOptions, check_output, sides};
+use packds_convert::{Changes, Edit, EditOptions, EditReport, Side, SplitOptions, check_output, sides};
 use packds_reader::Pack;
 use serde_json::{Map, Value, json};
 
@@ -88,7 +88,7 @@ fn write_side(
     let taken = [(args.pack.pack.as_path(), pack, Some(side.samples.as_slice()))];
     let mut how = args.how.described();
     how["side"] = side.name.as_str().into();
-    write(&taken, (Edit::Split, &how), (output, &escape(&side.name)), options, shown)
+    write(&taken, (Edit::Split, &how, &Changes::default()), (output, &escape(&side.name)), options, shown)
 }
 
 /// Adds the packs that were already written to the failure, if the user stopped the command.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use packds_convert::{Edit, EditOptions};
+use packds_convert::{Changes, Edit, EditOptions};
 
 use super::{show, write};
 use crate::args::PackPath;
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &SubsetArgs, console: &mut Console) -> Result<Exit, Fail
         let shown = Shown::new(console);
         let taken = [(path.as_path(), pack, samples.as_deref())];
         let how = args.choice.described();
-        let report = write(&taken, (Edit::Subset, &how), (&args.output, ""), &options, &shown)?;
+        let report = write(&taken, (Edit::Subset, &how, &Changes::default()), (&args.output, ""), &options, &shown)?;
         console.result(|| &report, |console| show(&report, console))
     })
 }

@@ -1,8 +1,11 @@
 //! Copies samples into blocks, on all cores.
 
+use std::borrow::Cow;
 use std::fs::File;
 
-use packds_format::{Block, BlockBuilder, Field, FieldKind, FormatError, PackOptions, PackWriter, Role, Store};
+use packds_format::{
+    Block, BlockBuilder, ChunkEntry, Field, FieldKind, FormatError, PackOptions, PackWriter, Role, Store,
+};
 use packds_system::{counted, to_usize};
 
 use super::Taken;
@@ -20,6 +23,8 @@ use crate::pipeline::{Observer, Phase, Progress};
 pub(super) struct Copier<'a, D> {
     pub(super) taken: &'a [Taken<'a, D>],
     pub(super) joined: &'a Joined,
+    /// Whether some samples of a pack are left out.
+    pub(super) is_partial: bool,
 }
 
 /// The samples of a block: runs of taken samples, each with the index of its pack, the first number and the length.
@@ -100,31 +105,30 @@ impl<D: AsRef<[u8]> + Send + Sync> Copier<'_, D> {
         builder: &mut BlockBuilder,
         totals: &mut Totals,
     ) -> Result<(), FormatError> {
-        let fields = taken.pack.schema().fields();
-        let unpacked = fields.iter().enumerate().map(|(number, field)| unpack(taken, number, field, samples));
+        let fields = self.joined.schema.fields();
+        let unpacked = fields.iter().enumerate().map(|(number, field)| {
+            let origin = self.joined.origin(number)?;
+            unpack(taken, origin, field, samples)
+        });
         let unpacked = unpacked.collect::<Result<Vec<_>, _>>()?;
         for (place, &sample) in samples.iter().enumerate() {
-            totals.begin(taken.pack, sample)?;
+            totals.begin((pack, taken.pack), self.joined, sample)?;
             for (number, field) in fields.iter().enumerate() {
                 // The builder computes the checksum of each sample.
                 if field.role == Some(Role::SampleCrc32c) {
                     continue;
                 }
-                let read;
-                let item: &[u8] = match unpacked.get(number).and_then(|items| items.get(place)) {
-                    Some(item) => item,
-                    None => {
-                        read = taken.pack.item(number, sample)?;
-                        &read
-                    }
+                let item = match unpacked.get(number).and_then(|items| items.get(place)) {
+                    Some(item) => Cow::Borrowed(item.as_slice()),
+                    None => self.joined.item((pack, taken.pack), number, sample)?,
                 };
                 match (field.store, field.kind) {
-                    (Store::Column, _) => builder.set_column(number, &self.joined.mapped(pack, number, item)?)?,
-                    (_, FieldKind::Tensor) => put(builder.tensor_mut(number)?, item)?,
-                    _ => builder.item_mut(number)?.extend_from_slice(item),
+                    (Store::Column, _) => builder.set_column(number, &item)?,
+                    (_, FieldKind::Tensor) => put(builder.tensor_mut(number)?, &item)?,
+                    _ => builder.item_mut(number)?.extend_from_slice(&item),
                 }
                 if field.store == Store::Body {
-                    totals.add(number, item);
+                    totals.add(number, &item);
                 }
             }
             builder.finish_sample()?;
@@ -143,11 +147,23 @@ impl<D: AsRef<[u8]> + Send + Sync> Copier<'_, D> {
             }
             for (chunk, n) in counts {
                 let entry = taken.pack.chunk_entry(chunk).map_err(|error| taken.located(error))?;
-                let share = u128::from(entry.stored_len) * u128::from(n) / u128::from(entry.n_samples.max(1));
+                let stored = self.stored_len(taken, chunk, &entry).map_err(|error| taken.located(error))?;
+                let share = u128::from(stored) * u128::from(n) / u128::from(entry.n_samples.max(1));
                 bytes = bytes.saturating_add(u64::try_from(share).unwrap_or(u64::MAX));
             }
         }
         Ok(bytes)
+    }
+
+    /// The size of what is copied of a chunk.
+    fn stored_len(&self, taken: &Taken<'_, D>, chunk: u64, entry: &ChunkEntry) -> Result<u64, FormatError> {
+        let old = taken.pack.schema();
+        if self.joined.schema.body().count() == old.body().count() {
+            return Ok(entry.stored_len);
+        }
+        let parts = old.body().zip(taken.pack.chunk_parts(chunk)?);
+        let kept = parts.filter(|((_, field), _)| self.joined.schema.index_of(&field.name).is_ok());
+        Ok(kept.map(|(_, part)| part.len).sum())
     }
 }
 

@@ -3,25 +3,30 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
-use packds_format::{Classes, DType, Field, FormatError, Role, Scalar, Schema};
-use packds_system::{counted, to_u64};
+use packds_format::{Classes, DType, Field, FormatError, Pack, Role, Scalar, Schema};
+use packds_system::{counted, to_u64, to_usize};
 use serde_json::Value;
 
-use super::Taken;
+use super::relabel::{NewIds, Relabelled};
+use super::{Changes, Taken};
 use crate::error::ConvertError;
 use crate::label_set;
 
 const SAME_FIELDS: &str =
     "packs can be merged if their fields are the same: convert the sources again with the same options";
 
-/// What the packs have in common.
+/// The new pack's fields, and where their items come from.
 #[derive(Debug)]
 pub(super) struct Joined {
     pub(super) schema: Schema,
+    /// For each field of the new pack, its number in the schema of the packs.
+    origins: Vec<usize>,
     /// The class names of each label field. Nothing is counted.
     pub(super) classes: Vec<Classes>,
-    /// For each pack, the new class ids of each field whose ids change.
+    /// For each pack, the new class ids of each field of the packs whose ids change.
     maps: Vec<HashMap<usize, IdMap>>,
+    /// For a field of the packs, the new class id of each sample.
+    labels: Option<(usize, Vec<i64>)>,
     pub(super) warnings: Vec<String>,
 }
 
@@ -35,7 +40,7 @@ struct IdMap {
 
 impl Joined {
     /// Fails if a field differs. Classes are joined by name.
-    pub(super) fn of<D: AsRef<[u8]>>(taken: &[Taken<'_, D>]) -> Result<Self, ConvertError> {
+    pub(super) fn of<D: AsRef<[u8]>>(taken: &[Taken<'_, D>], changes: &Changes) -> Result<Self, ConvertError> {
         let Some(first) = taken.first() else {
             return Err(ConvertError::options("no packs are given", "pass at least one pack"));
         };
@@ -45,16 +50,23 @@ impl Joined {
         let mut fields = first.pack.schema().fields().to_vec();
         let mut joined = Self {
             schema: first.pack.schema().clone(),
+            origins: (0..fields.len()).filter(|number| !changes.dropped.contains(number)).collect(),
             classes: Vec::new(),
             maps: taken.iter().map(|_| HashMap::new()).collect(),
+            labels: None,
             warnings: Vec::new(),
         };
         for (number, field) in fields.iter_mut().enumerate() {
-            if matches!(field.role, Some(Role::Label | Role::Labels)) {
-                joined.join_classes(taken, number, field)?;
+            let is_kept = !changes.dropped.contains(&number);
+            if is_kept && matches!(field.role, Some(Role::Label | Role::Labels)) {
+                match &changes.relabelled {
+                    Some((_, relabelled)) if relabelled.number == number => joined.relabel(relabelled, field),
+                    _ => joined.join_classes(taken, number, field)?,
+                }
             }
         }
-        joined.schema = Schema::new(fields).map_err(ConvertError::Format)?;
+        let kept = joined.origins.iter().filter_map(|number| fields.get(*number).cloned()).collect();
+        joined.schema = Schema::new(kept).map_err(ConvertError::Format)?;
         Ok(joined)
     }
 
@@ -101,11 +113,47 @@ impl Joined {
         Ok(())
     }
 
-    /// The item of a column in the new pack.
-    pub(super) fn mapped<'a>(&self, pack: usize, number: usize, item: &'a [u8]) -> Result<Cow<'a, [u8]>, FormatError> {
-        match self.maps.get(pack).and_then(|maps| maps.get(&number)) {
-            None => Ok(Cow::Borrowed(item)),
-            Some(map) => map.item(item).map(Cow::Owned),
+    /// Sets the new classes of a label field.
+    fn relabel(&mut self, relabelled: &Relabelled, field: &Field) {
+        match &relabelled.ids {
+            NewIds::OfSamples(ids) => self.labels = Some((relabelled.number, ids.clone())),
+            NewIds::OfClasses(ids) => {
+                for maps in &mut self.maps {
+                    maps.insert(relabelled.number, IdMap { ids: ids.clone(), to: field.clone() });
+                }
+            }
+        }
+        if !relabelled.names.is_empty() {
+            let names = relabelled.names.clone();
+            self.classes.push(Classes { field: field.name.clone(), names, counts: Vec::new() });
+        }
+    }
+
+    /// The number in the schema of the packs of a field of the new pack.
+    pub(super) fn origin(&self, number: usize) -> Result<usize, FormatError> {
+        let unknown =
+            || FormatError::OutOfRange { what: "field", index: to_u64(number), len: to_u64(self.origins.len()) };
+        self.origins.get(number).copied().ok_or_else(unknown)
+    }
+
+    /// The item of a field of the new pack, for a sample of the pack with this index.
+    pub(super) fn item<'a, D: AsRef<[u8]>>(
+        &self,
+        (index, pack): (usize, &'a Pack<D>),
+        number: usize,
+        sample: u64,
+    ) -> Result<Cow<'a, [u8]>, FormatError> {
+        let place = number;
+        let number = self.origin(number)?;
+        if let Some((_, ids)) = self.labels.as_ref().filter(|(field, _)| *field == number) {
+            let id = ids.get(to_usize(sample)).copied().unwrap_or(-1);
+            let dtype = self.schema.fields().get(place).map_or(DType::I64, |field| field.dtype);
+            return Ok(Cow::Owned(label_item(dtype, id)));
+        }
+        let item = pack.item(number, sample)?;
+        match self.maps.get(index).and_then(|maps| maps.get(&number)) {
+            None => Ok(item),
+            Some(map) => map.item(&item).map(Cow::Owned),
         }
     }
 }
@@ -119,11 +167,7 @@ impl IdMap {
         }
         let id = Scalar::of(self.to.dtype, item).and_then(Scalar::integer).unwrap_or(-1);
         let id = if id < 0 { id } else { self.id(id)? };
-        let bytes = match self.to.dtype {
-            DType::I64 => id.to_le_bytes().to_vec(),
-            _ => i32::try_from(id).unwrap_or(i32::MAX).to_le_bytes().to_vec(),
-        };
-        Ok(bytes)
+        Ok(label_item(self.to.dtype, id))
     }
 
     /// The new id of a class. Negative ids stand for no class, and are kept by the caller.
@@ -137,14 +181,26 @@ impl IdMap {
     }
 }
 
-fn class_names<D: AsRef<[u8]>>(taken: &Taken<'_, D>, field: &Field) -> Result<Vec<String>, ConvertError> {
+/// The item of a label.
+fn label_item(dtype: DType, id: i64) -> Vec<u8> {
+    match dtype {
+        DType::I64 => id.to_le_bytes().to_vec(),
+        _ => i32::try_from(id).unwrap_or(i32::MAX).to_le_bytes().to_vec(),
+    }
+}
+
+pub(super) fn class_names<D: AsRef<[u8]>>(taken: &Taken<'_, D>, field: &Field) -> Result<Vec<String>, ConvertError> {
     let classes = taken.pack.classes().map_err(|error| taken.located(error))?;
     let own = classes.into_iter().find(|classes| classes.field == field.name);
     Ok(own.map_or_else(Vec::new, |classes| classes.names))
 }
 
 /// Refuses names by which classes cannot be joined.
-fn check_names<D: AsRef<[u8]>>(taken: &Taken<'_, D>, names: &[String], field: &Field) -> Result<(), ConvertError> {
+pub(super) fn check_names<D: AsRef<[u8]>>(
+    taken: &Taken<'_, D>,
+    names: &[String],
+    field: &Field,
+) -> Result<(), ConvertError> {
     let refused = |reason: String| {
         let hint = "classes are joined by name: give every class a name of its own when converting";
         Err(ConvertError::contradictory(taken.path, "", reason, hint))

@@ -1,29 +1,40 @@
 //! Writes a pack from samples of other packs. Items are copied as they are stored: no image is decoded or encoded.
 //!
-//! `sides` chooses the samples of a split, `joined` gives several packs one schema and one list of classes, `blocks`
-//! copies samples, and `totals` computes the statistics of the new pack.
+//! `sides` chooses the samples of a split, `order` gives all samples another order, `changes` says which fields the new
+//! pack has, `relabel` gives samples other classes, `joined` gives several packs one schema and one list of classes, `blocks` copies samples, and `totals`
+//! computes the statistics of the new pack.
 
 mod blocks;
+mod changes;
 mod joined;
+mod order;
+mod relabel;
 mod sides;
 mod totals;
+mod values;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use packds_format::{Classes, FooterParts, FormatError, Pack, PackOptions, Paths, Schema, Stats, Uuid, WriteSummary};
-use packds_system::to_u64;
+use packds_format::{
+    Classes, FooterParts, FormatError, LabelStats, Pack, PackOptions, Paths, Schema, Stats, Uuid, WriteSummary,
+};
+use packds_system::{to_u64, to_usize};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use self::blocks::Copier;
+pub use self::changes::Changes;
 use self::joined::Joined;
+pub use self::order::{ReorderOptions, reordered};
+pub use self::relabel::RelabelOptions;
 pub use self::sides::{Share, Side, SplitOptions, sides};
 pub(crate) use self::totals::pixels_of_all;
 use crate::convert::{check_apart, name};
 use crate::error::ConvertError;
 use crate::identity;
-use crate::opt::VERIFY;
+use crate::opt::{BY, VERIFY};
 use crate::options::EditOptions;
 use crate::output::{Output, check_output};
 use crate::pipeline::Observer;
@@ -40,9 +51,16 @@ pub enum Edit {
     Merge,
     /// A shard of a set.
     Append,
+    /// A pack without some fields.
+    DropField,
+    /// All samples of a pack in another order.
+    Reorder,
+    /// A pack with other labels.
+    Relabel,
 }
 
-packds_system::named!(Edit { Subset = "subset", Split = "split", Merge = "merge", Append = "append" });
+packds_system::named!(Edit { Subset = "subset", Split = "split", Merge = "merge", DropField = "drop-field", Reorder = "reorder",
+    Relabel = "relabel", Append = "append" });
 
 /// The samples of one pack that are copied to the new pack.
 #[derive(Debug)]
@@ -68,6 +86,17 @@ impl<D: AsRef<[u8]>> Taken<'_, D> {
             // An unknown number is refused when its item is read.
             Some(chosen) => chosen.copied().unwrap_or(u64::MAX),
         }
+    }
+
+    /// Whether every sample of the pack is taken once, in any order, or none.
+    fn is_whole(&self) -> bool {
+        let Some(samples) = self.samples else { return true };
+        if samples.is_empty() || self.len() != self.pack.n_samples() {
+            return samples.is_empty();
+        }
+        let mut seen = vec![false; to_usize(self.pack.n_samples())];
+        let is_new = |sample: &u64| seen.get_mut(to_usize(*sample)).is_some_and(|seen| !std::mem::replace(seen, true));
+        samples.iter().all(is_new)
     }
 
     /// All taken samples, in the order of the new pack.
@@ -133,8 +162,8 @@ impl Serialize for EditReport {
     }
 }
 
-/// Writes a pack with these samples of these packs, one pack after the other. `how` describes the choice in the
-/// provenance.
+/// Writes a pack with these samples of these packs, one pack after the other. `what` is the command, a description of
+/// the choice for the provenance, and the changes.
 ///
 /// The pack gets its name only once it is complete and on disk. The same samples and options always give the same
 /// bytes, whatever the number of threads.
@@ -143,12 +172,12 @@ impl Serialize for EditReport {
 /// [`ConvertError`] says what failed, where, and whether the data is to blame. Nothing is left at `target`.
 pub fn edit<D: AsRef<[u8]> + Send + Sync>(
     taken: &[Taken<'_, D>],
-    (command, how): (Edit, &Value),
+    what: (Edit, &Value, &Changes),
     target: &Path,
     options: &EditOptions,
     observer: &dyn Observer,
 ) -> Result<EditReport, ConvertError> {
-    let written = edit_as(taken, (command, how), &|_| target.to_owned(), options, observer)?;
+    let written = edit_as(taken, what, &|_| target.to_owned(), options, observer)?;
     Ok(written.report)
 }
 
@@ -169,40 +198,48 @@ pub(crate) struct NewFile {
 
 /// The schema of a pack with samples of all these packs.
 pub(crate) fn joined_schema<D: AsRef<[u8]>>(taken: &[Taken<'_, D>]) -> Result<Schema, ConvertError> {
-    Joined::of(taken).map(|joined| joined.schema)
+    Joined::of(taken, &Changes::default()).map(|joined| joined.schema)
 }
 
 /// Like [`edit`], but the path of the new pack may depend on its id.
 pub(crate) fn edit_as<D: AsRef<[u8]> + Send + Sync>(
     taken: &[Taken<'_, D>],
-    (command, how): (Edit, &Value),
+    what: (Edit, &Value, &Changes),
     target: &dyn Fn(Uuid) -> PathBuf,
     options: &EditOptions,
     observer: &dyn Observer,
 ) -> Result<Written, ConvertError> {
-    let joined = Joined::of(taken)?;
+    let (command, how, changes) = what;
+    let joined = Joined::of(taken, changes)?;
     let n_samples: u64 = taken.iter().map(Taken::len).sum();
     if n_samples == 0 {
         return Err(ConvertError::options("no samples are chosen", "there is nothing to write"));
     }
-    let copier = Copier { taken, joined: &joined };
+    let copier = Copier { taken, joined: &joined, is_partial: !taken.iter().all(Taken::is_whole) };
     let in_first = taken.first().map_or(1, |taken| taken.pack.geometry().chunk_samples());
     let chunk_samples = options.chunk_samples.unwrap_or(in_first);
-    let pack = pack_options(&copier, chunk_samples)?;
+    let pack = pack_options(&copier, chunk_samples, changes.described().as_ref())?;
     let target = &*target(pack.pack_uuid);
     taken.iter().try_for_each(|taken| check_apart(taken.path, target))?;
     check_output(target, options.force)?;
-    let mut warnings = joined.warnings.clone();
+    let mut warnings = changes.warnings.clone();
+    warnings.extend(joined.warnings.iter().cloned());
     let without = taken.iter().filter(|taken| !taken.pack.has_paths());
     let without: Vec<String> = without.map(|taken| taken.path.display().to_string()).collect();
     if (1..taken.len()).contains(&without.len()) {
         warnings.push(format!("the samples of {} have no paths, so their paths are empty", without.join(", ")));
     }
+    let n_chunks = n_samples.div_ceil(u64::from(chunk_samples));
+    let labels = totals::label_stats(&copier, chunk_samples)?;
+    // Samples that are chosen at random are never sorted.
+    if command == Edit::Merge || how.get(BY.name()).is_some() && command == Edit::Reorder {
+        warnings.extend(totals::sorted(&copier, &labels, n_chunks)?);
+    }
     let mut report = EditReport {
         output: target.to_owned(),
         dry_run: options.dry_run,
         n_samples,
-        n_chunks: n_samples.div_ceil(u64::from(chunk_samples)),
+        n_chunks,
         chunk_samples,
         n_classes: joined.classes.first().map_or(0, |classes| classes.names.len()),
         bytes_copied: 0,
@@ -218,7 +255,8 @@ pub(crate) fn edit_as<D: AsRef<[u8]> + Send + Sync>(
     let output = Output::create(target, options.force)?;
     let started = Instant::now();
     let provenance = provenance(taken, command, how)?;
-    let (file, bytes_copied, lost) = write(&copier, (pack, provenance), &output, options, observer)?;
+    let parts = Parts { pack, provenance, labels };
+    let (file, bytes_copied, lost) = write(&copier, parts, &output, options, observer)?;
     report.warnings.extend(lost);
     report.bytes_copied = bytes_copied;
     report.bytes_out = file.summary.file_len;
@@ -233,6 +271,7 @@ pub(crate) fn edit_as<D: AsRef<[u8]> + Send + Sync>(
 fn pack_options<D: AsRef<[u8]> + Send + Sync>(
     copier: &Copier<'_, D>,
     chunk_samples: u32,
+    changes: Option<&Value>,
 ) -> Result<PackOptions, ConvertError> {
     let taken = copier.taken;
     let mut pack = PackOptions::new(copier.joined.schema.clone(), chunk_samples);
@@ -245,27 +284,34 @@ fn pack_options<D: AsRef<[u8]> + Send + Sync>(
     (pack.dataset_uuid, pack.pack_uuid) = match taken {
         // A run can continue on the merged pack of a set, because it has the same id and the same order.
         [Taken { pack: set, samples: None, .. }]
-            if set.manifest().is_some() && set.geometry().chunk_samples() == chunk_samples =>
+            if changes.is_none() && set.manifest().is_some() && set.geometry().chunk_samples() == chunk_samples =>
         {
             (set.dataset_uuid(), set.pack_uuid())
         }
-        _ => identity::of_parts(parts, &settings, VERSION),
+        _ => identity::of_parts(parts, changes, &settings, VERSION),
     };
     Ok(pack)
+}
+
+/// What `write` needs besides the samples.
+struct Parts {
+    pack: PackOptions,
+    provenance: Value,
+    labels: BTreeMap<String, LabelStats>,
 }
 
 /// Writes the pack. Also returns the size of the copied items, and a warning if the new pack lacks statistics that the
 /// packs have.
 fn write<D: AsRef<[u8]> + Send + Sync>(
     copier: &Copier<'_, D>,
-    (pack, provenance): (PackOptions, Value),
+    Parts { pack, provenance, labels }: Parts,
     output: &Output,
     options: &EditOptions,
     observer: &dyn Observer,
 ) -> Result<(NewFile, u64, Option<String>), ConvertError> {
-    let (chunk_samples, pack_uuid) = (pack.chunk_samples, pack.pack_uuid);
+    let pack_uuid = pack.pack_uuid;
     let (writer, totals) = copier.copy(pack, output, options.jobs, observer)?;
-    let (stats, lost) = totals::stats(copier, &totals, chunk_samples)?;
+    let (stats, lost) = totals::stats(copier, &totals, labels)?;
     let classes = totals::classes(copier)?;
     let parts = FooterParts {
         stats: stats.clone(),

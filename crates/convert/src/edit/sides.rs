@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use packds_format::{Field, FieldKind, FormatError, Pack, Role, Scalar, hash_bytes};
+use packds_format::{Field, FieldKind, Pack, Role, Scalar, hash_bytes};
 use packds_system::{BadValue, counted};
 
+use super::values::{field, items};
 use super::{KnownPaths, Taken};
 use crate::error::ConvertError;
 use crate::opt::{BY, FOLDS, GROUP_BY, NAMES, RATIO, SEED, STRATIFY};
@@ -252,32 +253,6 @@ fn value_name(value: &[u8], field: Option<&Field>, classes: Option<&[String]>) -
         (None, Some(id)) => id.to_string(),
         (None, None) => number.nearest_f64().to_string(),
     }
-}
-
-/// The number of a field whose values can be compared: a number or a text.
-fn field<D: AsRef<[u8]>>(taken: &Taken<'_, D>, name: &str) -> Result<usize, ConvertError> {
-    let fields = taken.pack.schema().fields();
-    let is_value = |field: &&Field| field.shape.is_empty() && (field.kind == FieldKind::Tensor || field.kind.is_text());
-    let found = fields.iter().enumerate().find(|(_, field)| field.name == name && is_value(field));
-    found.map(|(number, _)| number).ok_or_else(|| {
-        let names: Vec<String> = fields.iter().filter(is_value).map(|field| format!("`{}`", field.name)).collect();
-        let reason = format!("{}: no field `{name}` with numbers or texts", taken.path.display());
-        ConvertError::options(reason, format!("choose one of {}", names.join(", ")))
-    })
-}
-
-/// What `value` makes of each item of a field, in file order.
-fn items<D: AsRef<[u8]>, T>(
-    taken: &Taken<'_, D>,
-    number: usize,
-    mut value: impl FnMut(&[u8]) -> T,
-) -> Result<Vec<T>, ConvertError> {
-    let mut values = Vec::new();
-    let read = taken.pack.for_each_item_in(number, taken.each(), |_, item| {
-        values.push(value(item));
-        Ok::<_, FormatError>(())
-    });
-    read.map_err(|error| taken.located(error)).map(|()| values)
 }
 
 fn refuse_empty<D: AsRef<[u8]>>(taken: &Taken<'_, D>, sides: Vec<Side>) -> Result<Vec<Side>, ConvertError> {

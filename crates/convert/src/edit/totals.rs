@@ -10,10 +10,11 @@ use packds_pixels::Histogram;
 use packds_system::to_u64;
 
 use super::blocks::Copier;
+use super::joined::Joined;
 use crate::convert::field_stats;
 use crate::error::ConvertError;
 use crate::label_set;
-use crate::opt::CHECK_DECODE;
+use crate::opt::{CHECK_DECODE, SHUFFLE};
 use crate::pipeline::ItemSizes;
 
 /// The totals of some samples.
@@ -45,7 +46,7 @@ impl Totals {
             Some((number, (of, SeekStats::default())))
         });
         // The pixels of whole packs were counted when these packs were written.
-        let counted = fields().filter(|(_, field)| is_image(field) && copier.is_partial() && has_pixels(field));
+        let counted = fields().filter(|(_, field)| is_image(field) && copier.is_partial && has_pixels(field));
         let histogram = |field: &Field| {
             let channels = field.image_shape().and_then(|(_, _, channels)| usize::try_from(channels).ok());
             Histogram::new(channels.unwrap_or(1))
@@ -62,10 +63,15 @@ impl Totals {
     }
 
     /// Begins a sample.
-    pub(super) fn begin<D: AsRef<[u8]>>(&mut self, pack: &Pack<D>, sample: u64) -> Result<(), FormatError> {
+    pub(super) fn begin<D: AsRef<[u8]>>(
+        &mut self,
+        pack: (usize, &Pack<D>),
+        joined: &Joined,
+        sample: u64,
+    ) -> Result<(), FormatError> {
         self.is_valid = match self.valid {
             None => true,
-            Some(valid) => pack.item(valid, sample)?.first() != Some(&0),
+            Some(valid) => joined.item(pack, valid, sample)?.first() != Some(&0),
         };
         self.n_valid += u64::from(self.is_valid);
         Ok(())
@@ -116,20 +122,13 @@ fn has_pixels(field: &Field) -> bool {
     field.kind == FieldKind::Tensor && field.dtype == DType::U8 && field.layout.as_deref() == Some("hwc")
 }
 
-impl<D: AsRef<[u8]>> Copier<'_, D> {
-    /// Whether some samples of a pack are left out.
-    fn is_partial(&self) -> bool {
-        self.taken.iter().any(|taken| taken.samples.is_some() && taken.len() > 0)
-    }
-}
-
 /// The statistics, and a warning if pixel statistics of the packs are lost.
 pub(super) fn stats<D: AsRef<[u8]>>(
     copier: &Copier<'_, D>,
     totals: &Totals,
-    chunk_samples: u32,
+    labels: BTreeMap<String, LabelStats>,
 ) -> Result<(Stats, Option<String>), ConvertError> {
-    let mut stats = Stats::default();
+    let mut stats = Stats { labels, ..Stats::default() };
     let fields = copier.joined.schema.fields();
     let mut lost = None;
     let used = copier.taken.iter().filter(|taken| taken.len() > 0);
@@ -142,7 +141,7 @@ pub(super) fn stats<D: AsRef<[u8]>>(
             (Some(histogram), _) => {
                 stats.fields.insert(field.name.clone(), field_stats(histogram));
             }
-            (None, Some(histogram)) if !copier.is_partial() => {
+            (None, Some(histogram)) if !copier.is_partial => {
                 stats.fields.insert(field.name.clone(), field_stats(&histogram));
             }
             (None, Some(_)) => lost = Some(field.name.clone()),
@@ -153,11 +152,6 @@ pub(super) fn stats<D: AsRef<[u8]>>(
         }
         if let Some((_, seek)) = totals.seek.get(&number) {
             stats.seek.insert(field.name.clone(), *seek);
-        }
-        if field.role == Some(Role::Label) {
-            let mut labels = Vec::new();
-            each_label(copier, number, field, |id| labels.push(id))?;
-            stats.labels.insert(field.name.clone(), LabelStats { icc: label_icc(labels.into_iter(), chunk_samples) });
         }
     }
     let lost = lost.map(|field| {
@@ -172,6 +166,46 @@ pub(super) fn stats<D: AsRef<[u8]>>(
 /// The pixel statistics of all packs together. `None` if a pack has no statistics of this field.
 pub(crate) fn pixels_of_all(all: &[Stats], field: &str) -> Option<FieldStats> {
     known_pixels(all, field).map(|pixels| field_stats(&pixels))
+}
+
+/// How the labels of the new pack are ordered.
+pub(super) fn label_stats<D: AsRef<[u8]>>(
+    copier: &Copier<'_, D>,
+    chunk_samples: u32,
+) -> Result<BTreeMap<String, LabelStats>, ConvertError> {
+    let mut stats = BTreeMap::new();
+    let fields = copier.joined.schema.fields().iter().enumerate();
+    for (number, field) in fields.filter(|(_, field)| field.role == Some(Role::Label)) {
+        let mut labels = Vec::new();
+        each_label(copier, number, field, |id| labels.push(id))?;
+        stats.insert(field.name.clone(), LabelStats { icc: label_icc(labels.into_iter(), chunk_samples) });
+    }
+    Ok(stats)
+}
+
+/// A warning if the samples of the new pack are sorted by class, and those of the packs were not. With a single chunk,
+/// the order does no harm.
+pub(super) fn sorted<D: AsRef<[u8]>>(
+    copier: &Copier<'_, D>,
+    labels: &BTreeMap<String, LabelStats>,
+    n_chunks: u64,
+) -> Result<Option<String>, ConvertError> {
+    let sorted = |(field, stats): (&String, &LabelStats)| {
+        let icc = stats.icc.filter(|icc| n_chunks > 1 && *icc > LabelStats::SHUFFLED_ICC)?;
+        Some((field.clone(), icc))
+    };
+    let Some((field, icc)) = labels.iter().find_map(sorted) else { return Ok(None) };
+    for taken in copier.taken {
+        let stats = taken.pack.stats().map_err(|error| taken.located(error))?;
+        if taken.pack.n_chunks() > 1
+            && stats.labels.iter().any(|of_field| *of_field.0 == field && sorted(of_field).is_some())
+        {
+            return Ok(None);
+        }
+    }
+    Ok(Some(format!(
+        "the samples of the new pack are sorted by class (`{field}`, icc {icc:.2}): training on such a pack needs a large window; {SHUFFLE} shuffles the samples"
+    )))
 }
 
 /// The pixels of all packs together. `None` if a pack has no statistics of this field.
@@ -218,8 +252,7 @@ fn each_label<D: AsRef<[u8]>>(
     for (pack, taken) in copier.taken.iter().enumerate() {
         let located = |error| taken.located(error);
         for sample in taken.each() {
-            let item = taken.pack.item(number, sample).map_err(located)?;
-            let item = copier.joined.mapped(pack, number, &item).map_err(located)?;
+            let item = copier.joined.item((pack, taken.pack), number, sample).map_err(located)?;
             if field.role == Some(Role::Labels) {
                 label_set::ids(&item).for_each(&mut each);
             } else if let Some(id) = Scalar::of(field.dtype, &item).and_then(Scalar::integer) {

@@ -3,7 +3,7 @@
 use packds_system::Opt;
 
 use super::spec::{Declared, OptionSpec, parse, put, whole};
-use crate::edit::SplitOptions;
+use crate::edit::{RelabelOptions, ReorderOptions, SplitOptions};
 use crate::opt;
 
 /// The options of every edit.
@@ -30,6 +30,8 @@ pub struct AppendOptions {
 
 type AppendSpec = OptionSpec<AppendOptions>;
 type EditSpec = OptionSpec<EditOptions>;
+type RelabelSpec = OptionSpec<RelabelOptions>;
+type ReorderSpec = OptionSpec<ReorderOptions>;
 type SplitSpec = OptionSpec<SplitOptions>;
 
 const DRY_RUN: Opt = Opt::new("dry_run");
@@ -59,6 +61,46 @@ impl Declared for EditOptions {
             .short('j')
             .default(|o| o.jobs.to_string()),
         EditSpec::switch(opt::FORCE, |o| o.force = true, "Replace an existing pack"),
+    ];
+}
+
+impl Declared for RelabelOptions {
+    const OPTIONS: &'static [RelabelSpec] = &[
+        RelabelSpec::value(
+            Opt::new("field"),
+            "NAME",
+            |o, text| put(&mut o.field, Ok(Some(text.to_owned()))),
+            "Label field to change [default: the only one]",
+        ),
+        RelabelSpec::switch(opt::ONLY, |o| o.only = true, "Leave out samples without a row in the table"),
+        RelabelSpec::value(
+            opt::RENAME,
+            "OLD=NEW",
+            |o, text| {
+                o.rename.push(text.parse().map_err(|error: packds_system::BadValue| error.to_string())?);
+                Ok(())
+            },
+            "Rename a class, or join it with the class NEW (repeatable)",
+        )
+        .repeats(),
+    ];
+}
+
+impl Declared for ReorderOptions {
+    const OPTIONS: &'static [ReorderSpec] = &[
+        ReorderSpec::value(
+            opt::BY,
+            "FIELD",
+            |o, text| put(&mut o.by, Ok(Some(text.to_owned()))),
+            "Sort by this field, or by path, instead of shuffling; samples with equal values keep their order",
+        ),
+        ReorderSpec::value(
+            opt::SEED,
+            "SEED",
+            |o, text| put(&mut o.seed, whole(text, 0, u64::MAX).map(Some)),
+            "Seed of the shuffled order",
+        )
+        .default(|o| o.seed.unwrap_or(0).to_string()),
     ];
 }
 

@@ -10,7 +10,7 @@ use packds_system::{open_regular, to_usize};
 use serde_json::json;
 
 use super::Added;
-use crate::edit::{Edit, Taken, edit_as, joined_schema};
+use crate::edit::{Changes, Edit, Taken, edit_as, joined_schema};
 use crate::error::ConvertError;
 use crate::options::{AppendOptions, EditOptions};
 use crate::output::Output;
@@ -135,7 +135,7 @@ impl<D: AsRef<[u8]> + Send + Sync> Shard<'_, D> {
         let chunk_samples = Some(manifest.chunk_samples);
         // What a killed append left behind is replaced.
         let options = EditOptions { dry_run: options.dry_run, chunk_samples, jobs: options.jobs, force: true };
-        let written = edit_as(&both, (Edit::Append, &json!({})), &target, &options, observer)?;
+        let written = edit_as(&both, (Edit::Append, &json!({}), &Changes::default()), &target, &options, observer)?;
         let report = written.report;
         warnings.extend(report.warnings);
         let summary = written.file.map(|file| {

@@ -56,6 +56,7 @@ mod json_files;
 mod json_rows;
 mod karpathy;
 mod key_split;
+mod keyed_table;
 mod label_fields;
 mod labelled_table;
 mod labels;
@@ -146,6 +147,7 @@ mod tests;
 pub(crate) use self::arrays::PATHS;
 pub(crate) use self::detect::Head;
 pub(crate) use self::found::Found;
+pub(crate) use self::keyed_table::KeyedTable;
 pub(crate) use self::listing::{SourceField, append_stored};
 pub(crate) use self::shards::Shards;
 #[cfg(any(feature = "hdf5", feature = "zarr"))]

@@ -20,7 +20,7 @@ from ._batch import Batch, NamedBatch
 from ._convert import convert, export, formats
 from ._dataset import Dataset, Field, open
 from ._doctor import DoctorReport, doctor
-from ._edit import append, merge, split, subset
+from ._edit import append, drop_field, merge, relabel, reorder, split, subset
 from ._errors import ConvertError, Error, FormatError, NotFoundError, OptionError, ReadError, SourceNotFoundError
 from ._loader import Loader
 from ._packds import __version__
@@ -47,11 +47,14 @@ __all__ = [
     "append",
     "convert",
     "doctor",
+    "drop_field",
     "export",
     "formats",
     "from_dataset",
     "merge",
     "open",
+    "relabel",
+    "reorder",
     "split",
     "subset",
     "write",

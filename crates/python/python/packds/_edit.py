@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import _packds
@@ -191,6 +191,148 @@ def append(
     return _reported(text)
 
 
+@with_habits("packds.reorder", OF_EDITS)
+def reorder(
+    pack: Dataset | PathLike,
+    dst: PathLike,
+    *,
+    by: str | None = None,
+    seed: int | None = None,
+    chunk: int | None = None,
+    dry_run: bool = False,
+    jobs: int = 0,
+    force: bool = False,
+    progress: bool = True,
+) -> dict[str, Any]:
+    """Writes all samples of a pack in another order: shuffled, or sorted.
+
+    >>> packds.reorder("train.pack", "shuffled.pack", seed=1, progress=False)["n_samples"]
+    28
+
+    Args:
+        pack: A `Dataset` or a path.
+        dst: The pack to write.
+        by: The field to sort by, or `path`; by default the samples are shuffled. Samples with equal values keep their order.
+        seed: The seed of the shuffled order; by default 0.
+        chunk: Samples per chunk; by default as in the pack.
+        dry_run: Says what would be written, without writing anything.
+        jobs: Number of threads; 0 means one for each core.
+        force: Replaces an existing pack.
+        progress: Shows progress.
+
+    Returns:
+        The report: `output`, `n_samples`, `bytes_copied`, `bytes_out` and others.
+
+    Raises:
+        ConvertError: `by` and `seed` are both given, the pack has no such field or is damaged, or `dst` cannot be written.
+            Nothing is left at `dst`.
+        OptionError: An option has a wrong value.
+    """
+    values = locals()
+    how, given = given_options("reorder", values), given_options("edit", values)
+    dataset = opened(pack)
+    samples = _packds.reordered(dataset._pack, how)
+    return _edited([dataset], dst, ("reorder", dict(how)), given, samples, progress)
+
+
+@with_habits("packds.relabel", OF_EDITS)
+def relabel(
+    pack: Dataset | PathLike,
+    dst: PathLike,
+    table: PathLike | None = None,
+    *,
+    field: str | None = None,
+    only: bool = False,
+    rename: Mapping[str, str] | None = None,
+    chunk: int | None = None,
+    dry_run: bool = False,
+    jobs: int = 0,
+    force: bool = False,
+    progress: bool = True,
+) -> dict[str, Any]:
+    """Writes a pack with other labels: those of a table, or renamed classes.
+
+    >>> old = packds.open("train.pack").classes[0]
+    >>> report = packds.relabel("train.pack", "named.pack", rename={old: "first"}, progress=False)
+    >>> packds.open("named.pack").classes[0]
+    'first'
+
+    Args:
+        pack: A `Dataset` or a path.
+        dst: The pack to write.
+        table: A `.csv`, `.tsv` or `.jsonl` file with a column `path` or `sample`, and a column of new classes.
+        field: The label field to change; by default the only one.
+        only: Leaves out samples without a row in the table.
+        rename: The new name of each class to rename. Two classes with one new name are joined.
+        chunk: Samples per chunk; by default as in the pack.
+        dry_run: Says what would be written, without writing anything.
+        jobs: Number of threads; 0 means one for each core.
+        force: Replaces an existing pack.
+        progress: Shows progress.
+
+    Returns:
+        The report: `output`, `n_samples`, `bytes_copied`, `bytes_out` and others.
+
+    Raises:
+        ConvertError: The pack has no such field or class or is damaged, a row of the table is wrong, or `dst` cannot be
+            written. Nothing is left at `dst`.
+        OptionError: An option has a wrong value.
+    """
+    if rename is not None and not isinstance(rename, Mapping):
+        raise OptionError(f"rename: expected a dict of class names, found {rename!r}")
+    pairs = [f"{old}={new}" for old, new in (rename or {}).items()]
+    values = {**locals(), "rename": pairs}
+    how, given = given_options("relabel", values), given_options("edit", values)
+    file = None if table is None else path("table", table)
+    described = {name: value for name, value in how if name != "rename"}
+    described.update({"rename": pairs} if pairs else {}, **({"table": os.path.basename(file)} if file else {}))
+    return _edited([opened(pack)], dst, ("relabel", described), given, None, progress, relabelled=(file, how))
+
+
+@with_habits("packds.drop_field", OF_EDITS)
+def drop_field(
+    pack: Dataset | PathLike,
+    dst: PathLike,
+    fields: Sequence[str] | str,
+    *,
+    chunk: int | None = None,
+    dry_run: bool = False,
+    jobs: int = 0,
+    force: bool = False,
+    progress: bool = True,
+) -> dict[str, Any]:
+    """Writes a pack without some of its fields. Fields that describe an image are left out with it.
+
+    >>> packds.drop_field("train.pack", "less.pack", ["source_id"], progress=False)["n_samples"]
+    28
+    >>> "source_id" in packds.open("less.pack").fields
+    False
+
+    Args:
+        pack: A `Dataset` or a path.
+        dst: The pack to write.
+        fields: The name of a field, or a list of names.
+        chunk: Samples per chunk; by default as in the pack.
+        dry_run: Says what would be written, without writing anything.
+        jobs: Number of threads; 0 means one for each core.
+        force: Replaces an existing pack.
+        progress: Shows progress.
+
+    Returns:
+        The report: `output`, `n_samples`, `bytes_copied`, `bytes_out` and others.
+
+    Raises:
+        ConvertError: The pack has no such field, a field that is kept needs it, the pack is damaged, or `dst` cannot be
+            written. Nothing is left at `dst`.
+        OptionError: An option has a wrong value.
+    """
+    given = given_options("edit", locals())
+    names = [fields] if isinstance(fields, str) else fields
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise OptionError(f"fields: expected names of fields, found {fields!r}")
+    return _edited([opened(pack)], dst, ("drop-field", {"fields": list(names)}), given, None, progress, list(names))
+
+
 def _edited(
     packs: list[Dataset],
     dst: PathLike,
@@ -198,10 +340,13 @@ def _edited(
     given: list[tuple[str, str]],
     samples: list[int] | None,
     progress: bool,
+    drop: list[str] | None = None,
+    relabelled: tuple[PathLike | None, list[tuple[str, str]]] | None = None,
 ) -> dict[str, Any]:
     name, how = command
     with Progress(truth("progress", progress), "copying") as show:
-        text = _packds.edit([pack._pack for pack in packs], path("dst", dst), (name, json.dumps(how)), given, samples, show)
+        handles = [pack._pack for pack in packs]
+        text = _packds.edit(handles, path("dst", dst), (name, json.dumps(how)), given, samples, drop, relabelled, show)
     return _reported(text)
 
 

@@ -1,0 +1,298 @@
+//! Gives samples other classes, and classes other names.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::str::FromStr;
+
+use packds_format::{Field, Pack, Role, Scalar};
+use packds_system::{BadValue, counted, to_u64};
+use serde_json::{Value, json};
+
+use super::joined::{check_names, class_names};
+use super::values::items;
+use super::{Changes, KnownPaths, Taken};
+use crate::error::ConvertError;
+use crate::identity;
+use crate::opt::{ONLY, RENAME};
+use crate::source::KeyedTable;
+
+/// How a pack is relabelled. Either a table or renamed classes must be given.
+#[derive(Debug, Clone, Default)]
+pub struct RelabelOptions {
+    /// The label field. `None` means the field with role `label` or `labels`.
+    pub field: Option<String>,
+    /// Whether samples without a row in the table are left out.
+    pub only: bool,
+    /// The classes that are renamed.
+    pub rename: Vec<Rename>,
+}
+
+/// The old and the new name of a class, as in `OLD=NEW`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rename(String);
+
+impl FromStr for Rename {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<Self, BadValue> {
+        match text.split_once('=') {
+            Some((old, new)) if !old.is_empty() && !new.is_empty() => Ok(Self(text.to_owned())),
+            _ => Err(BadValue::new("two class names, such as kitten=cat", text)),
+        }
+    }
+}
+
+/// The new classes of a label field.
+#[derive(Debug)]
+pub(super) struct Relabelled {
+    /// The number of the field in the pack.
+    pub(super) number: usize,
+    pub(super) names: Vec<String>,
+    pub(super) ids: NewIds,
+}
+
+/// The new class ids.
+#[derive(Debug)]
+pub(super) enum NewIds {
+    /// By the old id.
+    OfClasses(Vec<i64>),
+    /// By the number of the sample.
+    OfSamples(Vec<i64>),
+}
+
+impl Relabelled {
+    /// What changes, as JSON.
+    pub(super) fn described(&self, field: &str) -> Value {
+        let (NewIds::OfClasses(ids) | NewIds::OfSamples(ids)) = &self.ids;
+        let of = if matches!(self.ids, NewIds::OfClasses(_)) { "classes" } else { "samples" };
+        json!({"relabel": field, "names": self.names, "of": of, "ids": identity::of_numbers(ids).to_string()})
+    }
+}
+
+impl Changes {
+    /// Gives samples the classes of a table, or renames classes. Also returns the samples to copy; `None` means all.
+    /// `path` is the path of the pack, for messages.
+    ///
+    /// # Errors
+    /// [`ConvertError::Options`] if the options contradict each other or name an unknown field or class. An error in the
+    /// table, or in the bytes of the pack.
+    pub fn relabel<D: AsRef<[u8]>>(
+        pack: &Pack<D>,
+        path: &Path,
+        table: Option<&Path>,
+        options: &RelabelOptions,
+    ) -> Result<(Self, Option<Vec<u64>>), ConvertError> {
+        let taken = Taken { pack, path, samples: None };
+        let (number, field) = label_field(&taken, options.field.as_deref())?;
+        let names = class_names(&taken, field)?;
+        check_names(&taken, &names, field)?;
+        let field_name = field.name.clone();
+        let mut changes = Self::default();
+        let (relabelled, samples) = match (table, options.rename.is_empty()) {
+            (Some(table), true) => changes.by_table(&taken, (number, field), names, table, options.only)?,
+            (None, false) if !options.only => {
+                (changes.by_renaming(&taken, (number, field), names, &options.rename)?, None)
+            }
+            (None, false) => {
+                let reason = format!("{ONLY} cannot be combined with {RENAME}");
+                return Err(ConvertError::options(reason, "only a table has samples to choose"));
+            }
+            (_, is_empty) => {
+                let what = if is_empty { "neither is given" } else { "both are given" };
+                let reason = format!("expected either a table or {RENAME}, but {what}");
+                return Err(ConvertError::options(reason, format!("for example {}", RENAME.with("kitten=cat"))));
+            }
+        };
+        changes.relabelled = Some((field_name, relabelled));
+        Ok((changes, samples))
+    }
+
+    fn by_table<D: AsRef<[u8]>>(
+        &mut self,
+        taken: &Taken<'_, D>,
+        (number, field): (usize, &Field),
+        mut names: Vec<String>,
+        table: &Path,
+        only: bool,
+    ) -> Result<(Relabelled, Option<Vec<u64>>), ConvertError> {
+        if field.role == Some(Role::Labels) {
+            let reason = format!("{}: `{}` has several classes for each sample", taken.path.display(), field.name);
+            let hint =
+                format!("a table gives each sample one class; rename or join classes with {}", RENAME.with("OLD=NEW"));
+            return Err(ConvertError::options(reason, hint));
+        }
+        let read = KeyedTable::read(table, &field.name)?;
+        self.warnings.extend(read.warnings.iter().cloned());
+        let rows = match read.by_number {
+            true => read.of_samples(taken.each().map(|sample| sample.to_string().into()))?,
+            false if !taken.pack.has_paths() => {
+                let hint = "use a column `sample` with the numbers of the samples instead of `path`";
+                return Err(ConvertError::options(format!("{}: the pack has no paths", taken.path.display()), hint));
+            }
+            false => {
+                let paths = KnownPaths::of(taken)?;
+                read.of_samples(taken.each().map(|sample| String::from_utf8_lossy(paths.path(sample))))?
+            }
+        };
+        let n_before = names.len();
+        let id_of = self.ids_of_values(&read, taken, &mut names)?;
+        if let Some(new) = names.get(n_before..).filter(|new| !new.is_empty()) {
+            let shown = quoted_few(new);
+            self.warnings.push(format!(
+                "{} of `{}` that the pack lacks: {shown}",
+                counted(new.len(), "class"),
+                field.name
+            ));
+        }
+        let old = items(taken, number, |item| Scalar::of(field.dtype, item).and_then(Scalar::integer).unwrap_or(-1))?;
+        let new = old.iter().zip(&rows).map(|(old, row)| row.and_then(|row| id_of.get(row).copied()).unwrap_or(*old));
+        let new: Vec<i64> = new.collect();
+        let samples = only.then(|| taken.each().zip(&rows).filter(|(_, row)| row.is_some()).map(|(sample, _)| sample));
+        let samples: Option<Vec<u64>> = samples.map(Iterator::collect);
+        let kept = new.iter().zip(&rows).filter(|(_, row)| !only || row.is_some()).map(|(id, _)| *id);
+        self.tell_empty(&old, kept, &names, &field.name);
+        Ok((Relabelled { number, names, ids: NewIds::OfSamples(new) }, samples))
+    }
+
+    /// The class id of each value of the table. New class names are added to `names`, sorted by name.
+    fn ids_of_values<D: AsRef<[u8]>>(
+        &mut self,
+        table: &KeyedTable,
+        taken: &Taken<'_, D>,
+        names: &mut Vec<String>,
+    ) -> Result<HashMap<String, i64>, ConvertError> {
+        let values: std::collections::BTreeSet<&str> = table.values().collect();
+        let known: HashMap<&str, i64> = names.iter().map(String::as_str).zip(0..).collect();
+        let are_numbers = values.iter().all(|value| value.parse::<u32>().is_ok_and(|id| id.to_string() == **value));
+        if are_numbers && !values.iter().any(|value| known.contains_key(value)) {
+            let ids: HashMap<String, i64> =
+                values.iter().filter_map(|value| Some(((*value).to_owned(), value.parse().ok()?))).collect();
+            let n = to_u64(names.len());
+            if let Some(id) = ids.values().find(|id| n > 0 && id.unsigned_abs() >= n) {
+                let reason =
+                    format!("{}: the table has class id {id}, but the pack has {n} classes", taken.path.display());
+                return Err(ConvertError::options(reason, "write class names to the table to add classes"));
+            }
+            if n > 0 {
+                self.warnings.push("the classes in the table are numbers, and are read as class ids".to_owned());
+            }
+            return Ok(ids);
+        }
+        if names.is_empty() {
+            let reason = format!("{}: the classes of the pack have no names", taken.path.display());
+            return Err(ConvertError::options(reason, "write class ids to the table: whole numbers from 0"));
+        }
+        let mut ids: HashMap<String, i64> = known.into_iter().map(|(name, id)| (name.to_owned(), id)).collect();
+        for value in values {
+            if !ids.contains_key(value) {
+                ids.insert(value.to_owned(), i64::try_from(names.len()).unwrap_or(i64::MAX));
+                names.push(value.to_owned());
+            }
+        }
+        Ok(ids)
+    }
+
+    fn by_renaming<D: AsRef<[u8]>>(
+        &mut self,
+        taken: &Taken<'_, D>,
+        (number, field): (usize, &Field),
+        mut names: Vec<String>,
+        renames: &[Rename],
+    ) -> Result<Relabelled, ConvertError> {
+        let refused = |reason: String, hint: String| {
+            Err(ConvertError::options(format!("{}: {reason}", taken.path.display()), hint))
+        };
+        let before = names.clone();
+        let mut pairs: BTreeMap<usize, &str> = BTreeMap::new();
+        for Rename(text) in renames {
+            // A name may contain the sign.
+            let splits = text.match_indices('=').map(|(at, _)| (&text[..at], &text[at + 1..]));
+            let found = splits.filter_map(|(old, new)| Some((before.iter().position(|name| name == old)?, new)));
+            let found: Vec<(usize, &str)> = found.filter(|(_, new)| !new.is_empty()).collect();
+            let &[(old, new)] = found.as_slice() else {
+                let old = text.split_once('=').map_or("", |(old, _)| old);
+                let reason = format!("{RENAME}: `{}` has no class '{}'", field.name, old.escape_debug());
+                return refused(reason, format!("its classes are {}", quoted_few(&before)));
+            };
+            if pairs.insert(old, new).is_some() {
+                let reason = format!("{RENAME}: '{}' gets two new names", before[old].escape_debug());
+                return refused(reason, "give one new name".to_owned());
+            }
+        }
+        if let Some(new) = pairs.values().find(|new| pairs.keys().any(|old| before[*old] == **new)) {
+            let reason = format!("{RENAME}: '{}' is both an old and a new name", new.escape_debug());
+            return refused(reason, "rename in two steps, with another name in between".to_owned());
+        }
+        let mut ids: Vec<i64> = (0..).take(names.len()).collect();
+        for (old, new) in pairs {
+            let target = names.iter().position(|name| name == new);
+            match target {
+                None => names[old] = new.to_owned(),
+                Some(target) => {
+                    ids[old] = i64::try_from(target).unwrap_or(i64::MAX);
+                    let name = before[old].escape_debug();
+                    let new = new.escape_debug();
+                    self.warnings.push(format!("'{name}' is joined with '{new}', and keeps its id without samples"));
+                }
+            }
+        }
+        Ok(Relabelled { number, names, ids: NewIds::OfClasses(ids) })
+    }
+
+    /// Tells which classes have no samples any more.
+    fn tell_empty(&mut self, old: &[i64], new: impl Iterator<Item = i64>, names: &[String], field: &str) {
+        let mut left = vec![false; names.len()];
+        for id in new.filter_map(|id| usize::try_from(id).ok()) {
+            if let Some(is_left) = left.get_mut(id) {
+                *is_left = true;
+            }
+        }
+        let mut had = vec![false; names.len()];
+        for id in old.iter().filter_map(|id| usize::try_from(*id).ok()) {
+            if let Some(had) = had.get_mut(id) {
+                *had = true;
+            }
+        }
+        let empty = names.iter().zip(had.iter().zip(&left)).filter(|(_, (had, left))| **had && !**left);
+        let empty: Vec<String> = empty.map(|(name, _)| name.clone()).collect();
+        if !empty.is_empty() {
+            let (n, shown) = (counted(empty.len(), "class"), quoted_few(&empty));
+            self.warnings.push(format!("{n} of `{field}` without samples, whose ids stay: {shown}"));
+        }
+    }
+}
+
+/// The label field of this name, or the only one.
+fn label_field<'a, D: AsRef<[u8]>>(
+    taken: &Taken<'a, D>,
+    name: Option<&str>,
+) -> Result<(usize, &'a Field), ConvertError> {
+    let is_label = |field: &Field| matches!(field.role, Some(Role::Label | Role::Labels));
+    let labels = taken.pack.schema().fields().iter().enumerate().filter(|(_, field)| is_label(field));
+    let labels: Vec<(usize, &Field)> = labels.collect();
+    let mut chosen = labels.iter().filter(|(_, field)| name.is_none_or(|name| field.name == name));
+    match (chosen.next(), chosen.next()) {
+        (Some(found), None) => Ok(*found),
+        (None, _) if labels.is_empty() => {
+            let reason = format!("{}: the pack has no labels", taken.path.display());
+            Err(ConvertError::options(reason, "choose another pack"))
+        }
+        (_, _) => {
+            let names: Vec<String> = labels.iter().map(|(_, field)| format!("`{}`", field.name)).collect();
+            let what =
+                name.map_or_else(|| "several label fields".to_owned(), |name| format!("no label field `{name}`"));
+            let reason = format!("{}: {what}", taken.path.display());
+            Err(ConvertError::options(reason, format!("choose one of {}", names.join(", "))))
+        }
+    }
+}
+
+/// The first of these names, in quotes.
+fn quoted_few(names: &[String]) -> String {
+    const FEW: usize = 10;
+    let mut shown: Vec<String> = names.iter().take(FEW).map(|name| format!("'{}'", name.escape_debug())).collect();
+    if names.len() > FEW {
+        shown.push(format!("and {} more", names.len() - FEW));
+    }
+    shown.join(", ")
+}

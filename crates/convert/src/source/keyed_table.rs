@@ -1,0 +1,114 @@
+//! Reads a table that has a row for each of some samples of a pack.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use super::ListOptions;
+use super::rows::{RowFile, RowForm, Rows};
+use super::values::text_of;
+use crate::error::ConvertError;
+
+/// The columns that identify a sample: by its path, or by its number in the pack.
+const KEYS: [&str; 2] = ["path", "sample"];
+
+/// One value for each of some samples.
+#[derive(Debug)]
+pub(crate) struct KeyedTable {
+    path: PathBuf,
+    /// Whether the keys are numbers of samples. Otherwise they are paths.
+    pub(crate) by_number: bool,
+    /// For each key, the line and the value.
+    rows: HashMap<String, (u64, String)>,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl KeyedTable {
+    /// Reads a CSV, TSV or JSON Lines file. The values are those of the only column besides the key, or of the column
+    /// `name`.
+    pub(crate) fn read(path: &Path, name: &str) -> Result<Self, ConvertError> {
+        let Some(form) = RowForm::of_source(path) else {
+            let reason = "this is not a table with rows of text";
+            return Err(ConvertError::contradictory(path, "", reason, "pass a .csv, .tsv or .jsonl file"));
+        };
+        let file = RowFile::new(path, &ListOptions::default().spool_folder().path)?;
+        let mut rows = Rows::open(&file, form)?;
+        let mut table = Self { path: path.to_owned(), by_number: false, rows: HashMap::new(), warnings: Vec::new() };
+        let mut columns: Option<(usize, usize, usize)> = None;
+        while rows.advance()? {
+            // Rows of JSON Lines may add columns.
+            let n = rows.columns.len();
+            let (_, key, value) = match columns {
+                Some(found @ (before, ..)) if before == n => found,
+                _ => table.columns(&rows, name).map(|(key, value)| (n, key, value))?,
+            };
+            columns = Some((n, key, value));
+            let key = text_of(rows.cell(key)).into_owned();
+            let value = text_of(rows.cell(value)).into_owned();
+            if key.is_empty() || value.is_empty() {
+                return Err(rows.malformed("a cell is empty".to_owned()));
+            }
+            if let Some((line, _)) = table.rows.get(&key) {
+                return Err(rows.malformed(format!("'{}' has a row in line {line} too", key.escape_debug())));
+            }
+            table.rows.insert(key, (rows.line, value));
+        }
+        if table.rows.is_empty() {
+            return Err(rows.malformed("the table has no rows".to_owned()));
+        }
+        table.warnings.extend(rows.warnings.iter().map(|warning| format!("{}: {warning}", path.display())));
+        Ok(table)
+    }
+
+    /// The columns of the key and of the value.
+    fn columns(&mut self, rows: &Rows<'_>, name: &str) -> Result<(usize, usize), ConvertError> {
+        let found: Vec<String> = rows.columns.iter().map(|name| format!("`{name}`")).collect();
+        let refused = |reason: &str| {
+            let reason = format!("{reason}; the columns are {}", found.join(", "));
+            ConvertError::contradictory(&self.path, "", reason, "write one row with its new value for each sample")
+        };
+        let place = |name: &str| rows.columns.iter().position(|column| column == name);
+        let (key, by_number) = match KEYS.map(place) {
+            [Some(path), None] => (path, false),
+            [None, Some(sample)] => (sample, true),
+            [Some(_), Some(_)] => return Err(refused("expected a column `path` or `sample`, found both")),
+            [None, None] => return Err(refused("expected a column `path` or `sample`")),
+        };
+        let value = match (place(name), rows.columns.len()) {
+            (Some(value), _) => value,
+            (None, 2) => 1 - key,
+            (None, _) => return Err(refused(&format!("expected a column `{name}`"))),
+        };
+        self.by_number = by_number;
+        Ok((key, value))
+    }
+
+    /// All values.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &str> {
+        self.rows.values().map(|(_, value)| value.as_str())
+    }
+
+    /// Takes the rows of these samples. `None` for a sample without a row. Several samples may have one path.
+    ///
+    /// # Errors
+    /// If a row belongs to none of the samples.
+    pub(crate) fn of_samples<'a>(
+        &self,
+        keys: impl Iterator<Item = std::borrow::Cow<'a, str>>,
+    ) -> Result<Vec<Option<&str>>, ConvertError> {
+        let mut unused: HashMap<&str, u64> = self.rows.iter().map(|(key, (line, _))| (key.as_str(), *line)).collect();
+        let mut values = Vec::new();
+        for key in keys {
+            unused.remove(key.as_ref());
+            values.push(self.rows.get(key.as_ref()).map(|(_, value)| value.as_str()));
+        }
+        match unused.into_iter().min_by_key(|(key, line)| (*line, *key)) {
+            None => Ok(values),
+            Some((key, line)) => {
+                let what = if self.by_number { "number" } else { "path" };
+                let reason = format!("the pack has no sample with the {what} '{}'", key.escape_debug());
+                let hint = "remove this row, or choose another pack; nothing was written";
+                Err(ConvertError::contradictory(&self.path, &format!("line {line}"), reason, hint))
+            }
+        }
+    }
+}
