@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(line(10, 47), "packds-\u{2026} 10 of 40 steps, 1 min 15 s, 3 min left");
         assert_eq!(
             line(10, 77),
-            "packds-raw, per-sample, warm, 2\u{2026} [==>     ] 10 of 40 steps, 1 min 15 s, 3 min left"
+            "packds-raw, per-sample, wa\u{2026} [==>     ] 10 of 40 steps, 1 min 15 s, 3 min left"
         );
         let time =
             |seconds| bar("the first epoch", Amount::Time { about: Duration::from_secs(20) }, after(seconds), 50);
