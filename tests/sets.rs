@@ -246,6 +246,31 @@ fn writers_at_the_same_time_never_lose_a_version() {
     folder.packds(&["verify", "s.packs", "-q"]).ok();
 }
 
+/// The usual limit of open files is lower than the number of shards of a large set.
+#[test]
+fn a_set_may_have_more_shards_than_open_files_are_allowed() {
+    let folder = Folder::new();
+    let names: Vec<String> = (0..60).map(|n| format!("{n}.pack")).collect();
+    for (n, name) in (0..).zip(&names) {
+        SamplePack { n_samples: 3 + n, chunk_samples: 4, ..SamplePack::default() }.write(&folder, name);
+    }
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    for packs in names.chunks(20) {
+        folder.packds(&[&["append", "s.packs"], packs, &["-q"]].concat()).ok();
+    }
+    let labels = |limits: &str| {
+        let mut shell = std::process::Command::new("sh");
+        let command = format!("{limits}; exec {} labels s.packs", crate::support::binary().display());
+        shell.args(["-c", &command]).current_dir(folder.path(".")).output().unwrap()
+    };
+    // The limit can be raised.
+    let raised = labels("ulimit -S -n 40");
+    assert!(raised.status.success(), "{}", String::from_utf8_lossy(&raised.stderr));
+    let refused = labels("ulimit -n 40");
+    let err = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && err.contains("allow more of them (`ulimit -n`)"), "{err}");
+}
+
 /// Number of kills. `PACKDS_KILLS`, set when the tests are compiled, asks for more.
 fn n_kills() -> u32 {
     option_env!("PACKDS_KILLS").and_then(|n| n.parse().ok()).unwrap_or(20)

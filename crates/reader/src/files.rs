@@ -129,6 +129,15 @@ impl Files {
     }
 }
 
+/// Allows this process as many open files as the system lets it. Every used shard of a set stays open, and the usual
+/// limit is 1024.
+fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    // If this fails, opening the next file fails too, and says why.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}
+
 impl Shards {
     pub(crate) fn new(folder: &Path, shards: &[ShardEntry]) -> Self {
         let open = shards.iter().map(|_| OnceLock::new()).collect();
@@ -155,7 +164,16 @@ impl Shards {
 
     fn opened(&self, entry: &ShardEntry) -> io::Result<OpenFile> {
         let path = self.folder.join(&entry.path);
-        let file = MappedFile::open(&path)?;
+        let file = match MappedFile::open(&path) {
+            Err(error) if error.raw_os_error() == Some(libc::EMFILE) => {
+                raise_file_limit();
+                MappedFile::open(&path).map_err(|error| match error.raw_os_error() {
+                    Some(libc::EMFILE) => io::Error::other(format!("{error}: allow more of them (`ulimit -n`)")),
+                    _ => error,
+                })?
+            }
+            opened => opened?,
+        };
         if self.will_load.load(Ordering::Relaxed) {
             let _ = file.will_load();
         }
