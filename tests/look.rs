@@ -75,6 +75,7 @@ fn info_as_json_has_the_numbers_a_reader_needs() {
         "pack_uuid",
         "dataset_uuid",
         "numpy",
+        "set",
     ];
     assert_eq!(keys, expected);
     assert_eq!([&info["n_samples"], &info["n_chunks"], &info["chunk_samples"], &info["data_offset"]], [10, 3, 4, 8192]);

@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(time(5), "the first epoch [==>        ] 5 s, about 15 s left");
         assert_eq!(time(21), "the first epoch [===========================] 21 s");
         let name = "decoding and transforming samples that are in memory";
-        assert_eq!(bar(name, Amount::Unknown, after(7), 47), "decoding and transforming samples that are\u{2026}, 7 s");
+        assert_eq!(bar(name, Amount::Unknown, after(7), 47), "decoding and transforming samples that ar\u{2026}, 7 s");
     }
 
     #[test]
