@@ -233,7 +233,7 @@ pub(crate) fn edit_as<D: AsRef<[u8]> + Send + Sync>(
     let labels = totals::label_stats(&copier, chunk_samples)?;
     // Samples that are chosen at random are never sorted.
     if command == Edit::Merge || how.get(BY.name()).is_some() && command == Edit::Reorder {
-        warnings.extend(totals::sorted(&copier, &labels, n_chunks)?);
+        warnings.extend(totals::sorted(&copier, &labels, (n_samples, chunk_samples))?);
     }
     let mut report = EditReport {
         output: target.to_owned(),

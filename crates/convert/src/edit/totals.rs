@@ -183,15 +183,25 @@ pub(super) fn label_stats<D: AsRef<[u8]>>(
     Ok(stats)
 }
 
+/// The intra-chunk correlation that shuffled samples of a small pack may have by chance: three standard errors of the
+/// intraclass correlation of unrelated values.
+#[expect(clippy::cast_precision_loss, reason = "a bound needs no more than 53 bits")]
+fn by_chance(n_samples: u64, chunk_samples: u32) -> f64 {
+    let pairs = n_samples as f64 * (f64::from(chunk_samples) - 1.0);
+    3.0 * (2.0 / pairs.max(1.0)).sqrt()
+}
+
 /// A warning if the samples of the new pack are sorted by class, and those of the packs were not. With a single chunk,
 /// the order does no harm.
 pub(super) fn sorted<D: AsRef<[u8]>>(
     copier: &Copier<'_, D>,
     labels: &BTreeMap<String, LabelStats>,
-    n_chunks: u64,
+    (n_samples, chunk_samples): (u64, u32),
 ) -> Result<Option<String>, ConvertError> {
+    let n_chunks = n_samples.div_ceil(chunk_samples.into());
+    let least = LabelStats::SHUFFLED_ICC.max(by_chance(n_samples, chunk_samples));
     let sorted = |(field, stats): (&String, &LabelStats)| {
-        let icc = stats.icc.filter(|icc| n_chunks > 1 && *icc > LabelStats::SHUFFLED_ICC)?;
+        let icc = stats.icc.filter(|icc| n_chunks > 1 && *icc > least)?;
         Some((field.clone(), icc))
     };
     let Some((field, icc)) = labels.iter().find_map(sorted) else { return Ok(None) };

@@ -284,8 +284,11 @@ def relabel(
     values = {**locals(), "rename": pairs}
     how, given = given_options("relabel", values), given_options("edit", values)
     file = None if table is None else path("table", table)
-    described = {name: value for name, value in how if name != "rename"}
-    described.update({"rename": pairs} if pairs else {}, **({"table": os.path.basename(file)} if file else {}))
+    described: dict[str, Any] = {name: value for name, value in how if name != "rename"}
+    if pairs:
+        described["rename"] = pairs
+    if file:
+        described["table"] = os.path.basename(file)
     return _edited([opened(pack)], dst, ("relabel", described), given, None, progress, relabelled=(file, how))
 
 
