@@ -59,14 +59,16 @@ fn signals_that_arrive_twice_leave_nothing() {
     let dir = temp_dir();
     let source = large_source(dir.path());
     let out = dir.path().join("out.pack");
-    for (first, second, code) in [("-INT", "-INT", 130), ("-HUP", "-HUP", 129), ("-INT", "-HUP", 129)] {
+    // Of two different signals, either may be seen first.
+    for (first, second, codes) in [("-INT", "-INT", [130; 2]), ("-HUP", "-HUP", [129; 2]), ("-INT", "-HUP", [129, 130])]
+    {
         let child = start(&source, &out);
         wait_for_bytes(&dir.path().join(".out.pack.packing"));
         signal(&child, first);
         signal(&child, second);
         let result = child.wait_with_output().unwrap();
         assert_eq!(stderr(&result), "packds: interrupted; nothing was written\n");
-        assert_eq!(result.status.code(), Some(code));
+        assert!(result.status.code().is_some_and(|code| codes.contains(&code)), "{:?}", result.status);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "only the source is left");
     }
 }

@@ -125,6 +125,7 @@ fn what_does_not_fit_is_refused_and_leaves_the_set_as_it_was() {
     for (args, expected) in [
         (&["append", "s.packs", "a.pack"][..], "is already in the set"),
         (&["append", "s.packs", "all.pack"], "expected"),
+        (&["append", "s.packs", "s.packs@1"], "is already in the set"),
         (&["append", "a.pack", "s.packs"], "expected the name of a set, which ends with .packs"),
         (&["append", "s.packs@1", "a.pack"], "expected the name of a set, which ends with .packs"),
         (&["append", "s.packs", "none.pack"], "none.pack: cannot open"),

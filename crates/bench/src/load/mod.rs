@@ -180,6 +180,8 @@ pub fn bench_load(
     bench.loader(packds_reader::open(path)?, Last::Drop, bench.access())?.epoch(0)?;
     let first_batches = first_batch::run(&bench, progress)?;
     let pack = packds_reader::open(path)?;
+    // Opening the shards of a set reads parts of them, so it comes before they are dropped from the cache.
+    pack.located(pack.parts().try_for_each(|part| part.map(drop)))?;
     if options.cold {
         progress("dropping the pack from the page cache");
         cache::drop_all(&cache::pack_files(path)?)?;

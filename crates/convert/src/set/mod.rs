@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use self::commit::commit;
 pub use self::converted::ShardRule;
 pub(crate) use self::converted::{AllShards, Shards};
-use self::shard::{Shard, origin_of};
+use self::shard::{Shard, origins_of};
 use crate::edit::Taken;
 use crate::error::ConvertError;
 use crate::identity;
@@ -149,7 +149,7 @@ pub fn append<D: AsRef<[u8]> + Send + Sync>(
 fn refuse_known<D: AsRef<[u8]>>(manifest: &Manifest, packs: &[Taken<'_, D>]) -> Result<(), ConvertError> {
     let known = manifest.shards.iter().flat_map(|shard| [Some(shard.path.clone()), shard.origin.clone()]);
     let mut known: BTreeSet<String> = known.flatten().collect();
-    match packs.iter().find(|taken| !known.insert(origin_of(taken))) {
+    match packs.iter().find(|taken| origins_of(taken).into_iter().any(|origin| !known.insert(origin))) {
         None => Ok(()),
         Some(taken) => {
             let reason = format!("{}: this pack is already in the set", taken.path.display());

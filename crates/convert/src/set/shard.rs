@@ -171,6 +171,13 @@ impl<D: AsRef<[u8]> + Send + Sync> Shard<'_, D> {
     }
 }
 
+/// Identifies a pack and, for a set, each of its shards.
+pub(super) fn origins_of<D: AsRef<[u8]>>(taken: &Taken<'_, D>) -> Vec<String> {
+    let shards = taken.pack.manifest().map_or(&[][..], |manifest| &manifest.shards);
+    let shards = shards.iter().map(|shard| file_name(shard.pack_uuid, shard.footer_crc32c));
+    shards.chain([origin_of(taken)]).collect()
+}
+
 /// Identifies a pack: the file name that it has as a shard, or the id of a version of a set.
 pub(super) fn origin_of<D: AsRef<[u8]>>(taken: &Taken<'_, D>) -> String {
     let uuid = taken.pack.pack_uuid();
