@@ -15,7 +15,8 @@ use packds_system::Named;
 use crate::console::Detail;
 use crate::failure::Failure;
 use crate::{
-    bench, completions, convert, doctor, edit, export, extract, formats, head, info, labels, man, show, verify, view,
+    bench, completions, convert, distributed, doctor, edit, export, extract, formats, head, info, labels, man, show,
+    verify, view,
 };
 
 const ABOUT: &str = "Pack an image dataset into one chunked, checksummed file, inspect it, and unpack it.";
@@ -63,6 +64,9 @@ impl Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Convert(Box<convert::ConvertArgs>),
+    Plan(Box<distributed::plan::PlanArgs>),
+    Build(distributed::build::BuildArgs),
+    Commit(distributed::commit::CommitArgs),
     Export(export::ExportArgs),
     Formats(formats::FormatsArgs),
     Info(info::InfoArgs),

@@ -8,7 +8,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use packds_convert::source::{Decision, ListOptions, Listed, Listing, Reading, list_all, list_splits};
 use packds_convert::{
-    ConvertError, ConvertOptions, Forecast, OnError, Report, check_apart, check_target, convert_listing, forecast,
+    ConvertError, ConvertOptions, Forecast, OnError, Report, Skipped, check_apart, check_target, convert_listing, forecast,
 };
 use packds_system::to_u64;
 use serde_json::{Value, json};
@@ -361,16 +361,23 @@ fn show_details(report: &Report, console: &mut Console) -> Result<(), Failure> {
 /// Reports files that were skipped or replaced.
 fn show_bad(report: &Report, console: &mut Console) -> Result<(), Failure> {
     for (what, list) in [("skipped", &report.skipped), ("substituted", &report.substituted)] {
-        if list.is_empty() {
-            continue;
-        }
-        writeln!(console.prose(), "{what:8} {}", counted(list.len(), "file"))?;
-        for one in list.iter().take(SHOWN_SKIPPED) {
-            writeln!(console.prose(), "{what:8} {}: {}", escape(&one.path), escape(&one.reason))?;
-        }
-        if list.len() > SHOWN_SKIPPED {
-            writeln!(console.prose(), "{what:8} {} more: packds info --json lists them", list.len() - SHOWN_SKIPPED)?;
-        }
+        show_bad_files(what, to_u64(list.len()), list, console)?;
+    }
+    Ok(())
+}
+
+/// Prints the number of bad files, and the first of them.
+pub(crate) fn show_bad_files(what: &str, n: u64, list: &[Skipped], console: &mut Console) -> Result<(), Failure> {
+    if n == 0 {
+        return Ok(());
+    }
+    writeln!(console.prose(), "{what:8} {}", counted(n, "file"))?;
+    for one in list.iter().take(SHOWN_SKIPPED) {
+        writeln!(console.prose(), "{what:8} {}: {}", escape(&one.path), escape(&one.reason))?;
+    }
+    let more = n.saturating_sub(to_u64(SHOWN_SKIPPED));
+    if more > 0 {
+        writeln!(console.prose(), "{what:8} {more} more: packds info --json lists them")?;
     }
     Ok(())
 }

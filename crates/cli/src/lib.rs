@@ -15,6 +15,7 @@ mod completions;
 mod console;
 mod convert;
 mod declared;
+mod distributed;
 mod doctor;
 mod edit;
 mod escape;
@@ -54,6 +55,8 @@ use clap::FromArgMatches;
 use args::{Cli, Command};
 use console::Console;
 pub use convert::split_output;
+pub use distributed::build::build_shard;
+pub use distributed::commit::commit_shards;
 pub use doctor::{doctor_picture, doctor_plot};
 pub use exit::Exit;
 use failure::Failure;
@@ -96,6 +99,9 @@ pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit 
 fn dispatch(command: &Command, console: &mut Console) -> Result<Exit, Failure> {
     match command {
         Command::Convert(args) => convert::run(args, console),
+        Command::Plan(args) => distributed::plan::run(args, console),
+        Command::Build(args) => distributed::build::run(args, console),
+        Command::Commit(args) => distributed::commit::run(args, console),
         Command::Export(args) => export::run(args, console),
         Command::Formats(args) => formats::run(args, console),
         Command::Info(args) => info::run(args, console),

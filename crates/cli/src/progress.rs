@@ -263,7 +263,7 @@ impl Observer for Shown {
             Phase::Sync => Amount::Unknown,
             phase => {
                 // The source of an export has samples, which may not be images.
-                let thing = if matches!(phase, Phase::Export | Phase::Copy) { "sample" } else { "image" };
+                let thing = if matches!(phase, Phase::Export | Phase::Copy | Phase::ReadShards) { "sample" } else { "image" };
                 Amount::Of { done: progress.samples, total: progress.total, thing, bytes: progress.bytes_in }
             }
         };
@@ -277,6 +277,7 @@ impl Observer for Shown {
             Phase::Measure => "measuring mean and std",
             Phase::Export => "exporting",
             Phase::Copy => "copying",
+            Phase::ReadShards => "reading shards",
             Phase::FindFirst => "found a bad image; searching for the first one",
             Phase::Sync => "writing to disk",
             _ => "working",

@@ -1,10 +1,11 @@
 //! Runs a conversion: lists the source, plans the pack, builds blocks, writes chunks, finishes the file and renames it.
 
-use packds_system::{counted, to_u64, to_usize};
+use packds_system::{counted, to_u64};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use packds_format::{Classes, FieldStats, LabelStats, Stats, WriteSummary, label_icc};
+use packds_format::{Classes, FieldStats, LabelStats, Stats, Uuid, WriteSummary, label_icc};
+use serde_json::Value;
 
 use packds_pixels::Histogram;
 
@@ -16,7 +17,7 @@ use crate::options::{ConvertOptions, NormalizeBy, OnError};
 use crate::output::{Output, check_output};
 use crate::pipeline::{Findings, Observer, Pass, Phase, Progress};
 use crate::plan::{ImageForm, Order, Plan, plan};
-use crate::provenance::{VERSION, options_json, provenance};
+use crate::provenance::{VERSION, options_json, origin};
 use crate::report::{Report, Skipped, Stages};
 use crate::restored::Restored;
 use crate::sample::Times;
@@ -69,7 +70,9 @@ pub fn convert_listing(
         measure(listing, options, &mut plan, observer)?;
         stages.measure = started.elapsed();
     }
-    let written = write_pack(listing, options, &plan, &output, observer, &mut stages)?;
+    let identity = Identity::of(listing, options, &plan);
+    let written = write_pack(listing, options, &plan, &identity, &output, observer, &mut stages)?;
+    nothing_left(listing, &written.findings)?;
     let started_sync = Instant::now();
     let target = output.target().to_owned();
     name(output, written.summary.n_samples, observer)?;
@@ -143,7 +146,7 @@ pub(crate) fn refuse_fault(listing: &Listing, options: &ConvertOptions) -> Resul
 }
 
 /// Measures mean and standard deviation in a separate pass that writes nothing, and puts them into the plan.
-fn measure(
+pub(crate) fn measure(
     listing: &Listing,
     options: &ConvertOptions,
     plan: &mut Plan,
@@ -165,10 +168,26 @@ fn mean_and_std(histogram: &Histogram) -> (Vec<f64>, Vec<f64>) {
     (0..histogram.channels()).map(|c| (histogram.mean_scaled(c), histogram.std_scaled(c))).unzip()
 }
 
+/// What identifies a pack, and says where it comes from.
+pub(crate) struct Identity {
+    pub(crate) dataset_uuid: Uuid,
+    pub(crate) pack_uuid: Uuid,
+    /// See [`crate::provenance::origin`].
+    pub(crate) origin: Value,
+}
+
+impl Identity {
+    pub(crate) fn of(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> Self {
+        let options = options_json(listing, options, plan);
+        let (dataset_uuid, pack_uuid) = identity::uuids(listing, &options, VERSION);
+        Self { dataset_uuid, pack_uuid, origin: origin(listing, options) }
+    }
+}
+
 /// What was written, with the findings of the conversion.
-struct Written {
-    findings: Findings,
-    summary: WriteSummary,
+pub(crate) struct Written {
+    pub(crate) findings: Findings,
+    pub(crate) summary: WriteSummary,
     skipped: Vec<Skipped>,
     substituted: Vec<Skipped>,
     /// Number of shards. `None` for a single pack.
@@ -179,57 +198,46 @@ struct Written {
     sorted: Option<String>,
 }
 
-fn write_pack(
+/// Refuses to write a pack without samples.
+fn nothing_left(listing: &Listing, findings: &Findings) -> Result<(), ConvertError> {
+    let (path, skipped) = (listing.root().to_owned(), findings.bad.len());
+    if findings.n_samples == 0 { Err(ConvertError::NothingLeft { path, skipped }) } else { Ok(()) }
+}
+
+pub(crate) fn write_pack(
     listing: &Listing,
     options: &ConvertOptions,
     plan: &Plan,
+    identity: &Identity,
     output: &Output,
     observer: &dyn Observer,
     stages: &mut Stages,
 ) -> Result<Written, ConvertError> {
     let started = Instant::now();
-    let options_json = options_json(listing, options, plan);
-    let mut pack = plan.pack.clone();
-    (pack.dataset_uuid, pack.pack_uuid) = identity::uuids(listing, &options_json, VERSION);
     let failed = |e| write_error(output, e);
-    let ids = (pack.dataset_uuid, pack.pack_uuid);
-    let origin = Origin { listing, options, plan };
+    let from = Origin { listing, options, plan };
     let pass = Pass { listing, options, plan, observer, phase: Phase::Convert };
     let order = Order::new(listing, options);
-    let nothing_left = |findings: &Findings| {
-        let skipped = findings.bad.len();
-        let path = listing.root().to_owned();
-        if findings.n_samples == 0 { Err(ConvertError::NothingLeft { path, skipped }) } else { Ok(()) }
-    };
-    let told = |findings: &Findings| {
-        let (skipped, substituted) = bad_samples(listing, findings, options);
-        let provenance = provenance(listing, options_json.clone(), &skipped, &substituted, findings);
-        (skipped, substituted, provenance)
-    };
-    let (findings, skipped, substituted, written) = match options.shards {
+    let (findings, file) = match options.shards {
         None => {
             let file = output.file().try_clone().map_err(ConvertError::io(output.target()))?;
-            let mut open = OpenPack::new(origin, file, pack).map_err(failed)?;
+            let mut open = OpenPack::new(from, file, identity).map_err(failed)?;
             let findings = pass.run(order, |block, ids, found| open.append(block, ids, found).map_err(failed))?;
-            nothing_left(&findings)?;
-            let (skipped, substituted, provenance) = told(&findings);
-            let done = open.finish(provenance.to_string()).map_err(failed)?;
-            let file = AllShards::one(done);
-            (findings, skipped, substituted, file)
+            let done = open.finish(Some(&findings)).map_err(failed)?;
+            (findings, AllShards::one(done))
         }
         Some(rule) => {
-            // The bad samples are known only at the end, so they are in the manifest.
-            let (_, _, of_shard) = told(&Findings::new(options.color().channels()));
-            let mut shards = Shards::new(origin, output.working(), rule, ids, of_shard.to_string());
+            let mut shards = Shards::new(from, output.working(), rule, identity);
             let findings = pass.run(order, |block, ids, found| shards.append(block, ids, found))?;
-            nothing_left(&findings)?;
-            let (skipped, substituted, provenance) = told(&findings);
-            (findings, skipped, substituted, shards.finish(provenance)?)
+            nothing_left(listing, &findings)?;
+            let file = shards.finish(&findings)?;
+            (findings, file)
         }
     };
-    let AllShards { stats, n_shards, summary, warnings, write_time } = written;
+    let AllShards { stats, n_shards, summary, warnings, write_time } = file;
+    let (skipped, substituted) = bad_samples(listing, &findings, options);
     let lost = lost_stats(listing, plan, &stats).into_iter().chain(warnings).collect();
-    let sorted = kept_sorted(&stats, plan, options, to_usize(summary.n_samples));
+    let sorted = kept_sorted(&stats, plan.pack.chunk_samples, options.keep_order, summary.n_samples);
     let n_shards = options.shards.map(|_| n_shards);
     let Times { read, decode, stats, encode } = findings.times;
     *stages = Stages { read, decode, stats, encode, write: write_time, convert: started.elapsed(), ..*stages };
@@ -237,7 +245,7 @@ fn write_pack(
 }
 
 /// Returns the skipped samples and the substituted samples, with reasons.
-fn bad_samples(listing: &Listing, findings: &Findings, options: &ConvertOptions) -> (Vec<Skipped>, Vec<Skipped>) {
+pub(crate) fn bad_samples(listing: &Listing, findings: &Findings, options: &ConvertOptions) -> (Vec<Skipped>, Vec<Skipped>) {
     let skipped = |(id, reason): &(usize, String)| Skipped { path: path_of(listing, *id), reason: reason.clone() };
     let bad = findings.bad.iter().map(skipped).collect();
     if options.on_error == OnError::Substitute { (Vec::new(), bad) } else { (bad, Vec::new()) }
@@ -352,10 +360,9 @@ fn lost_stats(listing: &Listing, plan: &Plan, stats: &Stats) -> Option<String> {
 
 /// Returns a warning if samples keep the order of a source that is sorted by class. With a single chunk, the order does
 /// no harm.
-fn kept_sorted(stats: &Stats, plan: &Plan, options: &ConvertOptions, n_samples: usize) -> Option<String> {
+pub(crate) fn kept_sorted(stats: &Stats, chunk_samples: u32, keep_order: bool, n_samples: u64) -> Option<String> {
     let icc = stats.labels.get("label")?.icc?;
-    let in_chunks = u64::try_from(n_samples).ok()? > plan.pack.chunk_samples.into();
-    let is_sorted = options.keep_order && in_chunks && icc > LabelStats::SHUFFLED_ICC;
+    let is_sorted = keep_order && n_samples > chunk_samples.into() && icc > LabelStats::SHUFFLED_ICC;
     is_sorted.then(|| {
         format!(
             "the samples keep the order of the source, which is sorted by class (icc {icc:.2}): training on such a pack needs a large window; without {KEEP_ORDER}, the samples are shuffled"
@@ -388,7 +395,7 @@ pub(crate) fn classes(listing: &Listing, ids: &[usize]) -> Vec<Classes> {
     vec![Classes { field: field.to_owned(), names, counts }]
 }
 
-fn report(
+pub(crate) fn report(
     listing: &Listing,
     plan: &Plan,
     written: Written,

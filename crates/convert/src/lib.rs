@@ -40,6 +40,7 @@ pub mod source;
 
 mod convert;
 mod data_format;
+mod distributed;
 mod dtypes;
 mod edit;
 mod export;
@@ -67,6 +68,7 @@ mod survey;
 
 pub use convert::{check_apart, check_target, convert, convert_listing};
 pub use data_format::DataFormat;
+pub use distributed::{BuildOptions, BuildReport, Commit, CommitReport, PlanReport, ShardPlan, plan_shards};
 pub use edit::{
     Changes, Edit, EditReport, RelabelOptions, ReorderOptions, Share, Side, SplitOptions, Taken, edit, reordered, sides,
 };

@@ -4,12 +4,17 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use packds_format::{Block, Classes, FooterParts, FormatError, PackOptions, PackWriter, Paths, Stats, WriteSummary};
+use packds_format::{
+    Block, Classes, FooterParts, FormatError, PackWriter, Paths, Stats, Uuid, WriteSummary,
+};
 use packds_system::to_u64;
+use serde_json::Value;
 
+use crate::convert::{Identity, bad_samples};
 use crate::options::ConvertOptions;
 use crate::pipeline::Findings;
 use crate::plan::Plan;
+use crate::provenance::{Found, provenance};
 use crate::source::Listing;
 
 /// Bytes per write call. Passing whole blocks made writing up to twice as slow with a single decoding thread; the cause
@@ -26,7 +31,8 @@ pub(crate) struct Origin<'a> {
 
 /// A pack file that is being written.
 pub(crate) struct OpenPack<'a> {
-    origin: Origin<'a>,
+    from: Origin<'a>,
+    identity: &'a Identity,
     writer: PackWriter<Timed>,
     /// The samples, by their numbers in the listing.
     ids: Vec<usize>,
@@ -45,14 +51,27 @@ pub(crate) struct Finished {
 }
 
 impl<'a> OpenPack<'a> {
-    pub(crate) fn new(origin: Origin<'a>, file: File, pack: PackOptions) -> Result<Self, FormatError> {
+    pub(crate) fn new(from: Origin<'a>, file: File, identity: &'a Identity) -> Result<Self, FormatError> {
+        Self::with_id(from, file, identity, identity.pack_uuid)
+    }
+
+    /// A file of several, with an id of its own.
+    pub(crate) fn with_id(
+        from: Origin<'a>,
+        file: File,
+        identity: &'a Identity,
+        pack_uuid: Uuid,
+    ) -> Result<Self, FormatError> {
         let target = Timed { file, time: Duration::ZERO };
+        let mut pack = from.plan.pack.clone();
+        (pack.dataset_uuid, pack.pack_uuid) = (identity.dataset_uuid, pack_uuid);
         Ok(Self {
-            origin,
+            from,
+            identity,
             writer: PackWriter::new(target, pack)?,
             ids: Vec::new(),
             paths: Paths::default(),
-            findings: Findings::new(origin.options.color().channels()),
+            findings: Findings::new(from.options.color().channels()),
         })
     }
 
@@ -66,7 +85,7 @@ impl<'a> OpenPack<'a> {
         let mut path = Vec::new();
         for &id in ids {
             path.clear();
-            self.origin.listing.path_into(id, &mut path);
+            self.from.listing.path_into(id, &mut path);
             self.paths.push(&path)?;
         }
         self.ids.extend_from_slice(ids);
@@ -85,11 +104,15 @@ impl<'a> OpenPack<'a> {
         self.writer.position()
     }
 
-    /// Writes the footer. Empty statistics are left out.
-    pub(crate) fn finish(self, provenance: String) -> Result<Finished, FormatError> {
-        let Origin { listing, options, plan } = self.origin;
+    /// Writes the footer. Empty statistics are left out. The provenance tells the findings in `all` samples, or those in
+    /// the samples of this file.
+    pub(crate) fn finish(self, all: Option<&Findings>) -> Result<Finished, FormatError> {
+        let Origin { listing, options, plan } = self.from;
+        let all = all.unwrap_or(&self.findings);
         let stats = crate::convert::stats(listing, plan, &self.findings, &self.ids, options);
         let classes = crate::convert::classes(listing, &self.ids);
+        let (skipped, substituted) = bad_samples(listing, all, options);
+        let provenance = Value::Object(provenance(&self.identity.origin, &Found::of(all, &skipped, &substituted))).to_string();
         let parts = FooterParts { stats: stats.clone(), classes: classes.clone(), provenance, paths: self.paths };
         let (target, summary) = self.writer.finish(parts)?;
         Ok(Finished { summary, stats, classes, write_time: target.time })

@@ -97,6 +97,8 @@ pub enum Phase {
     Export,
     /// Copying samples from packs to a pack.
     Copy,
+    /// Reading the footers of shards.
+    ReadShards,
     /// Syncing to disk.
     Sync,
 }

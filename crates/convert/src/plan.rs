@@ -1,14 +1,13 @@
 //! Plans the pack before any image is converted: geometry, schema, chunk size and order.
 
-use std::collections::BTreeMap;
-
 use packds_format::{
-    Coding, DType, Field, FieldKind, Filter, Normalize, PackOptions, Permutation, Role, Schema, chunk_samples_for,
+    Coding, DType, Field, FieldKind, Filter, FormatError, Normalize, PackOptions, Permutation, Role, Schema, chunk_samples_for,
     chunk_samples_without_padding,
 };
 use packds_pixels::ops::Emit;
 use packds_pixels::{Crop, FloatType, Geometry, Layout, PixelError, Resize};
 use packds_system::{counted, to_u64, to_usize};
+use serde::{Deserialize, Serialize};
 
 use crate::ConvertError;
 use crate::opt::{CROP, DTYPE, GRAY, LAYOUT, LEAVE_OUT, MODE, NORMALIZE, QUALITY, RESIZE, SIZE};
@@ -22,11 +21,21 @@ use crate::survey::{Sizes, mean_file_bytes, mean_item_bytes, mean_other_bytes, r
 /// preprocessing for evaluation at 224 pixels.
 const DEFAULT_SHORT: u32 = 256;
 const DEFAULT_CROP: u32 = 224;
+/// Names of the fields that a conversion adds.
+const IMAGE: &str = "image";
+const MASK: &str = "mask";
+const LABEL: &str = "label";
+const LABELS: &str = "labels";
+const VALID: &str = "valid";
+const SOURCE_ID: &str = "source_id";
+const SOURCE_WIDTH: &str = "source_width";
+const SOURCE_HEIGHT: &str = "source_height";
 /// JPEG quality of the encoded part of a mixed pack.
 pub(crate) const MIXED_QUALITY: u8 = 90;
 
 /// How the image of a sample is stored.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum ImageForm {
     /// Pixels of one size for all images.
     Fixed { width: u32, height: u32 },
@@ -79,6 +88,56 @@ pub(crate) struct ItemColumns {
     pub(crate) coding: usize,
 }
 
+impl FieldNumbers {
+    /// The fields of a schema by name. `mask_size` is the size of all masks, which the schema has only if there are masks.
+    ///
+    /// # Errors
+    /// If a field is missing. This cannot happen to the schema of a plan, but to one that was read from a file.
+    pub(crate) fn of(
+        schema: &Schema,
+        listing: &Listing,
+        options: &ConvertOptions,
+        mask_size: Option<(u32, u32)>,
+    ) -> Result<Self, FormatError> {
+        let of = |name: &str| {
+            let reason = "expected in the schema, found none".to_owned();
+            let missing = || FormatError::BadSchema { field: name.to_owned(), reason };
+            schema.fields().iter().position(|field| field.name == name).ok_or_else(missing)
+        };
+        let if_any = |condition: bool, name: &str| condition.then(|| of(name)).transpose();
+        let described = |name: &str| {
+            let is_described = schema.fields().iter().any(|field| field.of.as_deref() == Some(name));
+            let column = |suffix: &str| of(&format!("{name}.{suffix}"));
+            let columns = || {
+                let (width, height) = (column("width")?, column("height")?);
+                Ok::<_, FormatError>(ItemColumns { width, height, channels: column("channels")?, coding: column("coding")? })
+            };
+            is_described.then(columns).transpose()
+        };
+        Ok(Self {
+            image: of(IMAGE)?,
+            seek: if_any(options.seekable, &format!("{IMAGE}.seek"))?,
+            mask: if_any(listing.has_masks(), MASK)?,
+            mask_size,
+            label: if_any(listing.has_labels(), LABEL)?,
+            labels: if_any(listing.has_label_lists(), LABELS)?,
+            valid: if_any(options.on_error == OnError::Substitute, VALID)?,
+            source_id: of(SOURCE_ID)?,
+            source_width: of(SOURCE_WIDTH)?,
+            source_height: of(SOURCE_HEIGHT)?,
+            image_columns: described(IMAGE)?,
+            mask_columns: described(MASK)?,
+            extra: listing.columns().iter().map(|column| of(&column.name)).collect::<Result<_, _>>()?,
+            source_fields: listing.fields().iter().map(|field| of(&field.name)).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// The width and the height that a field states for its images.
+pub(crate) fn size_of(field: &Field) -> Option<(u32, u32)> {
+    field.image_shape().map(|(height, width, _)| (narrow(width), narrow(height)))
+}
+
 /// The plan of a pack.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
@@ -107,7 +166,7 @@ pub(crate) fn plan(listing: &Listing, options: &ConvertOptions, observer: &dyn O
     let mut plan = Plan {
         geometry,
         form,
-        pack: PackOptions::new(Schema::new(vec![Field::tensor("image", DType::U8, &[1])])?, 1),
+        pack: PackOptions::new(Schema::new(vec![Field::tensor(IMAGE, DType::U8, &[1])])?, 1),
         fields: FieldNumbers::default(),
         notes,
         label_dtype,
@@ -283,40 +342,39 @@ impl Plan {
     pub(crate) fn build_schema(&mut self, listing: &Listing, options: &ConvertOptions) -> Result<(), ConvertError> {
         let mut fields = Fields::default();
         let image = self.image_field(listing, options);
-        let mask_size = image.image_shape().map(|(height, width, _)| (narrow(width), narrow(height)));
-        let mask_size = mask_size.or_else(|| self.size_by_masks(listing));
+        let mask_size = size_of(&image).or_else(|| self.size_by_masks(listing));
         fields.add(image);
-        let mut numbers = FieldNumbers {
-            seek: options.seekable.then(|| fields.add(seek_field("image"))),
-            mask: listing.has_masks().then(|| fields.add(mask_field(mask_size, options))),
-            mask_size,
-            ..FieldNumbers::default()
-        };
-        add_others(listing, options, &mut fields, &mut numbers);
+        if options.seekable {
+            fields.add(seek_field(IMAGE));
+        }
+        if listing.has_masks() {
+            fields.add(mask_field(mask_size, options));
+        }
+        let others = add_others(listing, options, &mut fields);
         if listing.has_labels() {
-            numbers.label = Some(fields.column("label", self.label_dtype, Role::Label));
+            fields.column(LABEL, self.label_dtype, Role::Label);
         }
         if listing.has_label_lists() {
             let bytes = label_set_bytes(listing)?;
-            let field = Field::column("labels", DType::U8, &[bytes]);
-            numbers.labels = Some(fields.add(field.with_role(Role::Labels)));
+            let field = Field::column(LABELS, DType::U8, &[bytes]);
+            fields.add(field.with_role(Role::Labels));
         }
         if options.on_error == OnError::Substitute {
-            numbers.valid = Some(fields.column("valid", DType::U8, Role::Valid));
+            fields.column(VALID, DType::U8, Role::Valid);
         }
-        numbers.source_id = fields.column("source_id", DType::U64, Role::SourceId);
-        numbers.source_width = fields.column("source_width", DType::U32, Role::SourceWidth);
-        numbers.source_height = fields.column("source_height", DType::U32, Role::SourceHeight);
+        fields.column(SOURCE_ID, DType::U64, Role::SourceId);
+        fields.column(SOURCE_WIDTH, DType::U32, Role::SourceWidth);
+        fields.column(SOURCE_HEIGHT, DType::U32, Role::SourceHeight);
         if !self.form.is_fixed() {
-            numbers.image_columns = Some(fields.describe("image"));
+            fields.describe(IMAGE);
         }
         if listing.has_masks() && mask_size.is_none() {
-            numbers.mask_columns = Some(fields.describe("mask"));
+            fields.describe(MASK);
         }
         fields.column("sample_crc32c", DType::U32, Role::SampleCrc32c);
-        fields.check_names(&[numbers.extra.as_slice(), &numbers.source_fields].concat())?;
-        self.fields = numbers;
+        fields.check_names(&others)?;
         self.pack.schema = Schema::new(fields.list)?;
+        self.fields = FieldNumbers::of(&self.pack.schema, listing, options, mask_size)?;
         Ok(())
     }
 
@@ -366,9 +424,9 @@ impl Plan {
             ImageForm::Fixed { width, height } => {
                 let (w, h) = (u64::from(width), u64::from(height));
                 let shape = if interleaved { [h, w, channels] } else { [channels, h, w] };
-                Field { layout: Some(options.layout().to_string()), ..Field::tensor("image", options.dtype, &shape) }
+                Field { layout: Some(options.layout().to_string()), ..Field::tensor(IMAGE, options.dtype, &shape) }
             }
-            _ => Field::variable("image", FieldKind::Image),
+            _ => Field::variable(IMAGE, FieldKind::Image),
         };
         let pixels = match (options.dtype, &self.form) {
             (DType::U8, ImageForm::Fixed { .. }) => Filter::for_pixels(channels, interleaved),
@@ -467,8 +525,8 @@ fn mask_size(listing: &Listing, idx: usize) -> Option<(u32, u32)> {
 /// A mask field. `size` is the width and height of all masks, or `None` if masks vary in size.
 fn mask_field(size: Option<(u32, u32)>, options: &ConvertOptions) -> Field {
     let mut field = match size {
-        Some((width, height)) => Field::tensor("mask", DType::U8, &[u64::from(height), u64::from(width)]),
-        None => Field::variable("mask", FieldKind::Image),
+        Some((width, height)) => Field::tensor(MASK, DType::U8, &[u64::from(height), u64::from(width)]),
+        None => Field::variable(MASK, FieldKind::Image),
     };
     // A filter would not help: differences between class numbers have no meaning, and zstd finds runs by itself.
     field.codec = options.compression.codec(Filter::NONE);
@@ -477,8 +535,8 @@ fn mask_field(size: Option<(u32, u32)>, options: &ConvertOptions) -> Field {
 }
 
 /// Adds the additional fields of the source. Fields from an exported pack keep their order; other fields follow,
-/// columns first.
-fn add_others(listing: &Listing, options: &ConvertOptions, fields: &mut Fields, numbers: &mut FieldNumbers) {
+/// columns first. Returns their numbers.
+fn add_others(listing: &Listing, options: &ConvertOptions, fields: &mut Fields) -> Vec<usize> {
     let known = |name: &str| listing.metadata().and_then(|m| m.field(name));
     let place = |name: &str| {
         let mut fields = listing.metadata().into_iter().flat_map(|m| &m.fields);
@@ -486,15 +544,10 @@ fn add_others(listing: &Listing, options: &ConvertOptions, fields: &mut Fields, 
     };
     let column = |c: &SourceColumn| (place(&c.name), extra_field(&c.name, &c.values, options));
     let columns = listing.columns().iter().map(column);
-    let n_columns = columns.len();
     let source = |s: &SourceField| (place(&s.name), source_field(s, known(&s.name), options));
-    let sources = listing.fields().iter().map(source);
-    let mut others: Vec<(usize, (usize, Field))> = columns.chain(sources).enumerate().collect();
-    others.sort_by_key(|(_, (place, _))| *place);
-    let added = others.into_iter().map(|(number, (_, field))| (number, fields.add(field)));
-    let in_order: BTreeMap<usize, usize> = added.collect();
-    numbers.extra = in_order.into_values().collect();
-    numbers.source_fields = numbers.extra.split_off(n_columns);
+    let mut others: Vec<(usize, Field)> = columns.chain(listing.fields().iter().map(source)).collect();
+    others.sort_by_key(|(place, _)| *place);
+    others.into_iter().map(|(_, field)| fields.add(field)).collect()
 }
 
 /// The fields of a schema that is being built.
@@ -515,17 +568,15 @@ impl Fields {
     }
 
     /// Adds the columns that describe the items of a variable-size image field.
-    fn describe(&mut self, of: &str) -> ItemColumns {
+    fn describe(&mut self, of: &str) {
         let mut described = |suffix: &str, dtype, role| {
             let field = Field::column(&format!("{of}.{suffix}"), dtype, &[]).with_role(role);
-            self.add(Field { of: Some(of.to_owned()), ..field })
+            self.add(Field { of: Some(of.to_owned()), ..field });
         };
-        ItemColumns {
-            width: described("width", DType::U32, Role::Width),
-            height: described("height", DType::U32, Role::Height),
-            channels: described("channels", DType::U8, Role::Channels),
-            coding: described("coding", DType::U8, Role::Coding),
-        }
+        described("width", DType::U32, Role::Width);
+        described("height", DType::U32, Role::Height);
+        described("channels", DType::U8, Role::Channels);
+        described("coding", DType::U8, Role::Coding);
     }
 
     /// Rejects fields of the source that have the same name as another field. `others` contains the indices of the
@@ -550,7 +601,7 @@ fn seek_field(of: &str) -> Field {
 /// The image field for arrays that are stored unchanged. Its layout and color come from the pack that the arrays were
 /// exported from, otherwise from their shape.
 fn array_field(array: &ArrayType, listing: &Listing, options: &ConvertOptions) -> Field {
-    let field = Field::tensor("image", array.dtype, &array.shape).with_role(Role::Image);
+    let field = Field::tensor(IMAGE, array.dtype, &array.shape).with_role(Role::Image);
     let known = listing.metadata().and_then(|metadata| {
         let field = metadata.image()?;
         (field.dtype == array.dtype && field.shape == array.shape).then_some(field)

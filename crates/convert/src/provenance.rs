@@ -1,7 +1,9 @@
 //! Describes the pack's origin in the footer: everything that affected its bytes, and nothing else.
 
 use packds_pixels::Geometry;
-use serde_json::{Value, json};
+use packds_system::to_u64;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
 use crate::options::{ConvertOptions, Declared};
 use crate::pipeline::Findings;
@@ -59,14 +61,8 @@ fn settled(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> ConvertO
     settled
 }
 
-/// The JSON of the PROVENANCE section.
-pub(crate) fn provenance(
-    listing: &Listing,
-    options: Value,
-    skipped: &[Skipped],
-    substituted: &[Skipped],
-    findings: &Findings,
-) -> Value {
+/// What the PROVENANCE section says about the source, the options and the program.
+pub(crate) fn origin(listing: &Listing, options: Value) -> Value {
     let option = |key| options.get(key).cloned().unwrap_or_default();
     let (order, seed) = (option("order"), option("seed"));
     let mut value = json!({
@@ -76,19 +72,62 @@ pub(crate) fn provenance(
         "decoder": DECODERS,
         "resize": RESIZE,
         "order": {"kind": order, "seed": seed, "permutation": "feistel-8"},
-        "oriented": findings.oriented,
-        "n_skipped": skipped.len(),
-        "skipped": listed(skipped),
-        "n_substituted": substituted.len(),
-        "substituted": listed(substituted),
     });
-    if let Some((n, _)) = findings.resized_masks {
-        value["resized_masks"] = n.into();
-    }
     // Keep the provenance that the exported pack recorded.
     if let Some(metadata) = listing.metadata() {
         value["origin"] = Value::Object(metadata.provenance.clone());
     }
+    value
+}
+
+/// What was found in the samples of a file, or of all files of a set.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Found {
+    pub(crate) oriented: u64,
+    pub(crate) n_skipped: u64,
+    pub(crate) skipped: Vec<Skipped>,
+    pub(crate) n_substituted: u64,
+    pub(crate) substituted: Vec<Skipped>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) resized_masks: Option<u64>,
+}
+
+impl Found {
+    pub(crate) fn of(findings: &Findings, skipped: &[Skipped], substituted: &[Skipped]) -> Self {
+        Self {
+            oriented: findings.oriented,
+            n_skipped: to_u64(skipped.len()),
+            skipped: listed(skipped).to_vec(),
+            n_substituted: to_u64(substituted.len()),
+            substituted: listed(substituted).to_vec(),
+            resized_masks: findings.resized_masks.map(|(n, _)| n),
+        }
+    }
+
+    /// Adds what was found in another file.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.oriented += other.oriented;
+        self.n_skipped += other.n_skipped;
+        self.n_substituted += other.n_substituted;
+        self.resized_masks = match (self.resized_masks, other.resized_masks) {
+            (Some(one), Some(other)) => Some(one + other),
+            (one, other) => one.or(other),
+        };
+        for (all, more) in [(&mut self.skipped, other.skipped), (&mut self.substituted, other.substituted)] {
+            all.extend(more);
+            all.truncate(listed(all).len());
+        }
+    }
+}
+
+/// The JSON of the PROVENANCE section.
+pub(crate) fn provenance(origin: &Value, found: &Found) -> Map<String, Value> {
+    let mut value = origin.as_object().cloned().unwrap_or_default();
+    // The origin of the source comes last.
+    let before = value.shift_remove("origin").map(|before| ("origin".to_owned(), before));
+    let found = json!(found);
+    value.extend(found.as_object().into_iter().flatten().map(|(key, value)| (key.clone(), value.clone())));
+    value.extend(before);
     value
 }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use packds_convert::source::{ListOptions, list, list_splits};
 use packds_convert::{
-    AppendOptions, Changes, ConvertError, ConvertOptions, DataFormat, Declared, Edit, EditOptions, ExportOptions,
+    AppendOptions, BuildOptions, Changes, ConvertError, ConvertOptions, DataFormat, Declared, Edit, EditOptions, ExportOptions,
     OptionSpec, RelabelOptions, ReorderOptions, Side, SplitOptions, Taken, Takes, check_output, convert_listing,
     forecast, given,
 };
@@ -232,6 +232,7 @@ pub(crate) fn options(name: &str) -> Vec<OptionTuple> {
     match name {
         "convert" => of::<ConvertOptions>(),
         "append" => of::<AppendOptions>(),
+        "build" => of::<BuildOptions>(),
         "edit" => of::<EditOptions>(),
         "relabel" => of::<RelabelOptions>(),
         "reorder" => of::<ReorderOptions>(),

@@ -9,6 +9,7 @@ mod command;
 mod conversion;
 mod cuda;
 mod decoders;
+mod distributed;
 mod doctor;
 mod epoch;
 mod failure;
@@ -46,6 +47,10 @@ fn _packds(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(conversion::export, module)?)?;
     module.add_function(wrap_pyfunction!(conversion::edit, module)?)?;
     module.add_function(wrap_pyfunction!(conversion::append, module)?)?;
+    module.add_function(wrap_pyfunction!(distributed::plan, module)?)?;
+    module.add_function(wrap_pyfunction!(distributed::build, module)?)?;
+    module.add_function(wrap_pyfunction!(distributed::commit, module)?)?;
+    module.add_function(wrap_pyfunction!(distributed::plan_size, module)?)?;
     module.add_function(wrap_pyfunction!(conversion::reordered, module)?)?;
     module.add_function(wrap_pyfunction!(conversion::sides, module)?)?;
     module.add_function(wrap_pyfunction!(conversion::formats, module)?)?;

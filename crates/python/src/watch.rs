@@ -72,6 +72,7 @@ impl Observer for Watch {
             Phase::FindFirst => "looking for the first bad image",
             Phase::Export => "exporting",
             Phase::Copy => "copying",
+            Phase::ReadShards => "reading shards",
             Phase::Sync => "writing to disk",
             _ => "working",
         };

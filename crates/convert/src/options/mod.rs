@@ -1,5 +1,6 @@
 //! The options of conversions and exports, each declared once.
 
+mod build;
 mod check;
 mod convert;
 mod edit;

@@ -1,7 +1,6 @@
 //! The columns of a sample: labels, validity, source id and size, and additional source columns.
 
 use packds_format::{BlockBuilder, Coding, DType, Role};
-use packds_system::to_u64;
 
 use super::image::SourceSize;
 use super::{SampleError, SampleReader};
@@ -39,7 +38,7 @@ impl SampleReader<'_> {
         if let Some(field) = fields.valid {
             block.set_column(field, &[u8::from(size.is_some())])?;
         }
-        block.set_column(fields.source_id, &to_u64(id).to_le_bytes())?;
+        block.set_column(fields.source_id, &self.listing.number(id).to_le_bytes())?;
         block.set_column(fields.source_width, &size.map_or(0, |i| i.width).to_le_bytes())?;
         block.set_column(fields.source_height, &size.map_or(0, |i| i.height).to_le_bytes())?;
         for (column, &field) in self.listing.columns().iter().zip(&fields.extra) {

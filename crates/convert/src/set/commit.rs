@@ -13,7 +13,7 @@ use crate::pipeline::Observer;
 ///
 /// # Errors
 /// [`ConvertError::Options`] if another process committed this version first, or is committing it.
-pub(super) fn commit(folder: &Path, manifest: &Manifest, observer: &dyn Observer) -> Result<(), ConvertError> {
+pub(crate) fn commit(folder: &Path, manifest: &Manifest, observer: &dyn Observer) -> Result<(), ConvertError> {
     let target = folder.join(manifest_name(manifest.version));
     let bytes = manifest.to_bytes().map_err(ConvertError::Format)?;
     let write = || {

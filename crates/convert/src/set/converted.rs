@@ -5,16 +5,18 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
-use packds_format::{Block, Manifest, ShardEntry, Stats, Uuid, WriteSummary};
+use packds_format::{Block, Manifest, Schema, ShardEntry, Stats, Uuid, WriteSummary};
 use packds_system::to_u64;
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use super::shard::{entry_of, file_name};
 use super::totals;
+use crate::convert::{Identity, bad_samples};
 use crate::error::ConvertError;
 use crate::identity;
 use crate::open_pack::{Finished, OpenPack, Origin};
 use crate::pipeline::Findings;
+use crate::provenance::{Found, provenance};
 
 /// When a shard is complete. It always has at least one chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,12 +29,11 @@ pub enum ShardRule {
 
 /// The shards of a conversion.
 pub(crate) struct Shards<'a> {
-    origin: Origin<'a>,
+    from: Origin<'a>,
     folder: &'a Path,
     rule: ShardRule,
-    /// The ids that a single pack would have.
-    ids: (Uuid, Uuid),
-    provenance: String,
+    /// What identifies the single pack.
+    identity: &'a Identity,
     open: Option<OpenPack<'a>>,
     manifest: Manifest,
     warnings: Vec<String>,
@@ -58,30 +59,12 @@ impl AllShards {
 }
 
 impl<'a> Shards<'a> {
-    /// Writes to `folder`. `provenance` is that of every shard.
-    pub(crate) fn new(
-        origin: Origin<'a>,
-        folder: &'a Path,
-        rule: ShardRule,
-        ids: (Uuid, Uuid),
-        provenance: String,
-    ) -> Self {
-        let pack = &origin.plan.pack;
-        let manifest = Manifest {
-            version: 1,
-            parent: None,
-            pack_uuid: ids.1,
-            dataset_uuid: ids.0,
-            chunk_samples: pack.chunk_samples,
-            schema: pack.schema.clone(),
-            has_paths: true,
-            shards: Vec::new(),
-            stats: Stats::default(),
-            classes: Vec::new(),
-            provenance: Map::new(),
-        };
+    /// Writes to `folder`.
+    pub(crate) fn new(from: Origin<'a>, folder: &'a Path, rule: ShardRule, identity: &'a Identity) -> Self {
+        let pack = &from.plan.pack;
+        let manifest = first_manifest(pack.schema.clone(), pack.chunk_samples, identity);
         let (warnings, write_time) = (Vec::new(), Duration::ZERO);
-        Self { origin, folder, rule, ids, provenance, open: None, manifest, warnings, write_time, n_chunks: 0 }
+        Self { from, folder, rule, identity, open: None, manifest, warnings, write_time, n_chunks: 0 }
     }
 
     /// Appends a block, to a new shard if the current one is complete.
@@ -97,19 +80,18 @@ impl<'a> Shards<'a> {
         let open = match &mut self.open {
             Some(open) => open,
             None => {
-                let mut pack = self.origin.plan.pack.clone();
-                pack.dataset_uuid = self.ids.0;
-                pack.pack_uuid = self.shard_uuid();
-                let path = self.folder.join(working_name(pack.pack_uuid));
+                let uuid = self.shard_uuid();
+                let path = self.folder.join(working_name(uuid));
                 let file = File::create_new(&path).map_err(ConvertError::io(&path))?;
-                self.open.insert(OpenPack::new(self.origin, file, pack).map_err(ConvertError::Format)?)
+                let open = OpenPack::with_id(self.from, file, self.identity, uuid);
+                self.open.insert(open.map_err(ConvertError::Format)?)
             }
         };
         open.append(block, ids, findings).map_err(|error| written(self.folder, error))
     }
 
     fn shard_uuid(&self) -> Uuid {
-        identity::of_shard(self.ids.1, to_u64(self.manifest.shards.len()))
+        identity::of_shard(self.identity.pack_uuid, to_u64(self.manifest.shards.len()))
     }
 
     fn is_complete(&self, open: &OpenPack<'_>) -> bool {
@@ -120,8 +102,7 @@ impl<'a> Shards<'a> {
         let n_chunks = open.n_samples() / chunk_samples;
         match self.rule {
             ShardRule::Count(n) => {
-                let all = to_u64(self.origin.listing.len()).div_ceil(chunk_samples);
-                n_chunks >= all.div_ceil(n.max(1))
+                n_chunks >= chunks_of_shard(to_u64(self.from.listing.len()), chunk_samples, n)
             }
             // The next chunk is expected to have the mean size.
             ShardRule::Bytes(most) => open.bytes().saturating_add(open.bytes() / n_chunks.max(1)) > most,
@@ -131,7 +112,7 @@ impl<'a> Shards<'a> {
     fn close(&mut self) -> Result<(), ConvertError> {
         let Some(open) = self.open.take() else { return Ok(()) };
         let uuid = self.shard_uuid();
-        let done = open.finish(self.provenance.clone()).map_err(|error| written(self.folder, error))?;
+        let done = open.finish(None).map_err(|error| written(self.folder, error))?;
         let entry: ShardEntry = entry_of(uuid, &done.summary);
         let (from, to) = (self.folder.join(working_name(uuid)), self.folder.join(&entry.path));
         std::fs::rename(&from, &to).map_err(ConvertError::io(&to))?;
@@ -141,12 +122,11 @@ impl<'a> Shards<'a> {
         Ok(())
     }
 
-    /// Completes the last shard and writes the manifest.
-    pub(crate) fn finish(mut self, provenance: Value) -> Result<AllShards, ConvertError> {
+    /// Completes the last shard and writes the manifest. The bad samples are known only now, so its provenance lists all.
+    pub(crate) fn finish(mut self, findings: &Findings) -> Result<AllShards, ConvertError> {
         self.close()?;
-        if let Value::Object(provenance) = provenance {
-            self.manifest.provenance = provenance;
-        }
+        let (skipped, substituted) = bad_samples(self.from.listing, findings, self.from.options);
+        self.manifest.provenance = provenance(&self.identity.origin, &Found::of(findings, &skipped, &substituted));
         let path = self.folder.join(packds_format::manifest_name(1));
         let bytes = self.manifest.to_bytes().map_err(ConvertError::Format)?;
         std::fs::write(&path, &bytes).map_err(ConvertError::io(&path))?;
@@ -160,6 +140,28 @@ impl<'a> Shards<'a> {
             warnings: self.warnings,
             write_time: self.write_time,
         })
+    }
+}
+
+/// Number of chunks in each of `n` shards but the last. If there are few chunks, fewer shards are enough.
+pub(crate) fn chunks_of_shard(n_samples: u64, chunk_samples: u64, n: u64) -> u64 {
+    n_samples.div_ceil(chunk_samples.max(1)).div_ceil(n.max(1)).max(1)
+}
+
+/// The first version of the manifest of a converted set, without shards.
+pub(crate) fn first_manifest(schema: Schema, chunk_samples: u32, identity: &Identity) -> Manifest {
+    Manifest {
+        version: 1,
+        parent: None,
+        pack_uuid: identity.pack_uuid,
+        dataset_uuid: identity.dataset_uuid,
+        chunk_samples,
+        schema,
+        has_paths: true,
+        shards: Vec::new(),
+        stats: Stats::default(),
+        classes: Vec::new(),
+        provenance: Map::new(),
     }
 }
 

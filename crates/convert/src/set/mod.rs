@@ -4,7 +4,7 @@
 mod commit;
 mod converted;
 mod shard;
-mod totals;
+pub(crate) mod totals;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,9 +15,10 @@ use packds_system::to_u64;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use self::commit::commit;
 pub use self::converted::ShardRule;
-pub(crate) use self::converted::{AllShards, Shards};
+pub(crate) use self::commit::commit;
+pub(crate) use self::converted::{AllShards, Shards, chunks_of_shard, first_manifest};
+pub(crate) use self::shard::file_name;
 use self::shard::{Shard, origins_of};
 use crate::edit::Taken;
 use crate::error::ConvertError;

@@ -199,7 +199,7 @@ pub(super) fn entry_of(pack_uuid: Uuid, summary: &WriteSummary) -> ShardEntry {
 }
 
 /// The file name of a shard. The checksum tells packs apart whose writer gave them the same id.
-pub(super) fn file_name(uuid: Uuid, footer_crc32c: u32) -> String {
+pub(crate) fn file_name(uuid: Uuid, footer_crc32c: u32) -> String {
     format!("{uuid}-{footer_crc32c:08x}.pack")
 }
 

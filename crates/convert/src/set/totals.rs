@@ -7,7 +7,7 @@ use packds_format::{Classes, LabelStats, Manifest, SeekStats, ShardEntry, SizeSt
 use crate::edit::pixels_of_all;
 
 /// Adds a shard to its set, and its statistics and classes to those of the set.
-pub(super) fn add(
+pub(crate) fn add(
     manifest: &mut Manifest,
     entry: ShardEntry,
     classes: &[Classes],

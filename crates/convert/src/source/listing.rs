@@ -125,6 +125,8 @@ pub struct Listing {
     pub(super) faults: Faults,
     pub(super) warnings: Vec<Warning>,
     pub(super) ignored: u64,
+    /// For a part of a listing: the numbers of its samples in the whole listing.
+    pub(super) numbers: Option<Vec<u64>>,
 }
 
 /// Samples known to be bad, by index: each lacks a required value such as its label. A placeholder replaces the value,
@@ -136,6 +138,8 @@ pub(super) type Faults = BTreeMap<usize, Fault>;
 pub(super) enum Fault {
     /// The problem as described by the source's reader.
     Said(Arc<str>),
+    /// The whole message, in a part of a listing.
+    Planned(Arc<str>),
     /// The folder of masks has no mask for the image.
     NoMask {
         masks: Arc<str>,
@@ -240,6 +244,7 @@ impl Listing {
             faults: Faults::new(),
             warnings: Vec::new(),
             ignored: 0,
+            numbers: None,
         }
     }
 
@@ -251,6 +256,11 @@ impl Listing {
     /// The folder that all paths are relative to.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// The number of a sample in the whole source.
+    pub(crate) fn number(&self, idx: usize) -> u64 {
+        self.numbers.as_ref().and_then(|numbers| numbers.get(idx).copied()).unwrap_or_else(|| to_u64(idx))
     }
 
     /// Number of samples; never 0 in a listing returned by [`super::list`].
@@ -476,6 +486,7 @@ impl Listing {
             Fault::Said(reason) => {
                 return Some(SampleError::Source(format!("sample {idx}: {reason}")));
             }
+            Fault::Planned(message) => return Some(SampleError::Source(message.to_string())),
             Fault::NoMask { masks, line } => {
                 // For an archive, the line is left out, because it would name the temporary folder.
                 let line = line.as_ref().filter(|_| self.unpacked.is_empty()).map(ToString::to_string);

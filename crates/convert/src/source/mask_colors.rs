@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use packds_pixels::{Color, DecodeOptions, Decoder};
 use packds_system::open_regular;
+use serde::{Deserialize, Serialize};
 
 use super::listing::{Listing, Masks};
 use super::look::look_at;
@@ -28,11 +29,29 @@ const COLUMNS: [&[&str]; 4] =
     [&["name", "class", "class_name", "label"], &["r", "red"], &["g", "green"], &["b", "blue"]];
 
 /// The class number of each colour.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct MaskColors {
     /// The name of the table. `None` if the colours are gray.
     file: Option<String>,
+    #[serde(with = "pairs")]
     ids: HashMap<[u8; 3], u8>,
+}
+
+/// The colours as a sorted list, because the keys of a JSON object are strings.
+mod pairs {
+    use std::collections::{BTreeMap, HashMap};
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    type Pair = ([u8; 3], u8);
+
+    pub(super) fn serialize<S: Serializer>(ids: &HashMap<[u8; 3], u8>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(ids.iter().collect::<BTreeMap<_, _>>())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HashMap<[u8; 3], u8>, D::Error> {
+        Ok(Vec::<Pair>::deserialize(deserializer)?.into_iter().collect())
+    }
 }
 
 /// Finds the class of each colour if the first mask is a colour image: reads the table next to the masks, or accepts gray pixels.

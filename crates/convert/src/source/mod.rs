@@ -94,10 +94,12 @@ mod overlooked;
 mod pairs;
 #[cfg(feature = "arrow")]
 pub(crate) mod parquet;
-mod paths;
+pub(crate) mod part;
+pub(crate) mod paths;
 mod per_file;
 mod pickle;
 mod pixel_rows;
+mod portable;
 mod protobuf;
 pub(crate) mod pt;
 mod reading;

@@ -4,6 +4,8 @@
 
 use std::{collections::HashMap, ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
+use serde::{Deserialize, Serialize};
+
 /// Concatenated byte strings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ByteArena {
@@ -175,4 +177,37 @@ pub(super) fn stem(name: &[u8]) -> &[u8] {
 /// The bytes of a file name or path as a [`Path`].
 pub(super) fn as_path(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
+}
+
+/// A path in a JSON document: text, or bytes if it is not valid UTF-8.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum FilePath {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl FilePath {
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+
+    pub(crate) fn as_path(&self) -> &Path {
+        as_path(self.as_bytes())
+    }
+}
+
+impl From<&[u8]> for FilePath {
+    fn from(bytes: &[u8]) -> Self {
+        str::from_utf8(bytes).map_or_else(|_| Self::Bytes(bytes.to_vec()), |text| Self::Text(text.to_owned()))
+    }
+}
+
+impl From<&Path> for FilePath {
+    fn from(path: &Path) -> Self {
+        Self::from(path.as_os_str().as_bytes())
+    }
 }

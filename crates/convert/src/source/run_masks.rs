@@ -39,6 +39,27 @@ pub(super) struct RunMasks {
 }
 
 impl RunMasks {
+    /// Masks with these rows: the value of the marked pixels, and the runs as text.
+    pub(super) fn new(order: MaskOrder, masks: Vec<Vec<(u8, String)>>) -> Self {
+        let mut texts = TextArena::default();
+        let mut row = |(value, text): (u8, String)| {
+            texts.push(&text);
+            (value, texts.len() - 1)
+        };
+        let rows = masks.into_iter().map(|rows| rows.into_iter().map(&mut row).collect()).collect();
+        Self { order, texts: Arc::new(texts), rows }
+    }
+
+    pub(super) fn order(&self) -> MaskOrder {
+        self.order
+    }
+
+    /// The rows of a sample's mask: the value of the marked pixels, and the runs as text.
+    pub(super) fn of(&self, idx: usize) -> Vec<(u8, String)> {
+        let rows = self.rows.get(idx).into_iter().flatten();
+        rows.map(|(value, row)| (*value, self.texts.get(*row).to_owned())).collect()
+    }
+
     /// Number of bytes of a sample's mask, as text in the table.
     pub(super) fn bytes(&self, idx: usize) -> u64 {
         self.rows[idx].iter().map(|(_, row)| to_u64(self.texts.get(*row).len())).sum()

@@ -4,18 +4,21 @@
 
 use std::fmt;
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use packds_format::DType;
 use packds_system::{open_regular, to_u64, to_usize};
+use serde::{Deserialize, Serialize};
 
 use super::paths::{PathTable, as_path};
+use super::portable::Portable;
 use crate::error::ConvertError;
 use crate::sample::SampleError;
 
 /// Element type and dimensions of an array.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ArrayType {
     pub(crate) dtype: DType,
     pub(crate) shape: Vec<u64>,
@@ -40,7 +43,7 @@ pub(crate) fn is_one(shape: &[u64]) -> bool {
 }
 
 /// The size of an image of `u8` pixels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PixelShape {
     pub(crate) width: u32,
     pub(crate) height: u32,
@@ -89,7 +92,8 @@ impl PixelShape {
 }
 
 /// What an item's bytes contain.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Content {
     /// An image file. Its header states the size.
     File,
@@ -100,7 +104,6 @@ pub(crate) enum Content {
     /// Opaque bytes.
     Bytes,
     /// A string.
-    #[cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only tables spool strings"))]
     Text,
     /// A JSON text.
     Json,
@@ -134,6 +137,11 @@ pub(crate) trait Store: Send + Sync + fmt::Debug {
 
     /// Appends the first `limit` bytes of item `idx` to `out`, or all of it if it is shorter.
     fn append(&self, idx: usize, limit: u64, out: &mut Vec<u8>) -> Result<(), SampleError>;
+
+    /// Where the items at `places` are, for another process. `None` if it could not read them there.
+    fn portable(&self, _places: &[usize]) -> Option<Portable> {
+        None
+    }
 }
 
 /// A file opened once and read at many offsets.
@@ -201,6 +209,15 @@ impl OpenFile {
     }
 }
 
+impl OpenFile {
+    /// Whether another process that opens the path gets this file.
+    pub(super) fn is_named(&self) -> bool {
+        let identity = |there: std::fs::Metadata| (there.dev(), there.ino());
+        let (own, named) = (self.file.metadata(), std::fs::metadata(&self.path));
+        own.is_ok_and(|own| named.is_ok_and(|named| identity(own) == identity(named)))
+    }
+}
+
 /// The files that contain the byte ranges of a store's items.
 #[derive(Debug, Clone)]
 pub(crate) enum SpanFiles {
@@ -251,7 +268,7 @@ impl ItemFiles {
 }
 
 /// A byte range in one of several files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Span {
     /// The file's index.
     pub(crate) file: u32,
@@ -334,6 +351,16 @@ impl Store for Spans {
         let span = self.spans.get(idx).ok_or(SampleError::Missing)?;
         self.files.append(idx, Span { bytes: span.bytes.min(limit), ..*span }, out)
     }
+
+    fn portable(&self, places: &[usize]) -> Option<Portable> {
+        let SpanFiles::Open(files) = &self.files else { return None };
+        let file = |span: &Span| usize::try_from(span.file).ok().and_then(|n| files.get(n));
+        let items = places.iter().map(|place| {
+            let span = self.spans.get(*place)?;
+            Some((file(span)?, span.offset, span.bytes, self.contents.get(*place)))
+        });
+        Portable::of(items)
+    }
 }
 
 /// Numbers in memory, one per sample.
@@ -375,6 +402,14 @@ impl Store for Numbers {
         out.extend_from_slice(number.get(..limit).unwrap_or(number));
         Ok(())
     }
+
+    fn portable(&self, places: &[usize]) -> Option<Portable> {
+        let width = self.width();
+        let number = |place: &usize| self.bytes.get(place.checked_mul(width)?..)?.get(..width);
+        let numbers = places.iter().map(number);
+        let bytes = numbers.collect::<Option<Vec<&[u8]>>>()?.concat();
+        Some(Portable::Numbers { array: self.array.clone(), bytes })
+    }
 }
 
 /// Items of one type at equal distances: rows of arrays, in one or several files. Uses no memory per item.
@@ -409,17 +444,31 @@ impl Store for Rows {
     }
 
     fn append(&self, idx: usize, limit: u64, out: &mut Vec<u8>) -> Result<(), SampleError> {
+        let (file, offset) = self.place(idx).ok_or(SampleError::Missing)?;
+        file.append_at(offset, self.bytes(idx).min(limit), out)
+    }
+
+    fn portable(&self, places: &[usize]) -> Option<Portable> {
+        let content = self.content(0);
+        let items = places.iter().map(|place| {
+            let (file, offset) = self.place(*place)?;
+            Some((file, offset, self.bytes(*place), content.clone()))
+        });
+        Portable::of(items)
+    }
+}
+
+impl Rows {
+    /// The file of a row, and where it starts.
+    fn place(&self, idx: usize) -> Option<(&OpenFile, u64)> {
         let mut row = idx;
         for part in &self.parts {
             if row < part.rows {
-                let row = to_u64(row);
-                let offset = row.checked_mul(part.stride);
-                let offset = offset.and_then(|o| o.checked_add(part.offset));
-                let offset = offset.ok_or(SampleError::Missing)?;
-                return part.file.append_at(offset, self.bytes(idx).min(limit), out);
+                let offset = to_u64(row).checked_mul(part.stride)?.checked_add(part.offset)?;
+                return Some((&part.file, offset));
             }
             row -= part.rows;
         }
-        Err(SampleError::Missing)
+        None
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::column::SourceColumn;
 use super::listing::{Images, LabelLists, Labels, Listing, Masks, SourceField};
 use super::paths::{FileTable, PathTable};
+use super::portable::Portable;
 use super::store::{Content, Store};
 use crate::sample::SampleError;
 use crate::survey::evenly;
@@ -121,5 +122,10 @@ impl Store for Picked {
 
     fn append(&self, idx: usize, limit: u64, out: &mut Vec<u8>) -> Result<(), SampleError> {
         self.store.append(self.place(idx), limit, out)
+    }
+
+    fn portable(&self, places: &[usize]) -> Option<Portable> {
+        let places: Vec<usize> = places.iter().map(|place| self.place(*place)).collect();
+        self.store.portable(&places)
     }
 }

@@ -3,6 +3,7 @@
 use packds_system::{to_u64, to_usize};
 use std::sync::Arc;
 
+use super::portable::Portable;
 use super::store::{Content, Store};
 use crate::sample::SampleError;
 
@@ -42,6 +43,11 @@ impl Store for Swapped {
         let limit = to_usize(limit);
         out.truncate(before.saturating_add(limit));
         Ok(())
+    }
+
+    fn portable(&self, places: &[usize]) -> Option<Portable> {
+        let store = Box::new(self.store.portable(places)?);
+        Some(Portable::Swapped { store, element: self.element })
     }
 }
 

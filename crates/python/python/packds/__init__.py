@@ -19,6 +19,7 @@ docs/reference/python.md.
 from ._batch import Batch, NamedBatch
 from ._convert import convert, export, formats
 from ._dataset import Dataset, Field, open
+from ._distributed import build, commit, plan
 from ._doctor import DoctorReport, doctor
 from ._edit import append, drop_field, merge, relabel, reorder, split, subset
 from ._errors import ConvertError, Error, FormatError, NotFoundError, OptionError, ReadError, SourceNotFoundError
@@ -45,6 +46,8 @@ __all__ = [
     "Writer",
     "__version__",
     "append",
+    "build",
+    "commit",
     "convert",
     "doctor",
     "drop_field",
@@ -53,6 +56,7 @@ __all__ = [
     "from_dataset",
     "merge",
     "open",
+    "plan",
     "relabel",
     "reorder",
     "split",

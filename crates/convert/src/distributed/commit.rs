@@ -1,0 +1,227 @@
+//! Makes a set of the shards of a plan: reads the footers of all shards, and writes the manifest.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use packds_format::{Manifest, Pack, ShardEntry, manifest_name};
+use packds_system::to_u64;
+use serde::{Serialize, Serializer};
+use serde_json::json;
+
+use super::build::{names, remove_all_leftovers};
+use super::plan_file::ShardPlan;
+use crate::convert::kept_sorted;
+use crate::error::ConvertError;
+use crate::pipeline::Observer;
+use crate::provenance::{Found, provenance};
+use crate::report::Skipped;
+use crate::set::{check_set_name, commit, first_manifest, totals};
+
+/// Number of missing shards that an error lists.
+const LISTED: usize = 20;
+
+/// The result of making a set of shards.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct CommitReport {
+    /// The set.
+    pub output: PathBuf,
+    /// Whether the set was there, with the same shards.
+    pub is_kept: bool,
+    /// Number of samples.
+    pub n_samples: u64,
+    /// Number of shards.
+    pub n_shards: u64,
+    /// Number of classes.
+    pub n_classes: usize,
+    /// Size of all shards in bytes.
+    pub bytes_out: u64,
+    /// Number of files that were skipped in all shards.
+    pub n_skipped: u64,
+    /// The first of them.
+    pub skipped: Vec<Skipped>,
+    /// Number of files that were replaced by images of zeros in all shards.
+    pub n_substituted: u64,
+    /// The first of them.
+    pub substituted: Vec<Skipped>,
+    /// What users of the set should know.
+    pub warnings: Vec<String>,
+    /// Time to read the footers and to write the manifest.
+    pub time: Duration,
+}
+
+impl Serialize for CommitReport {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        json!({
+            "output": self.output.to_string_lossy(),
+            "is_kept": self.is_kept,
+            "n_samples": self.n_samples,
+            "n_shards": self.n_shards,
+            "n_classes": self.n_classes,
+            "bytes_out": self.bytes_out,
+            "n_skipped": self.n_skipped,
+            "skipped": self.skipped,
+            "n_substituted": self.n_substituted,
+            "substituted": self.substituted,
+            "warnings": self.warnings,
+            "seconds": {"total": self.time.as_secs_f64()},
+        })
+        .serialize(serializer)
+    }
+}
+
+/// The shards of a plan, on their way to becoming a set. Pass each of [`Commit::paths`] to [`Commit::add`].
+#[derive(Debug)]
+pub struct Commit<'a> {
+    plan: &'a ShardPlan,
+    folder: &'a Path,
+    paths: Vec<PathBuf>,
+    n_added: u64,
+    manifest: Manifest,
+    found: Found,
+    warnings: Vec<String>,
+    started: Instant,
+}
+
+impl<'a> Commit<'a> {
+    /// Finds the shards of the plan in the folder of the set.
+    ///
+    /// # Errors
+    /// [`ConvertError::Options`] names the shards that are missing.
+    pub fn new(plan: &'a ShardPlan, folder: &'a Path) -> Result<Self, ConvertError> {
+        let started = Instant::now();
+        check_set_name(folder)?;
+        let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for name in names(folder)? {
+            let Some((uuid, _)) = name.strip_suffix(".pack").and_then(|stem| stem.rsplit_once('-')) else { continue };
+            files.entry(uuid.to_owned()).or_default().push(name);
+        }
+        let mut missing = Vec::new();
+        let mut paths = Vec::new();
+        for shard in 0..plan.n_shards() {
+            match files.get(&plan.uuid(shard).to_string()).map(Vec::as_slice) {
+                None | Some([]) => missing.push(shard.to_string()),
+                Some([name]) => paths.push(folder.join(name)),
+                Some([one, other, ..]) => {
+                    let reason = format!("{}: shard {shard} is there twice, as {one} and {other}", folder.display());
+                    return Err(ConvertError::options(reason, "remove the file that `packds verify` finds damaged"));
+                }
+            }
+        }
+        if !missing.is_empty() {
+            return Err(missing_shards(folder, &missing, plan));
+        }
+        let header = &plan.header;
+        let identity = header.identity();
+        let manifest = first_manifest(header.settled.schema()?, header.settled.chunk_samples, &identity);
+        let (found, warnings) = (Found::default(), Vec::new());
+        Ok(Self { plan, folder, paths, n_added: 0, manifest, found, warnings, started })
+    }
+
+    /// The files of the shards, in order.
+    #[must_use]
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.paths.clone()
+    }
+
+    /// Adds the next shard. Its chunks are not checked: `build` has just written them.
+    ///
+    /// # Errors
+    /// [`ConvertError::SourceMalformed`] if the file is not this shard.
+    pub fn add<D: AsRef<[u8]>>(&mut self, path: &Path, pack: &Pack<D>) -> Result<(), ConvertError> {
+        let shard = self.n_added;
+        let Some(file) = pack.one().filter(|_| self.plan.is_shard(shard, pack)) else {
+            return Err(self.unreadable(path, &format!("it is not that of {}", self.plan.path.display())));
+        };
+        self.n_added += 1;
+        self.found.add(found_in(path, pack)?);
+        if file.n_samples() == 0 {
+            self.warnings.push(format!("shard {shard} is left out, because all of its samples are bad"));
+            return Ok(());
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let (entry, stats, classes) = (ShardEntry::of(name, file)?, pack.stats()?, pack.classes()?);
+        totals::add(&mut self.manifest, entry, &classes, &stats, &mut self.warnings);
+        Ok(())
+    }
+
+    /// The error if the next shard cannot be opened.
+    #[must_use]
+    pub fn unreadable(&self, path: &Path, reason: &str) -> ConvertError {
+        let shard = self.n_added;
+        let hint = format!("build it again with `packds build --shard {shard}`, which replaces it");
+        ConvertError::contradictory(path, "", format!("shard {shard} cannot be used: {reason}"), hint)
+    }
+
+    /// Writes the manifest. If the same manifest is there, nothing is written.
+    ///
+    /// # Errors
+    /// [`ConvertError::NothingLeft`] if all samples are bad, or [`ConvertError::Options`] if the folder has another set.
+    pub fn finish(mut self, observer: &dyn Observer) -> Result<CommitReport, ConvertError> {
+        let header = &self.plan.header;
+        if self.manifest.shards.is_empty() {
+            let skipped = usize::try_from(self.found.n_skipped).unwrap_or(usize::MAX);
+            return Err(ConvertError::NothingLeft { path: self.plan.path.clone(), skipped });
+        }
+        self.manifest.provenance = provenance(&header.origin, &self.found);
+        let is_kept = self.is_there()?;
+        if !is_kept {
+            // Another process may have committed the same set in the meantime.
+            match commit(self.folder, &self.manifest, observer) {
+                Err(_) if self.is_there()? => {}
+                done => done?,
+            }
+        }
+        remove_all_leftovers(self.folder)?;
+        let shards = &self.manifest.shards;
+        let n_samples = shards.iter().map(|shard| shard.n_samples).sum();
+        let (stats, settled) = (&self.manifest.stats, &header.settled);
+        self.warnings.extend(kept_sorted(stats, settled.chunk_samples, settled.keep_order, n_samples));
+        Ok(CommitReport {
+            output: self.folder.to_owned(),
+            is_kept,
+            n_samples,
+            n_shards: to_u64(shards.len()),
+            n_classes: self.manifest.classes.first().map_or(0, |classes| classes.names.len()),
+            bytes_out: shards.iter().map(|shard| shard.bytes).sum(),
+            n_skipped: self.found.n_skipped,
+            skipped: self.found.skipped,
+            n_substituted: self.found.n_substituted,
+            substituted: self.found.substituted,
+            warnings: self.warnings,
+            time: self.started.elapsed(),
+        })
+    }
+
+    /// Whether the folder has this manifest.
+    fn is_there(&self) -> Result<bool, ConvertError> {
+        let path = self.folder.join(manifest_name(1));
+        let there = match std::fs::read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            there => there.map_err(ConvertError::io(&path))?,
+        };
+        if there == self.manifest.to_bytes()? {
+            return Ok(true);
+        }
+        let reason = format!("{}: the folder has another set than that of the plan", self.folder.display());
+        Err(ConvertError::options(reason, "build the plan in a folder of its own"))
+    }
+}
+
+fn missing_shards(folder: &Path, missing: &[String], plan: &ShardPlan) -> ConvertError {
+    let few = missing.get(..LISTED).unwrap_or(missing).join(", ");
+    let more = missing.len().saturating_sub(LISTED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let (folder, path) = (folder.display(), plan.path.display());
+    let reason = format!("{folder}: {} of {} shards are missing: {few}{more}", missing.len(), plan.n_shards());
+    let first = missing.first().map_or("0", String::as_str);
+    ConvertError::options(reason, format!("build each of them: packds build {path} --shard {first} -o {folder}"))
+}
+
+/// What was found in the samples of a shard, as its provenance tells.
+pub(super) fn found_in<D: AsRef<[u8]>>(path: &Path, pack: &Pack<D>) -> Result<Found, ConvertError> {
+    let provenance = pack.provenance()?;
+    serde_json::from_str(&provenance)
+        .map_err(|error| ConvertError::malformed(path, "provenance", format!("not that of a shard: {error}")))
+}

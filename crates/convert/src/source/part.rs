@@ -1,0 +1,350 @@
+//! Some samples of a listing as a document, so that another process can convert them without listing the source.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use packds_format::Role;
+use packds_system::to_u64;
+use serde::{Deserialize, Serialize};
+
+use super::column::{ColumnValues, SourceColumn};
+use super::listing::{Fault, Images, LabelLists, Labels, Listing, Masks, SourceField, SourceKind};
+use super::mask_colors::MaskColors;
+use super::mask_files::MaskFiles;
+use super::paths::{FilePath, FileTable, as_path, lossy};
+use super::portable::Portable;
+use super::run_masks::{MaskOrder, RunMasks};
+use super::store::Store;
+use crate::error::ConvertError;
+use crate::metadata::Metadata;
+
+/// What all samples of a listing share.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Shared {
+    root: FilePath,
+    classes: Vec<String>,
+    mask_colors: Option<MaskColors>,
+    metadata: Option<Metadata>,
+    ignored: u64,
+}
+
+/// Some samples of a listing. Every list has one entry per sample.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Part {
+    /// The numbers of the samples in the whole listing.
+    numbers: Vec<u64>,
+    paths: Vec<FilePath>,
+    bytes: Vec<u64>,
+    labels: PartLabels,
+    columns: Vec<(String, PartColumn)>,
+    masks: PartMasks,
+    images: PartImages,
+    fields: Vec<(String, Option<Role>, Portable)>,
+    /// The samples known to be bad, by their place in this list, and why.
+    faults: BTreeMap<usize, String>,
+    /// The files that contain several items.
+    files: Vec<(FilePath, Stamp)>,
+}
+
+/// The size of a file, and the time of its last change in nanoseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Stamp(u64, i64);
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum PartImages {
+    /// One file per sample. A file that is missing has no stamp.
+    Files(Vec<Option<Stamp>>),
+    Stored(Portable),
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum PartLabels {
+    None,
+    One(Vec<i64>),
+    Lists(Vec<Vec<i64>>),
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum PartColumn {
+    I64(Vec<i64>),
+    /// The bits of each number, because JSON has no NaN.
+    F64(Vec<u64>),
+    Bool(Vec<bool>),
+    Text(Vec<String>),
+    Json(Vec<String>),
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum PartMasks {
+    None,
+    /// The mask files of each sample. A sample without files has a mask of zeros.
+    Files(Vec<Vec<(FilePath, u64, Option<Stamp>)>>),
+    Stored(Portable),
+    Runs(String, Vec<Vec<(u8, String)>>),
+}
+
+impl Listing {
+    /// What all parts of the listing share.
+    ///
+    /// # Errors
+    /// [`ConvertError::SourceUnsupported`] if other processes could not read the samples.
+    pub(crate) fn shared(&self) -> Result<Shared, ConvertError> {
+        if !self.unpacked.is_empty() {
+            let reason = "the source is an archive, which would be unpacked on this machine alone";
+            return Err(ConvertError::unsupported(&self.root, "", reason, "unpack it, and pass the folder"));
+        }
+        let root = std::path::absolute(&self.root).map_err(ConvertError::io(&self.root))?;
+        Ok(Shared {
+            root: FilePath::from(root.as_path()),
+            classes: self.classes.iter().map(|class| lossy(class)).collect(),
+            mask_colors: self.mask_colors.as_deref().cloned(),
+            metadata: self.metadata.clone(),
+            ignored: self.ignored,
+        })
+    }
+
+    /// The samples at these positions.
+    ///
+    /// # Errors
+    /// As for [`shared`](Self::shared), or if a file was removed meanwhile.
+    pub(crate) fn part(&self, places: &[usize]) -> Result<Part, ConvertError> {
+        let picked = self.picked(places);
+        let all: Vec<usize> = (0..places.len()).collect();
+        let mut files = Vec::new();
+        let mut portable = |store: &Arc<dyn Store>| {
+            let items = store.portable(&all).ok_or_else(|| self.not_portable())?;
+            files.extend(items.files());
+            Ok::<_, ConvertError>(items)
+        };
+        let images = match &picked.images {
+            Images::Files => PartImages::Files(all.iter().map(|idx| picked.image_stamp(*idx)).collect::<Result<_, _>>()?),
+            Images::Stored(store) => PartImages::Stored(portable(store)?),
+        };
+        let masks = match &picked.masks {
+            None => PartMasks::None,
+            Some(Masks::Files(masks)) => picked.mask_stamps(masks)?,
+            Some(Masks::Stored(store)) => PartMasks::Stored(portable(store)?),
+            Some(Masks::Runs(runs)) => {
+                PartMasks::Runs(runs.order().name().to_owned(), all.iter().map(|idx| runs.of(*idx)).collect())
+            }
+        };
+        let field = |field: &SourceField| Ok::<_, ConvertError>((field.name.clone(), field.role, portable(&field.store)?));
+        let fields = picked.fields.iter().map(field).collect::<Result<_, _>>()?;
+        files.sort_unstable();
+        files.dedup();
+        let stamp = |path: PathBuf| Ok::<_, ConvertError>((FilePath::from(path.as_path()), stamp(&path)?));
+        let fault = |idx: &usize| Some((*idx, self.fault(*places.get(*idx)?)?.to_string()));
+        Ok(Part {
+            numbers: places.iter().map(|place| to_u64(*place)).collect(),
+            paths: all.iter().map(|idx| FilePath::from(picked.paths.path(*idx).as_slice())).collect(),
+            labels: picked.part_labels(),
+            columns: picked.columns.iter().map(|column| (column.name.clone(), (&column.values).into())).collect(),
+            masks,
+            images,
+            fields,
+            faults: picked.faults.keys().filter_map(fault).collect(),
+            files: files.into_iter().map(stamp).collect::<Result<_, _>>()?,
+            bytes: picked.bytes,
+        })
+    }
+
+    fn not_portable(&self) -> ConvertError {
+        let reason = "the samples of this source are unpacked when it is listed, so other machines could not read them";
+        let hint = "convert it on one machine with `packds convert`, or convert its files to packs of their own and add them with `packds append`";
+        ConvertError::unsupported(&self.root, "", reason, hint)
+    }
+
+    fn image_stamp(&self, idx: usize) -> Result<Option<Stamp>, ConvertError> {
+        match self.faults.contains_key(&idx) {
+            true => Ok(None),
+            false => stamp(&self.file_path(idx)).map(Some),
+        }
+    }
+
+    fn mask_stamps(&self, masks: &MaskFiles) -> Result<PartMasks, ConvertError> {
+        let of_sample = |idx: usize| {
+            let stamped = |(path, bytes): (Vec<u8>, u64)| {
+                let is_bad = self.faults.contains_key(&idx);
+                let stamp = (!is_bad).then(|| stamp(&self.root.join(as_path(&path)))).transpose()?;
+                Ok((FilePath::from(path.as_slice()), bytes, stamp))
+            };
+            masks.of(idx).into_iter().map(stamped).collect::<Result<_, ConvertError>>()
+        };
+        Ok(PartMasks::Files((0..self.len()).map(of_sample).collect::<Result<_, _>>()?))
+    }
+
+    fn part_labels(&self) -> PartLabels {
+        let all = 0..self.len();
+        if self.has_labels() {
+            PartLabels::One(all.filter_map(|idx| self.label(idx)).collect())
+        } else if self.has_label_lists() {
+            PartLabels::Lists(all.map(|idx| self.label_list(idx).unwrap_or_default().to_vec()).collect())
+        } else {
+            PartLabels::None
+        }
+    }
+}
+
+impl Part {
+    /// Refuses a source that has changed since it was listed. Names the first changed file.
+    ///
+    /// # Errors
+    /// [`ConvertError::SourceMalformed`] names the file.
+    pub(crate) fn check_unchanged(&self, shared: &Shared) -> Result<(), ConvertError> {
+        let root = shared.root.as_path();
+        let check = |path: &FilePath, listed: &Option<Stamp>| match listed {
+            None => Ok(()),
+            Some(listed) => check_stamp(&root.join(path.as_path()), *listed),
+        };
+        self.files.iter().try_for_each(|(path, listed)| check_stamp(path.as_path(), *listed))?;
+        if let PartImages::Files(stamps) = &self.images {
+            self.paths.iter().zip(stamps).try_for_each(|(path, listed)| check(path, listed))?;
+        }
+        if let PartMasks::Files(masks) = &self.masks {
+            masks.iter().flatten().try_for_each(|(path, _, listed)| check(path, listed))?;
+        }
+        Ok(())
+    }
+
+    /// The listing of these samples. `plan` is the file that contains the part.
+    ///
+    /// # Errors
+    /// If a file of the source cannot be opened, or if the lists have different lengths.
+    pub(crate) fn into_listing(self, shared: &Shared, plan: &Path) -> Result<Listing, ConvertError> {
+        let n = self.paths.len();
+        let same = |what: &str, found: usize| match found == n {
+            true => Ok(()),
+            false => Err(ConvertError::malformed(plan, what, format!("expected {n} entries, found {found}"))),
+        };
+        same("numbers", self.numbers.len())?;
+        same("bytes", self.bytes.len())?;
+        let mut paths = FileTable::default();
+        self.paths.iter().for_each(|path| paths.push(path.as_bytes()));
+        // The plan lists the samples, as a manifest does.
+        let kind = SourceKind::Manifest;
+        let mut listing = Listing::of_files(kind, shared.root.as_path(), paths.paths, self.bytes);
+        listing.numbers = Some(self.numbers);
+        listing.classes = shared.classes.iter().map(|class| class.clone().into_bytes()).collect();
+        listing.mask_colors = shared.mask_colors.clone().map(Arc::new);
+        listing.metadata.clone_from(&shared.metadata);
+        listing.ignored = shared.ignored;
+        listing.labels = self.labels.into();
+        match &listing.labels {
+            Labels::PerSample(labels) => same("labels", labels.len())?,
+            Labels::Lists(lists) => same("labels", lists.ends.len())?,
+            Labels::None | Labels::ByDirectory(_) => {}
+        }
+        for (name, values) in self.columns {
+            let values = ColumnValues::from(values);
+            same(&name, values.len())?;
+            listing.columns.push(SourceColumn { name, values });
+        }
+        if let PartImages::Stored(items) = self.images {
+            listing.images = Images::Stored(items.open(n, plan)?);
+        }
+        listing.masks = match self.masks {
+            PartMasks::None => None,
+            PartMasks::Files(masks) => {
+                same("masks", masks.len())?;
+                Some(Masks::Files(mask_files(&self.paths, masks)))
+            }
+            PartMasks::Stored(items) => Some(Masks::Stored(items.open(n, plan)?)),
+            PartMasks::Runs(order, rows) => {
+                same("masks", rows.len())?;
+                let order: MaskOrder =
+                    order.parse().map_err(|error| ConvertError::malformed(plan, "masks", format!("{error}")))?;
+                Some(Masks::Runs(RunMasks::new(order, rows)))
+            }
+        };
+        for (name, role, items) in self.fields {
+            listing.fields.push(SourceField { name, store: items.open(n, plan)?, role });
+        }
+        let fault = |(idx, reason): (usize, String)| (idx, Fault::Planned(reason.into()));
+        listing.faults = self.faults.into_iter().map(fault).collect();
+        Ok(listing)
+    }
+}
+
+/// The mask files of the samples whose images are at `paths`.
+fn mask_files(paths: &[FilePath], masks: Vec<Vec<(FilePath, u64, Option<Stamp>)>>) -> MaskFiles {
+    let (mut table, mut bytes) = (FileTable::default(), Vec::new());
+    for (path, files) in paths.iter().zip(&masks) {
+        let first = files.first();
+        table.push(first.map_or(path, |(path, ..)| path).as_bytes());
+        bytes.push(first.map_or(0, |(_, bytes, _)| *bytes));
+    }
+    let mut all = MaskFiles::new(table.paths, bytes);
+    for (idx, files) in masks.into_iter().enumerate() {
+        match files.len() {
+            0 => all.set_blank(idx),
+            1 => {}
+            _ => all.add(idx, files.into_iter().skip(1).map(|(path, bytes, _)| (path.as_bytes().to_vec(), bytes))),
+        }
+    }
+    all
+}
+
+fn stamp(path: &Path) -> Result<Stamp, ConvertError> {
+    let found = std::fs::metadata(path).map_err(ConvertError::io(path))?;
+    let seconds = found.mtime().saturating_mul(1_000_000_000);
+    Ok(Stamp(found.len(), seconds.saturating_add(found.mtime_nsec())))
+}
+
+fn check_stamp(path: &Path, listed: Stamp) -> Result<(), ConvertError> {
+    let reason = match stamp(path) {
+        Ok(found) if found == listed => return Ok(()),
+        Ok(found) if found.0 == listed.0 => "the file was changed after the plan was made".to_owned(),
+        Ok(found) => format!("expected {} bytes as in the plan, found {}", listed.0, found.0),
+        Err(ConvertError::Io { source, .. }) => format!("the file was there when the plan was made, now: {source}"),
+        Err(other) => return Err(other),
+    };
+    Err(ConvertError::contradictory(path, "", reason, "restore the file, or make a new plan with `packds plan`"))
+}
+
+impl From<PartLabels> for Labels {
+    fn from(labels: PartLabels) -> Self {
+        match labels {
+            PartLabels::None => Self::None,
+            PartLabels::One(labels) => Self::PerSample(labels),
+            PartLabels::Lists(all) => {
+                let mut lists = LabelLists::default();
+                for labels in all {
+                    lists.ids.extend(labels);
+                    lists.ends.push(lists.ids.len());
+                }
+                Self::Lists(lists)
+            }
+        }
+    }
+}
+
+impl From<&ColumnValues> for PartColumn {
+    fn from(values: &ColumnValues) -> Self {
+        let texts = |texts: &super::column::TextArena| texts.iter().map(str::to_owned).collect();
+        match values {
+            ColumnValues::I64(values) => Self::I64(values.clone()),
+            ColumnValues::F64(values) => Self::F64(values.iter().map(|value| value.to_bits()).collect()),
+            ColumnValues::Bool(values) => Self::Bool(values.clone()),
+            ColumnValues::Text(values) => Self::Text(texts(values)),
+            ColumnValues::Json(values) => Self::Json(texts(values)),
+        }
+    }
+}
+
+impl From<PartColumn> for ColumnValues {
+    fn from(column: PartColumn) -> Self {
+        match column {
+            PartColumn::I64(values) => Self::I64(values),
+            PartColumn::F64(bits) => Self::F64(bits.into_iter().map(f64::from_bits).collect()),
+            PartColumn::Bool(values) => Self::Bool(values),
+            PartColumn::Text(values) => Self::Text(values.iter().collect()),
+            PartColumn::Json(values) => Self::Json(values.iter().collect()),
+        }
+    }
+}

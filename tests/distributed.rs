@@ -1,0 +1,332 @@
+//! Conversion on many machines: `packds plan`, `packds build` and `packds commit`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::{Folder, fixture, signal};
+
+/// Plans, builds every shard and commits. Returns the document of the commit.
+fn distribute(folder: &Folder, source: &str, options: &[&str], name: &str) -> Value {
+    let (plan, set) = (format!("{name}.plan"), format!("{name}.packs"));
+    let planned = folder.packds(&[&["plan", source, "-o", &plan, "--json"], options].concat()).json();
+    let n_shards = planned["n_shards"].as_u64().unwrap();
+    // The order of building does not matter.
+    for shard in (0..n_shards).rev() {
+        folder.packds(&["build", &plan, "--shard", &shard.to_string(), "-o", &set, "-q"]).ok();
+    }
+    folder.packds(&["commit", &plan, "-o", &set, "--json"]).json()
+}
+
+/// The bytes of every file in a folder.
+fn bytes(folder: &Folder, name: &str) -> BTreeMap<String, Vec<u8>> {
+    let read = |file: String| (file.clone(), fs::read(folder.path(name).join(&file)).unwrap());
+    folder.files(name).into_iter().map(read).collect()
+}
+
+/// A copy of the photographs in the fixtures, which the test may change.
+fn photos(folder: &Folder) -> String {
+    let source = folder.path("photos");
+    for class in ["circle", "noise", "square"] {
+        fs::create_dir_all(source.join(class)).unwrap();
+        let images = fixture(&format!("images/same_size/{class}"));
+        for image in fs::read_dir(images).unwrap().map(|entry| entry.unwrap().path()) {
+            fs::copy(&image, source.join(class).join(image.file_name().unwrap())).unwrap();
+        }
+    }
+    source.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_shards_and_the_manifest_are_those_that_convert_writes() {
+    let folder = Folder::new();
+    let masks = fixture("images/masks/manifest.csv");
+    let (same, sizes) = (fixture("images/same_size"), fixture("images/folder"));
+    let (same, sizes, masks) = (same.to_str().unwrap(), sizes.to_str().unwrap(), masks.to_str().unwrap());
+    folder.packds(&["convert", same, "all.pack", "--chunk", "4", "-q"]).ok();
+    for to in ["npy", "npz", "tar", "tfrecord", "h5"] {
+        folder.packds(&["export", "all.pack", &format!("all.{to}"), "-q"]).ok();
+    }
+    let source = |name: &str| folder.path(name).to_str().unwrap().to_owned();
+    let cases: Vec<(String, &[&str])> = vec![
+        (same.to_owned(), &[]),
+        (same.to_owned(), &["--seed", "7", "--codec", "zstd:3", "--layout", "chw"]),
+        (same.to_owned(), &["--mode", "mixed", "--keep-order"]),
+        (same.to_owned(), &["--dtype", "f32", "--normalize", "dataset"]),
+        (sizes.to_owned(), &[]),
+        (sizes.to_owned(), &["--mode", "encoded", "--seekable", "--check-decode", "--orientation", "apply"]),
+        (sizes.to_owned(), &["--resize", "none", "--crop", "none", "--gray"]),
+        (masks.to_owned(), &["--resize", "short:32", "--crop", "center:32"]),
+        (source("all.npy"), &[]),
+        (source("all.npz"), &[]),
+        (source("all.tar"), &[]),
+        (source("all.tar"), &["--mode", "encoded", "--quality", "80"]),
+        (source("all.tfrecord"), &[]),
+    ];
+    for (place, (source, options)) in cases.iter().enumerate() {
+        let (name, set) = (format!("d{place}"), format!("c{place}.packs"));
+        let options = [&["--chunk", "2", "--shards", "3"], *options].concat();
+        folder.packds(&[&["convert", source, &set, "-q"], &options[..]].concat()).ok();
+        let done = distribute(&folder, source, &options, &name);
+        assert_eq!(done["n_shards"], json!(3), "{source} {options:?}");
+        let (expected, found) = (bytes(&folder, &set), bytes(&folder, &format!("{name}.packs")));
+        assert_eq!(expected.keys().collect::<Vec<_>>(), found.keys().collect::<Vec<_>>(), "{source} {options:?}");
+        assert!(expected == found, "{source} {options:?}");
+    }
+}
+
+#[test]
+fn bad_samples_are_left_out_or_replaced_and_the_commit_lists_them() {
+    let folder = Folder::new();
+    let source = photos(&folder);
+    fs::write(folder.path("photos/noise/bad.png"), b"no image").unwrap();
+    for shard in ["truncated.jpg", "zero_bytes.jpg"] {
+        fs::copy(fixture("images/bad").join(shard), folder.path("photos/circle").join(shard)).unwrap();
+    }
+    let options = ["--chunk", "2", "--shards", "4", "--resize", "8x8"];
+    for (policy, key, more) in [("skip", "skipped", 0), ("substitute", "substituted", 3)] {
+        let options = [&options[..], &["--on-error", policy]].concat();
+        let plan = format!("{policy}.plan");
+        let planned = folder.packds(&[&["plan", &source, "-o", &plan, "--json"], &options[..]].concat()).json();
+        let set = format!("{policy}.packs");
+        for shard in 0..planned["n_shards"].as_u64().unwrap() {
+            // A policy that applies is no failure of the shard.
+            folder.packds(&["build", &plan, "--shard", &shard.to_string(), "-o", &set, "-q"]).ok();
+        }
+        let done = folder.packds(&["commit", &plan, "-o", &set, "--json"]);
+        assert_eq!(done.code, 1, "{}", done.stderr);
+        let done: Value = serde_json::from_str(&done.stdout).unwrap();
+        let n = planned["n_samples"].as_u64().unwrap() - 3 + more;
+        assert_eq!((&done["n_samples"], &done[format!("n_{key}")]), (&json!(n), &json!(3)), "{done}");
+        let mut bad: Vec<&str> = done[key].as_array().unwrap().iter().map(|bad| bad["path"].as_str().unwrap()).collect();
+        bad.sort_unstable();
+        assert_eq!(bad, ["circle/truncated.jpg", "circle/zero_bytes.jpg", "noise/bad.png"]);
+        folder.packds(&["verify", &set, "-q"]).ok();
+        let info = folder.packds(&["info", &set, "--json"]).json();
+        assert_eq!(info["provenance"][format!("n_{key}")], json!(3), "{info}");
+    }
+    // Without a policy, the machine that meets a bad sample fails, and names it.
+    folder.packds(&[&["plan", &source, "-o", "stop.plan", "-q"], &options[..]].concat()).ok();
+    let failed: Vec<String> = (0..4)
+        .map(|shard: i32| folder.packds(&["build", "stop.plan", "--shard", &shard.to_string(), "-o", "stop.packs"]))
+        .filter(|ran| ran.code == 1)
+        .map(|ran| ran.stderr)
+        .collect();
+    assert!(!failed.is_empty() && failed.iter().all(|err| err.contains("photos/")), "{failed:?}");
+    let missing = folder.packds(&["commit", "stop.plan", "-o", "stop.packs"]);
+    assert!(missing.code == 2 && missing.stderr.contains("of 4 shards are missing"), "{}", missing.stderr);
+}
+
+#[test]
+fn a_shard_of_bad_samples_alone_is_left_out() {
+    let folder = Folder::new();
+    fs::create_dir_all(folder.path("s/a")).unwrap();
+    for name in ["1.png", "2.png"] {
+        fs::write(folder.path("s/a").join(name), b"no image").unwrap();
+    }
+    for name in ["3.jpg", "4.jpg"] {
+        fs::copy(fixture("images/formats/baseline.jpg"), folder.path("s/a").join(name)).unwrap();
+    }
+    let options = ["--keep-order", "--chunk", "2", "--shards", "2", "--on-error", "skip"];
+    folder.packds(&[&["plan", "s", "-o", "s.plan", "-q"], &options[..]].concat()).ok();
+    for shard in ["0", "1"] {
+        folder.packds(&["build", "s.plan", "--shard", shard, "-o", "s.packs", "-q"]).ok();
+    }
+    let done = folder.packds(&["commit", "s.plan", "-o", "s.packs", "--json"]);
+    let done: Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!((&done["n_samples"], &done["n_shards"], &done["n_skipped"]), (&json!(2), &json!(1), &json!(2)));
+    assert!(done["warnings"][0].as_str().unwrap().contains("shard 0 is left out"), "{done}");
+    folder.packds(&["verify", "s.packs", "-q"]).ok();
+}
+
+#[test]
+fn repeating_a_step_changes_nothing_and_heals_a_damaged_shard() {
+    let folder = Folder::new();
+    let source = photos(&folder);
+    let options = ["--chunk", "2", "--shards", "3"];
+    distribute(&folder, &source, &options, "p");
+    let before = bytes(&folder, "p.packs");
+    let again = folder.packds(&["build", "p.plan", "--shard", "1", "-o", "p.packs", "--json"]).json();
+    assert_eq!(again["is_kept"], json!(true), "{again}");
+    let again = folder.packds(&["commit", "p.plan", "-o", "p.packs", "--json"]).json();
+    assert_eq!(again["is_kept"], json!(true), "{again}");
+    let files = folder.files("p.packs");
+    let shard = files.iter().find(|name| name.ends_with(".pack")).unwrap();
+    folder.flip(&format!("p.packs/{shard}"), 5000);
+    let healed = (0..3).map(|shard: i32| {
+        folder.packds(&["build", "p.plan", "--shard", &shard.to_string(), "-o", "p.packs", "--json"]).json()
+    });
+    let healed: Vec<Value> = healed.filter(|report| report["is_kept"] == json!(false)).collect();
+    assert_eq!(healed.len(), 1);
+    assert!(healed[0]["warnings"][0].as_str().unwrap().contains("damaged"), "{healed:?}");
+    assert!(bytes(&folder, "p.packs") == before);
+    // The plan itself is the same for the same source, also at another number of threads.
+    for jobs in ["1", "3"] {
+        let plan = format!("again{jobs}.plan");
+        folder.packds(&[&["plan", &source, "-o", &plan, "--jobs", jobs, "-q"], &options[..]].concat()).ok();
+        assert!(fs::read(folder.path(&plan)).unwrap() == fs::read(folder.path("p.plan")).unwrap());
+    }
+}
+
+#[test]
+fn a_source_that_changed_is_refused_with_the_name_of_the_file() {
+    let folder = Folder::new();
+    let source = photos(&folder);
+    folder.packds(&["plan", &source, "-o", "p.plan", "--chunk", "64", "--shards", "1", "-q"]).ok();
+    let name = folder.files("photos/circle")[0].clone();
+    let path = folder.path("photos/circle").join(&name);
+    let build = || folder.packds(&["build", "p.plan", "--shard", "0", "-o", "p.packs"]);
+    let original = fs::read(&path).unwrap();
+    let changed = fs::metadata(&path).unwrap().modified().unwrap();
+    let mut longer = original.clone();
+    longer.push(0);
+    fs::write(&path, &longer).unwrap();
+    let ran = build();
+    let expected = format!("{name}: expected {} bytes as in the plan, found {}", original.len(), longer.len());
+    assert!(ran.code == 1 && ran.stderr.contains(&expected), "{}", ran.stderr);
+    fs::write(&path, &original).unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_modified(changed + Duration::from_secs(3)).unwrap();
+    let ran = build();
+    assert!(ran.stderr.contains(&format!("{name}: the file was changed after the plan was made")), "{}", ran.stderr);
+    fs::remove_file(&path).unwrap();
+    let ran = build();
+    assert!(ran.stderr.contains(&format!("{name}: the file was there when the plan was made")), "{}", ran.stderr);
+    fs::write(&path, &original).unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_modified(changed).unwrap();
+    build().ok();
+}
+
+#[test]
+fn what_cannot_be_planned_built_or_committed_is_refused() {
+    let folder = Folder::new();
+    let source = photos(&folder);
+    let source = source.as_str();
+    folder.packds(&["convert", source, "all.pack", "-q"]).ok();
+    folder.packds(&["export", "all.pack", "all.parquet", "-q"]).ok();
+    folder.packds(&["plan", source, "-o", "p.plan", "--chunk", "4", "--shards", "2", "-q"]).ok();
+    folder.packds(&["plan", source, "-o", "q.plan", "--chunk", "4", "--shards", "2", "--seed", "1", "-q"]).ok();
+    for shard in ["0", "1"] {
+        folder.packds(&["build", "p.plan", "--shard", shard, "-o", "p.packs", "-q"]).ok();
+        folder.packds(&["build", "q.plan", "--shard", shard, "-o", "p.packs", "-q"]).ok();
+    }
+    folder.packds(&["commit", "q.plan", "-o", "p.packs", "-q"]).ok();
+    fs::write(folder.path("text.plan"), b"no plan").unwrap();
+    let plan = fs::read(folder.path("p.plan")).unwrap();
+    fs::write(folder.path("cut.plan"), &plan[..plan.len() - 1]).unwrap();
+    for (args, code, expected) in [
+        (&["plan", source, "-o", "x.plan"][..], 2, "a plan needs the number of shards"),
+        (&["plan", source, "-o", "x.plan", "--shard-size", "1GB"], 2, "a plan needs the number of shards"),
+        (&["plan", source, "-o", "p.plan", "--shards", "2"], 2, "p.plan: this file already exists"),
+        (&["plan", "all.parquet", "-o", "x.plan", "--shards", "2"], 1, "other machines could not read them"),
+        (&["build", "p.plan", "--shard", "2", "-o", "p.packs"], 2, "the plan has 2 shards, so there is no shard 2"),
+        (&["build", "p.plan", "--shard", "0", "-o", "p.pack"], 2, "expected the name of a set, which ends with .packs"),
+        (&["build", "all.pack", "--shard", "0", "-o", "p.packs"], 1, "this is no plan of a set"),
+        (&["build", "text.plan", "--shard", "0", "-o", "p.packs"], 1, "this is no plan of a set"),
+        (&["build", "cut.plan", "--shard", "0", "-o", "p.packs"], 1, "the plan is cut off"),
+        (&["commit", "p.plan", "-o", "none.packs"], 2, "2 of 2 shards are missing: 0, 1"),
+        (&["commit", "p.plan", "-o", "p.packs"], 2, "the folder has another set than that of the plan"),
+    ] {
+        let ran = folder.packds(args);
+        assert!(ran.code == code && ran.stderr.contains(expected), "{args:?}: {} {}", ran.code, ran.stderr);
+    }
+    assert!(!folder.path("x.plan").exists());
+}
+
+#[test]
+fn no_byte_of_a_plan_can_be_changed_unnoticed() {
+    let folder = Folder::new();
+    let source = photos(&folder);
+    folder.packds(&["plan", &source, "-o", "p.plan", "--chunk", "64", "--shards", "1", "-q"]).ok();
+    let plan = fs::read(folder.path("p.plan")).unwrap();
+    for at in (0..plan.len()).step_by(plan.len() / 60) {
+        let mut changed = plan.clone();
+        changed[at] ^= 0x40;
+        fs::write(folder.path("x.plan"), &changed).unwrap();
+        let ran = folder.packds(&["build", "x.plan", "--shard", "0", "-o", "x.packs"]);
+        assert!(ran.code == 1 || ran.code == 2, "byte {at}: {} {}", ran.code, ran.stderr);
+        assert!(ran.stderr.contains("x.plan"), "byte {at}: {}", ran.stderr);
+        assert!(!folder.path("x.packs").exists(), "byte {at}");
+    }
+}
+
+#[test]
+fn many_processes_may_build_the_same_shard_at_once() {
+    let folder = Folder::new();
+    let source = photos(&folder);
+    folder.packds(&["plan", &source, "-o", "p.plan", "--chunk", "4", "--shards", "2", "-q"]).ok();
+    let build = |shard: u32| {
+        let shard = shard.to_string();
+        let mut command = folder.command(&["build", "p.plan", "--shard", &shard, "-o", "p.packs", "-q"]);
+        command.stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let running: Vec<_> = (0..8).map(|n| build(n % 2)).collect();
+    for child in running {
+        let done = child.wait_with_output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    }
+    let running: Vec<_> = (0..4).map(|_| folder.command(&["commit", "p.plan", "-o", "p.packs", "-q"]).spawn().unwrap());
+    for mut child in running {
+        assert!(child.wait().unwrap().success());
+    }
+    folder.packds(&["convert", &source, "c.packs", "--chunk", "4", "--shards", "2", "-q"]).ok();
+    assert!(bytes(&folder, "p.packs") == bytes(&folder, "c.packs"));
+}
+
+/// Number of kills. `PACKDS_KILLS`, set when the tests are compiled, asks for more.
+fn n_kills() -> u32 {
+    option_env!("PACKDS_KILLS").and_then(|n| n.parse().ok()).unwrap_or(20)
+}
+
+#[test]
+fn a_killed_build_or_commit_leaves_no_half_set() {
+    let folder = Folder::new();
+    let source = folder.path("many/a");
+    fs::create_dir_all(&source).unwrap();
+    for n in 0..1500 {
+        fs::copy(fixture("images/formats/baseline.jpg"), source.join(format!("{n}.jpg"))).unwrap();
+    }
+    folder.packds(&["plan", "many", "-o", "p.plan", "--chunk", "64", "--shards", "2", "-q"]).ok();
+    let timed = |args: &[&str]| {
+        let started = Instant::now();
+        folder.packds(args).ok();
+        started.elapsed()
+    };
+    let takes = timed(&["build", "p.plan", "--shard", "0", "-o", "t.packs", "-q"]);
+    timed(&["build", "p.plan", "--shard", "1", "-o", "t.packs", "-q"]);
+    let commit_takes = timed(&["commit", "p.plan", "-o", "t.packs", "-q"]);
+    let expected = bytes(&folder, "t.packs");
+    let killed = |args: &[&str], after: Duration| {
+        let mut child = folder.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(after);
+        signal(&child, "-KILL");
+        child.wait().unwrap();
+    };
+    for step in 0..n_kills() {
+        let shard = (step % 2).to_string();
+        killed(&["build", "p.plan", "--shard", &shard, "-o", "p.packs", "-q"], takes * step / n_kills());
+        // Without a manifest there is no set.
+        assert_ne!(folder.packds(&["info", "p.packs"]).code, 0);
+        // A file with the name of a shard is whole.
+        for (name, found) in bytes(&folder, "p.packs").iter().filter(|(name, _)| expected.contains_key(*name)) {
+            assert!(found == &expected[name], "{name}");
+            fs::remove_file(folder.path("p.packs").join(name)).unwrap();
+        }
+    }
+    for shard in ["0", "1"] {
+        folder.packds(&["build", "p.plan", "--shard", shard, "-o", "p.packs", "-q"]).ok();
+    }
+    for step in 0..n_kills() {
+        killed(&["commit", "p.plan", "-o", "p.packs", "-q"], commit_takes * step / n_kills());
+        let manifest = folder.path("p.packs/manifest-00000001.json");
+        if manifest.exists() {
+            folder.packds(&["verify", "p.packs", "-q"]).ok();
+            fs::remove_file(manifest).unwrap();
+        }
+    }
+    folder.packds(&["commit", "p.plan", "-o", "p.packs", "-q"]).ok();
+    // Nothing else is left.
+    assert!(bytes(&folder, "p.packs") == expected);
+}
