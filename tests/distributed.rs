@@ -23,6 +23,9 @@ fn distribute(folder: &Folder, source: &str, options: &[&str], name: &str) -> Va
 
 /// The bytes of every file in a folder.
 fn bytes(folder: &Folder, name: &str) -> BTreeMap<String, Vec<u8>> {
+    if !folder.path(name).exists() {
+        return BTreeMap::new();
+    }
     let read = |file: String| (file.clone(), fs::read(folder.path(name).join(&file)).unwrap());
     folder.files(name).into_iter().map(read).collect()
 }
@@ -47,8 +50,8 @@ fn the_shards_and_the_manifest_are_those_that_convert_writes() {
     let (same, sizes) = (fixture("images/same_size"), fixture("images/folder"));
     let (same, sizes, masks) = (same.to_str().unwrap(), sizes.to_str().unwrap(), masks.to_str().unwrap());
     folder.packds(&["convert", same, "all.pack", "--chunk", "4", "-q"]).ok();
-    for to in ["npy", "npz", "tar", "tfrecord", "h5"] {
-        folder.packds(&["export", "all.pack", &format!("all.{to}"), "-q"]).ok();
+    for to in ["npy", "npz", "tar", "tfrecord"] {
+        assert_eq!(folder.packds(&["export", "all.pack", &format!("all.{to}"), "-q"]).code, 0);
     }
     let source = |name: &str| folder.path(name).to_str().unwrap().to_owned();
     let cases: Vec<(String, &[&str])> = vec![
@@ -57,7 +60,8 @@ fn the_shards_and_the_manifest_are_those_that_convert_writes() {
         (same.to_owned(), &["--mode", "mixed", "--keep-order"]),
         (same.to_owned(), &["--dtype", "f32", "--normalize", "dataset"]),
         (sizes.to_owned(), &[]),
-        (sizes.to_owned(), &["--mode", "encoded", "--seekable", "--check-decode", "--orientation", "apply"]),
+        (sizes.to_owned(), &["--mode", "encoded", "--seekable", "--check-decode"]),
+        (sizes.to_owned(), &["--orientation", "apply"]),
         (sizes.to_owned(), &["--resize", "none", "--crop", "none", "--gray"]),
         (masks.to_owned(), &["--resize", "short:32", "--crop", "center:32"]),
         (source("all.npy"), &[]),
@@ -101,7 +105,8 @@ fn bad_samples_are_left_out_or_replaced_and_the_commit_lists_them() {
         let done: Value = serde_json::from_str(&done.stdout).unwrap();
         let n = planned["n_samples"].as_u64().unwrap() - 3 + more;
         assert_eq!((&done["n_samples"], &done[format!("n_{key}")]), (&json!(n), &json!(3)), "{done}");
-        let mut bad: Vec<&str> = done[key].as_array().unwrap().iter().map(|bad| bad["path"].as_str().unwrap()).collect();
+        let mut bad: Vec<&str> =
+            done[key].as_array().unwrap().iter().map(|bad| bad["path"].as_str().unwrap()).collect();
         bad.sort_unstable();
         assert_eq!(bad, ["circle/truncated.jpg", "circle/zero_bytes.jpg", "noise/bad.png"]);
         folder.packds(&["verify", &set, "-q"]).ok();
@@ -130,7 +135,7 @@ fn a_shard_of_bad_samples_alone_is_left_out() {
     for name in ["3.jpg", "4.jpg"] {
         fs::copy(fixture("images/formats/baseline.jpg"), folder.path("s/a").join(name)).unwrap();
     }
-    let options = ["--keep-order", "--chunk", "2", "--shards", "2", "--on-error", "skip"];
+    let options = ["--images", "a", "--keep-order", "--chunk", "2", "--shards", "2", "--on-error", "skip"];
     folder.packds(&[&["plan", "s", "-o", "s.plan", "-q"], &options[..]].concat()).ok();
     for shard in ["0", "1"] {
         folder.packds(&["build", "s.plan", "--shard", shard, "-o", "s.packs", "-q"]).ok();
@@ -220,7 +225,7 @@ fn what_cannot_be_planned_built_or_committed_is_refused() {
         (&["plan", source, "-o", "x.plan"][..], 2, "a plan needs the number of shards"),
         (&["plan", source, "-o", "x.plan", "--shard-size", "1GB"], 2, "a plan needs the number of shards"),
         (&["plan", source, "-o", "p.plan", "--shards", "2"], 2, "p.plan: this file already exists"),
-        (&["plan", "all.parquet", "-o", "x.plan", "--shards", "2"], 1, "other machines could not read them"),
+        (&["plan", "all.parquet", "-o", "x.plan", "--shards", "2"], 2, "other machines could not read them"),
         (&["build", "p.plan", "--shard", "2", "-o", "p.packs"], 2, "the plan has 2 shards, so there is no shard 2"),
         (&["build", "p.plan", "--shard", "0", "-o", "p.pack"], 2, "expected the name of a set, which ends with .packs"),
         (&["build", "all.pack", "--shard", "0", "-o", "p.packs"], 1, "this is no plan of a set"),
@@ -267,7 +272,8 @@ fn many_processes_may_build_the_same_shard_at_once() {
         let done = child.wait_with_output().unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     }
-    let running: Vec<_> = (0..4).map(|_| folder.command(&["commit", "p.plan", "-o", "p.packs", "-q"]).spawn().unwrap());
+    let commit = || folder.command(&["commit", "p.plan", "-o", "p.packs", "-q"]).spawn().unwrap();
+    let running: Vec<_> = (0..4).map(|_| commit()).collect();
     for mut child in running {
         assert!(child.wait().unwrap().success());
     }
@@ -288,7 +294,7 @@ fn a_killed_build_or_commit_leaves_no_half_set() {
     for n in 0..1500 {
         fs::copy(fixture("images/formats/baseline.jpg"), source.join(format!("{n}.jpg"))).unwrap();
     }
-    folder.packds(&["plan", "many", "-o", "p.plan", "--chunk", "64", "--shards", "2", "-q"]).ok();
+    folder.packds(&["plan", "many", "-o", "p.plan", "--images", "a", "--chunk", "64", "--shards", "2", "-q"]).ok();
     let timed = |args: &[&str]| {
         let started = Instant::now();
         folder.packds(args).ok();

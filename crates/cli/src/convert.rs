@@ -8,7 +8,8 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use packds_convert::source::{Decision, ListOptions, Listed, Listing, Reading, list_all, list_splits};
 use packds_convert::{
-    ConvertError, ConvertOptions, Forecast, OnError, Report, Skipped, check_apart, check_target, convert_listing, forecast,
+    ConvertError, ConvertOptions, Forecast, OnError, Report, Skipped, check_apart, check_target, convert_listing,
+    forecast,
 };
 use packds_system::to_u64;
 use serde_json::{Value, json};

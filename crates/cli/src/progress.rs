@@ -263,7 +263,11 @@ impl Observer for Shown {
             Phase::Sync => Amount::Unknown,
             phase => {
                 // The source of an export has samples, which may not be images.
-                let thing = if matches!(phase, Phase::Export | Phase::Copy | Phase::ReadShards) { "sample" } else { "image" };
+                let thing = match phase {
+                    Phase::Export | Phase::Copy => "sample",
+                    Phase::ReadShards => "shard",
+                    _ => "image",
+                };
                 Amount::Of { done: progress.samples, total: progress.total, thing, bytes: progress.bytes_in }
             }
         };

@@ -245,7 +245,11 @@ pub(crate) fn write_pack(
 }
 
 /// Returns the skipped samples and the substituted samples, with reasons.
-pub(crate) fn bad_samples(listing: &Listing, findings: &Findings, options: &ConvertOptions) -> (Vec<Skipped>, Vec<Skipped>) {
+pub(crate) fn bad_samples(
+    listing: &Listing,
+    findings: &Findings,
+    options: &ConvertOptions,
+) -> (Vec<Skipped>, Vec<Skipped>) {
     let skipped = |(id, reason): &(usize, String)| Skipped { path: path_of(listing, *id), reason: reason.clone() };
     let bad = findings.bad.iter().map(skipped).collect();
     if options.on_error == OnError::Substitute { (Vec::new(), bad) } else { (bad, Vec::new()) }

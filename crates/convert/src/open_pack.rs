@@ -4,9 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use packds_format::{
-    Block, Classes, FooterParts, FormatError, PackWriter, Paths, Stats, Uuid, WriteSummary,
-};
+use packds_format::{Block, Classes, FooterParts, FormatError, PackWriter, Paths, Stats, Uuid, WriteSummary};
 use packds_system::to_u64;
 use serde_json::Value;
 
@@ -112,7 +110,8 @@ impl<'a> OpenPack<'a> {
         let stats = crate::convert::stats(listing, plan, &self.findings, &self.ids, options);
         let classes = crate::convert::classes(listing, &self.ids);
         let (skipped, substituted) = bad_samples(listing, all, options);
-        let provenance = Value::Object(provenance(&self.identity.origin, &Found::of(all, &skipped, &substituted))).to_string();
+        let provenance =
+            Value::Object(provenance(&self.identity.origin, &Found::of(all, &skipped, &substituted))).to_string();
         let parts = FooterParts { stats: stats.clone(), classes: classes.clone(), provenance, paths: self.paths };
         let (target, summary) = self.writer.finish(parts)?;
         Ok(Finished { summary, stats, classes, write_time: target.time })

@@ -1,8 +1,8 @@
 //! Plans the pack before any image is converted: geometry, schema, chunk size and order.
 
 use packds_format::{
-    Coding, DType, Field, FieldKind, Filter, FormatError, Normalize, PackOptions, Permutation, Role, Schema, chunk_samples_for,
-    chunk_samples_without_padding,
+    Coding, DType, Field, FieldKind, Filter, FormatError, Normalize, PackOptions, Permutation, Role, Schema,
+    chunk_samples_for, chunk_samples_without_padding,
 };
 use packds_pixels::ops::Emit;
 use packds_pixels::{Crop, FloatType, Geometry, Layout, PixelError, Resize};
@@ -110,7 +110,12 @@ impl FieldNumbers {
             let column = |suffix: &str| of(&format!("{name}.{suffix}"));
             let columns = || {
                 let (width, height) = (column("width")?, column("height")?);
-                Ok::<_, FormatError>(ItemColumns { width, height, channels: column("channels")?, coding: column("coding")? })
+                Ok::<_, FormatError>(ItemColumns {
+                    width,
+                    height,
+                    channels: column("channels")?,
+                    coding: column("coding")?,
+                })
             };
             is_described.then(columns).transpose()
         };
@@ -694,8 +699,9 @@ pub(crate) enum Order {
 }
 
 impl Order {
+    /// A part of a listing is in the order of the pack already.
     pub(crate) fn new(listing: &Listing, options: &ConvertOptions) -> Self {
-        if options.keep_order {
+        if options.keep_order || listing.is_part() {
             return Self::Kept(listing.len());
         }
         Self::Shuffled(Permutation::new(to_u64(listing.len()), options.seed))

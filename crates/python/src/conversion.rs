@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use packds_convert::source::{ListOptions, list, list_splits};
 use packds_convert::{
-    AppendOptions, BuildOptions, Changes, ConvertError, ConvertOptions, DataFormat, Declared, Edit, EditOptions, ExportOptions,
-    OptionSpec, RelabelOptions, ReorderOptions, Side, SplitOptions, Taken, Takes, check_output, convert_listing,
-    forecast, given,
+    AppendOptions, BuildOptions, Changes, ConvertError, ConvertOptions, DataFormat, Declared, Edit, EditOptions,
+    ExportOptions, OptionSpec, RelabelOptions, ReorderOptions, Side, SplitOptions, Taken, Takes, check_output,
+    convert_listing, forecast, given,
 };
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use packds_convert::{Commit, CommitReport, ConvertError, Observer, Phase, Progress, ShardPlan};
+use packds_convert::{Commit, CommitReport, ConvertError, Observer, ShardPlan};
 
 use super::SetFolder;
 use crate::console::{Console, Detail};
@@ -46,19 +46,11 @@ pub(crate) fn run(args: &CommitArgs, console: &mut Console) -> Result<Exit, Fail
 ///
 /// # Errors
 /// As for [`Commit::new`], [`Commit::add`] and [`Commit::finish`].
-pub fn commit_shards(
-    plan: &ShardPlan,
-    folder: &Path,
-    observer: &dyn Observer,
-) -> Result<CommitReport, ConvertError> {
+pub fn commit_shards(plan: &ShardPlan, folder: &Path, observer: &dyn Observer) -> Result<CommitReport, ConvertError> {
     let mut commit = Commit::new(plan, folder)?;
-    let mut samples = 0;
     for path in commit.paths() {
-        observer.check()?;
         let pack = packds_reader::open(&path).map_err(|error| commit.unreadable(&path, &error.reason()))?;
-        commit.add(&path, &pack)?;
-        samples += pack.n_samples();
-        observer.progress(Progress { samples, total: plan.n_samples(), bytes_in: 0, phase: Phase::ReadShards });
+        commit.add(&path, &pack, observer)?;
     }
     commit.finish(observer)
 }

@@ -50,7 +50,8 @@ pub(crate) fn run(args: &PlanArgs, console: &mut Console) -> Result<Exit, Failur
     let started = Instant::now();
     let listing = shown.during("listing", || list(&args.source, &options.list))?;
     let list_time = started.elapsed();
-    let report = shown.stoppable("planning", "", || plan_shards(&listing, list_time, &args.output, &options, &shown))?;
+    let report =
+        shown.stoppable("planning", "", || plan_shards(&listing, list_time, &args.output, &options, &shown))?;
     console.result(|| &report, |console| show(&report, console))?;
     Ok(Exit::Done)
 }

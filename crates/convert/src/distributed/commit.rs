@@ -13,7 +13,7 @@ use super::build::{names, remove_all_leftovers};
 use super::plan_file::ShardPlan;
 use crate::convert::kept_sorted;
 use crate::error::ConvertError;
-use crate::pipeline::Observer;
+use crate::pipeline::{Observer, Phase, Progress};
 use crate::provenance::{Found, provenance};
 use crate::report::Skipped;
 use crate::set::{check_set_name, commit, first_manifest, totals};
@@ -129,8 +129,15 @@ impl<'a> Commit<'a> {
     ///
     /// # Errors
     /// [`ConvertError::SourceMalformed`] if the file is not this shard.
-    pub fn add<D: AsRef<[u8]>>(&mut self, path: &Path, pack: &Pack<D>) -> Result<(), ConvertError> {
-        let shard = self.n_added;
+    pub fn add<D: AsRef<[u8]>>(
+        &mut self,
+        path: &Path,
+        pack: &Pack<D>,
+        observer: &dyn Observer,
+    ) -> Result<(), ConvertError> {
+        observer.check()?;
+        let (shard, total) = (self.n_added, to_u64(self.paths.len()));
+        observer.progress(Progress { samples: shard, total, bytes_in: 0, phase: Phase::ReadShards });
         let Some(file) = pack.one().filter(|_| self.plan.is_shard(shard, pack)) else {
             return Err(self.unreadable(path, &format!("it is not that of {}", self.plan.path.display())));
         };

@@ -92,7 +92,8 @@ impl ShardPlan {
             return Err(failed("version", "a newer packds made this plan: use that version".to_owned()));
         }
         let truncated = || failed("", "the plan is cut off: copy it again".to_owned());
-        let trailer_at = bytes.checked_sub(to_u64(TRAILER_BYTES)).filter(|at| *at >= HEAD_BYTES).ok_or_else(truncated)?;
+        let trailer_at =
+            bytes.checked_sub(to_u64(TRAILER_BYTES)).filter(|at| *at >= HEAD_BYTES).ok_or_else(truncated)?;
         let trailer = read(trailer_at, to_u64(TRAILER_BYTES))?;
         let number = |at: usize| trailer.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes);
         let (index_at, n) = (number(0), number(8));

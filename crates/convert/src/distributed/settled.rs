@@ -100,7 +100,7 @@ impl Settled {
             seekable: self.seekable,
             compression: self.zstd_level.map_or(Compression::None, Compression::Zstd),
             chunk_samples: Some(self.chunk_samples),
-            keep_order: true,
+            keep_order: self.keep_order,
             seed: self.seed,
             on_error: self.on_error,
             max_pixels: self.max_pixels,

@@ -101,9 +101,7 @@ impl<'a> Shards<'a> {
         }
         let n_chunks = open.n_samples() / chunk_samples;
         match self.rule {
-            ShardRule::Count(n) => {
-                n_chunks >= chunks_of_shard(to_u64(self.from.listing.len()), chunk_samples, n)
-            }
+            ShardRule::Count(n) => n_chunks >= chunks_of_shard(to_u64(self.from.listing.len()), chunk_samples, n),
             // The next chunk is expected to have the mean size.
             ShardRule::Bytes(most) => open.bytes().saturating_add(open.bytes() / n_chunks.max(1)) > most,
         }

@@ -15,8 +15,8 @@ use packds_system::to_u64;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-pub use self::converted::ShardRule;
 pub(crate) use self::commit::commit;
+pub use self::converted::ShardRule;
 pub(crate) use self::converted::{AllShards, Shards, chunks_of_shard, first_manifest};
 pub(crate) use self::shard::file_name;
 use self::shard::{Shard, origins_of};

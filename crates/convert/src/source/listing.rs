@@ -258,6 +258,11 @@ impl Listing {
         &self.root
     }
 
+    /// Whether the listing is a part of another one.
+    pub(crate) fn is_part(&self) -> bool {
+        self.numbers.is_some()
+    }
+
     /// The number of a sample in the whole source.
     pub(crate) fn number(&self, idx: usize) -> u64 {
         self.numbers.as_ref().and_then(|numbers| numbers.get(idx).copied()).unwrap_or_else(|| to_u64(idx))

@@ -123,7 +123,9 @@ impl Listing {
             Ok::<_, ConvertError>(items)
         };
         let images = match &picked.images {
-            Images::Files => PartImages::Files(all.iter().map(|idx| picked.image_stamp(*idx)).collect::<Result<_, _>>()?),
+            Images::Files => {
+                PartImages::Files(all.iter().map(|idx| picked.image_stamp(*idx)).collect::<Result<_, _>>()?)
+            }
             Images::Stored(store) => PartImages::Stored(portable(store)?),
         };
         let masks = match &picked.masks {
@@ -134,7 +136,8 @@ impl Listing {
                 PartMasks::Runs(runs.order().name().to_owned(), all.iter().map(|idx| runs.of(*idx)).collect())
             }
         };
-        let field = |field: &SourceField| Ok::<_, ConvertError>((field.name.clone(), field.role, portable(&field.store)?));
+        let field =
+            |field: &SourceField| Ok::<_, ConvertError>((field.name.clone(), field.role, portable(&field.store)?));
         let fields = picked.fields.iter().map(field).collect::<Result<_, _>>()?;
         files.sort_unstable();
         files.dedup();

@@ -86,7 +86,7 @@ def commit(plan: PathLike, dst: PathLike, *, progress: bool = True) -> dict[str,
     Raises:
         ConvertError: Shards are missing or damaged, or the folder has another set.
     """
-    with Progress(truth("progress", progress), "reading shards", " samples") as show:
+    with Progress(truth("progress", progress), "reading shards", " shards") as show:
         text = _packds.commit(path("plan", plan), path("dst", dst), show)
     report: dict[str, Any] = json_dict(text)
     return report
