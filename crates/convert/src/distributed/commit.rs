@@ -21,6 +21,10 @@ use crate::set::{check_set_name, commit, first_manifest, totals};
 /// Number of missing shards that an error lists.
 const LISTED: usize = 20;
 
+/// How often, and after what time, a manifest is tried again that another process is writing.
+const MAX_TRIES: usize = 100;
+const WAIT: Duration = Duration::from_millis(50);
+
 /// The result of making a set of shards.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -174,11 +178,7 @@ impl<'a> Commit<'a> {
         self.manifest.provenance = provenance(&header.origin, &self.found);
         let is_kept = self.is_there()?;
         if !is_kept {
-            // Another process may have committed the same set in the meantime.
-            match commit(self.folder, &self.manifest, observer) {
-                Err(_) if self.is_there()? => {}
-                done => done?,
-            }
+            self.write(observer)?;
         }
         remove_all_leftovers(self.folder)?;
         let shards = &self.manifest.shards;
@@ -199,6 +199,24 @@ impl<'a> Commit<'a> {
             warnings: self.warnings,
             time: self.started.elapsed(),
         })
+    }
+
+    /// Writes the manifest. Another process may be writing the same one: then this one waits until it is done.
+    fn write(&self, observer: &dyn Observer) -> Result<(), ConvertError> {
+        let mut tries = 0;
+        loop {
+            let done = commit(self.folder, &self.manifest, observer);
+            if done.is_ok() || self.is_there()? {
+                return Ok(());
+            }
+            tries += 1;
+            let is_busy = matches!(done, Err(ConvertError::Options { .. }));
+            if tries == MAX_TRIES || !is_busy {
+                return done;
+            }
+            observer.check()?;
+            std::thread::sleep(WAIT);
+        }
     }
 
     /// Whether the folder has this manifest.
