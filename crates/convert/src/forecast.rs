@@ -61,6 +61,10 @@ pub struct Forecast {
     pub chosen: FormForecast,
     /// All forms, including the chosen one.
     pub forms: Vec<FormForecast>,
+    /// Number of shards of a set. `None` for a single pack.
+    pub n_shards: Option<u64>,
+    /// Approximate size of a shard in bytes. The last one may be smaller.
+    pub shard_bytes: Option<u64>,
     /// Decisions made by default.
     pub notes: Vec<String>,
     /// Warnings about the source.
@@ -120,6 +124,12 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
         form("mixed", mixed_item, mixed_item + others, mixed_rate),
     ];
     let of_mode = forms.iter().find(|f| f.mode == options.mode.name()).or(forms.first());
+    let of_mode = of_mode.cloned().unwrap_or_else(|| form("raw", raw_bytes, raw_stored, raw_rate));
+    let shards = options.shards.map(|rule| {
+        let chunk_bytes = of_mode.bytes / of_mode.n_chunks.max(1);
+        let n = rule.chunks_per_shard(of_mode.n_chunks, chunk_bytes).min(of_mode.n_chunks);
+        (of_mode.n_chunks.div_ceil(n.max(1)), chunk_bytes.saturating_mul(n))
+    });
     Ok(Forecast {
         dry_run: true,
         n_samples: n,
@@ -128,8 +138,10 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
         bytes_in,
         images: chosen.describe_images(options),
         fields: chosen.pack.schema.fields().to_vec(),
-        chosen: of_mode.cloned().unwrap_or_else(|| form("raw", raw_bytes, raw_stored, raw_rate)),
+        chosen: of_mode,
         forms,
+        n_shards: shards.map(|(n, _)| n),
+        shard_bytes: shards.map(|(_, bytes)| bytes),
         notes: chosen.notes.clone(),
         warnings: warnings
             .iter()

@@ -102,7 +102,7 @@ mod internal {
     pub use crate::geometry::{PackGeometry, chunk_samples_for, chunk_samples_without_padding};
     pub use crate::header::Uuid;
     pub use crate::items::BlockItems;
-    pub use crate::manifest::{Manifest, ShardEntry, manifest_name, manifest_version};
+    pub use crate::manifest::{Manifest, SET_EXTENSION, ShardEntry, manifest_name, manifest_version, version_of_set};
     pub use crate::pack::{Part, SHARD_ALIGN, check_chunk, check_outside_chunks};
     pub use crate::paths::Paths;
     pub use crate::permutation::{Permutation, hash_bytes, mix64};

@@ -102,6 +102,17 @@ struct ShardJson {
     origin: Option<String>,
 }
 
+/// How the names of sets end.
+pub const SET_EXTENSION: &str = ".packs";
+
+/// The name of the set and the number of the version that a name such as `photos.packs@3` means.
+#[must_use]
+pub fn version_of_set(name: &str) -> Option<(&str, u64)> {
+    let (set, version) = name.rsplit_once('@')?;
+    set.ends_with(SET_EXTENSION).then_some(())?;
+    Some((set, version.parse().ok()?))
+}
+
 /// The file name of the manifest of a version.
 #[must_use]
 pub fn manifest_name(version: u64) -> String {

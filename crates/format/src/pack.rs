@@ -182,6 +182,12 @@ impl<D: AsRef<[u8]>> Pack<D> {
         (0..self.n_files()).map(|number| self.part(number))
     }
 
+    /// The number of the file with a sample. `None` beyond the last sample. Opens no file.
+    pub fn file_of_sample(&self, sample: u64) -> Option<usize> {
+        let in_set = || self.geometry.shard_of(|start| start.sample <= sample).map_or(0, |(number, _)| number);
+        (sample < self.n_samples()).then(in_set)
+    }
+
     /// The file with a sample, and the number of the sample in it.
     #[inline]
     fn of_sample(&self, sample: u64) -> Result<(Part<'_, D>, u64), FormatError> {

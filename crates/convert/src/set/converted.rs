@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use packds_format::{Block, Manifest, ShardEntry, Stats, Uuid, WriteSummary};
-use packds_system::to_u64;
+use packds_system::{counted, to_u64};
 use serde_json::{Map, Value};
 
 use super::shard::{entry_of, file_name};
@@ -14,6 +14,7 @@ use super::totals;
 use crate::error::ConvertError;
 use crate::identity;
 use crate::open_pack::{Finished, OpenPack, Origin};
+use crate::opt::{CHUNK, SHARD_SIZE, SHARDS};
 use crate::pipeline::Findings;
 
 /// When a shard is complete. It always has at least one chunk.
@@ -23,6 +24,16 @@ pub enum ShardRule {
     Count(u64),
     /// A shard has at most about this many bytes.
     Bytes(u64),
+}
+
+impl ShardRule {
+    /// The number of chunks of each shard but the last, if all chunks have this size.
+    pub(crate) fn chunks_per_shard(self, n_chunks: u64, chunk_bytes: u64) -> u64 {
+        match self {
+            Self::Count(n) => n_chunks.div_ceil(n.max(1)).max(1),
+            Self::Bytes(most) => (most / chunk_bytes.max(1)).max(1),
+        }
+    }
 }
 
 /// The shards of a conversion.
@@ -119,9 +130,9 @@ impl<'a> Shards<'a> {
         }
         let n_chunks = open.n_samples() / chunk_samples;
         match self.rule {
-            ShardRule::Count(n) => {
+            rule @ ShardRule::Count(_) => {
                 let all = to_u64(self.origin.listing.len()).div_ceil(chunk_samples);
-                n_chunks >= all.div_ceil(n.max(1))
+                n_chunks >= rule.chunks_per_shard(all, 0)
             }
             // The next chunk is expected to have the mean size.
             ShardRule::Bytes(most) => open.bytes().saturating_add(open.bytes() / n_chunks.max(1)) > most,
@@ -141,6 +152,24 @@ impl<'a> Shards<'a> {
         Ok(())
     }
 
+    /// A warning if the shards are not as many or as small as requested.
+    fn other_size(&self) -> Option<String> {
+        let shards = &self.manifest.shards;
+        let chunk_samples = self.manifest.chunk_samples;
+        let (option, found) = match self.rule {
+            ShardRule::Count(n) if to_u64(shards.len()) < n => {
+                (SHARDS.with(n).to_string(), format!("the set has {}", counted(shards.len(), "shard")))
+            }
+            ShardRule::Bytes(most) if shards.iter().any(|shard| shard.largest_chunk > most) => {
+                let bytes = shards.iter().map(|shard| shard.bytes).max().unwrap_or(0);
+                (SHARD_SIZE.with(most).to_string(), format!("the largest shard has {bytes} bytes"))
+            }
+            _ => return None,
+        };
+        let why = format!("a shard has whole chunks of {}", counted(chunk_samples, "sample"));
+        Some(format!("{option}: {found}, because {why}; {CHUNK} makes chunks smaller"))
+    }
+
     /// Completes the last shard and writes the manifest.
     pub(crate) fn finish(mut self, provenance: Value) -> Result<AllShards, ConvertError> {
         self.close()?;
@@ -150,6 +179,7 @@ impl<'a> Shards<'a> {
         let path = self.folder.join(packds_format::manifest_name(1));
         let bytes = self.manifest.to_bytes().map_err(ConvertError::Format)?;
         std::fs::write(&path, &bytes).map_err(ConvertError::io(&path))?;
+        self.warnings.extend(self.other_size());
         let shards = &self.manifest.shards;
         let sum = |of: fn(&ShardEntry) -> u64| shards.iter().map(of).sum::<u64>();
         let summary = WriteSummary::of_shards(sum(|s| s.n_samples), self.n_chunks, sum(|s| s.bytes));
