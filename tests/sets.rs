@@ -7,6 +7,7 @@ use std::fs;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use packds_format::{Limits, Manifest};
 use serde_json::{Value, json};
 
 use crate::support::{Folder, SamplePack, fixture, signal};
@@ -430,4 +431,103 @@ fn a_pack_made_from_a_set_knows_where_its_samples_come_from() {
     assert_eq!(all[0]["provenance"]["edit"]["command"], json!("subset"));
     let one = origins(&["subset", "s.packs", "one.pack", "--samples", "6"]);
     assert_eq!((one.as_array().unwrap().len(), one[0]["n_samples"].clone()), (1, json!(8)), "{one}");
+}
+
+/// A shard without samples that a command needs is not opened.
+#[test]
+fn a_missing_shard_stops_only_commands_that_need_it() {
+    let folder = Folder::new();
+    photos(&folder);
+    folder.packds(&["split", "all.pack", "half.pack", "--ratio", "0.5,0.5", "-q"]).ok();
+    folder.packds(&["append", "s.packs", "half.train.pack", "half.val.pack", "-q"]).ok();
+    let set = info(&folder, "s.packs")["set"]["shards"].clone();
+    fs::remove_file(folder.path("s.packs").join(set[1]["path"].as_str().unwrap())).unwrap();
+    for args in [
+        &["head", "s.packs", "-n", "3"][..],
+        &["labels", "s.packs", "--samples", "0-2"],
+        &["labels", "s.packs", "--samples", "0-2", "--json"],
+        &["subset", "s.packs", "some.pack", "--samples", "0-2"],
+        &["extract", "s.packs", "out", "--samples", "0-2"],
+    ] {
+        folder.packds(args).ok();
+    }
+    let last = (set[0]["n_samples"].as_u64().unwrap() + 1).to_string();
+    for args in [
+        &["verify", "s.packs"][..],
+        &["head", "s.packs", "-n", "100"],
+        &["labels", "s.packs", "--samples", &last],
+        &["subset", "s.packs", "o.pack", "--samples", &last],
+        &["merge", "s.packs", "o.pack"],
+        &["export", "s.packs", "o.npz"],
+        &["extract", "s.packs", "out2", "--samples", &last],
+        &["show", "s.packs", "-o", "sheet.png"],
+    ] {
+        let ran = folder.packds(args);
+        let said = [ran.stdout.as_str(), ran.stderr.as_str()].concat();
+        assert_eq!(ran.code, 1, "{args:?}: {said}");
+        assert!(said.contains("cannot open: No such file"), "{args:?}: {said}");
+    }
+}
+
+#[test]
+fn verify_lists_the_damage_of_every_shard() {
+    let folder = Folder::new();
+    photos(&folder);
+    folder.packds(&["split", "all.pack", "part.pack", "--folds", "3", "-q"]).ok();
+    folder.packds(&["append", "s.packs", "part.fold0.pack", "part.fold1.pack", "part.fold2.pack", "-q"]).ok();
+    let set = info(&folder, "s.packs")["set"]["shards"].clone();
+    let shard = |n: usize| folder.path("s.packs").join(set[n]["path"].as_str().unwrap());
+    fs::remove_file(shard(1)).unwrap();
+    let mut bytes = fs::read(shard(2)).unwrap();
+    bytes[8200] ^= 1;
+    fs::write(shard(2), bytes).unwrap();
+    let ran = folder.packds(&["verify", "s.packs", "--json"]);
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((ran.code, &report["ok"]), (1, &json!(false)));
+    assert!(report["errors"][0].as_str().unwrap().contains("cannot open"), "{report}");
+    assert_eq!(report["bad_chunks"][0]["shard"], set[2]["path"]);
+    let sample = report["bad_samples"][0]["sample"].as_u64().unwrap();
+    let text = folder.packds(&["verify", "s.packs"]);
+    assert!(text.stdout.contains(&format!("  in the set: sample {sample}, class ")), "{}", text.stdout);
+}
+
+/// Checksums do not tell whether a writer counted correctly.
+#[test]
+fn verify_compares_the_manifest_with_the_shards() {
+    let folder = Folder::new();
+    photos(&folder);
+    folder.packds(&["split", "all.pack", "half.pack", "--ratio", "0.5,0.5", "-q"]).ok();
+    folder.packds(&["append", "s.packs", "half.train.pack", "half.val.pack", "-q"]).ok();
+    folder.packds(&["verify", "s.packs", "-q"]).ok();
+    let path = folder.path("s.packs/manifest-00000001.json");
+    let whole = Manifest::parse(&fs::read(&path).unwrap(), Limits::default()).unwrap();
+    let verify = |change: &dyn Fn(&mut Manifest)| {
+        let mut manifest = whole.clone();
+        change(&mut manifest);
+        fs::write(&path, manifest.to_bytes().unwrap()).unwrap();
+        let ran = folder.packds(&["verify", "s.packs"]);
+        assert_eq!(ran.code, i32::from(manifest != whole), "{}", ran.stdout);
+        ran.stdout
+    };
+    verify(&|_| {});
+    for (change, expected) in [
+        (
+            &(|m: &mut Manifest| m.classes[0].names.swap(0, 2)) as &dyn Fn(&mut Manifest),
+            "class 0 of `label`: expected 'circle'",
+        ),
+        (&|m| m.classes[0].names.truncate(1), "class 1 of `label`: expected 'noise'"),
+        (&|m| m.classes.clear(), "expected the classes of `label`, as in the shard"),
+        (&|m| m.classes[0].counts[0] += 1, "samples of 'circle' in `label`: expected 7, as in the shards, found 8"),
+        (&|m| m.stats.fields.get_mut("image").unwrap().mean[1] = 9.0, "mean of channel 1 of `image`: expected 0."),
+        (&|m| m.stats.fields.get_mut("image").unwrap().std[2] = 0.5, "std of channel 2 of `image`: expected 0."),
+        (&|m| m.stats.fields.get_mut("image").unwrap().n_pixels += 1, "pixels of `image`: expected 20480"),
+        (&|m| m.stats.fields.clear(), "expected statistics of the pixels of `image`, as in the shards, found none"),
+    ] {
+        let said = verify(change);
+        assert!(said.contains("manifest: ") && said.contains(expected), "{expected}: {said}");
+    }
+    // Other versions can still be opened if the latest manifest is damaged.
+    fs::write(&path, b"{}").unwrap();
+    let ran = folder.packds(&["info", "s.packs"]);
+    assert!(ran.stderr.contains("other versions of the set, such as photos.packs@1"), "{}", ran.stderr);
 }

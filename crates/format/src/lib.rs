@@ -71,6 +71,7 @@ mod permutation;
 mod scalar;
 mod schema;
 mod stats;
+mod summed;
 mod trailer;
 mod verify;
 mod writer;
@@ -99,7 +100,7 @@ mod internal {
     pub use crate::file::PackFile;
     pub use crate::filter::{Filter, ItemShape};
     pub use crate::footer::{SectionEntry, SectionTag};
-    pub use crate::geometry::{PackGeometry, chunk_samples_for, chunk_samples_without_padding};
+    pub use crate::geometry::{PackGeometry, among, chunk_samples_for, chunk_samples_without_padding};
     pub use crate::header::Uuid;
     pub use crate::items::BlockItems;
     pub use crate::manifest::{Manifest, SET_EXTENSION, ShardEntry, manifest_name, manifest_version, version_of_set};

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use packds_format::{
-    Classes, FooterParts, FormatError, LabelStats, Pack, PackOptions, Paths, Schema, Stats, Uuid, WriteSummary,
+    Classes, FooterParts, FormatError, LabelStats, Pack, PackOptions, Paths, Schema, Stats, Uuid, WriteSummary, among,
 };
 use packds_system::{to_u64, to_usize};
 use serde::{Serialize, Serializer};
@@ -110,6 +110,9 @@ impl<D: AsRef<[u8]>> Taken<'_, D> {
     pub(crate) fn located(&self, error: FormatError) -> ConvertError {
         match error {
             FormatError::Io(source) => ConvertError::Io { path: self.path.to_owned(), source },
+            shard if shard.is_of_system() => {
+                ConvertError::Io { path: self.path.to_owned(), source: std::io::Error::other(shard.to_string()) }
+            }
             damage => {
                 let hint = format!("{VERIFY} lists all damage; nothing was written");
                 ConvertError::contradictory(self.path, "", damage.to_string(), hint)
@@ -352,7 +355,9 @@ struct KnownPaths {
 impl KnownPaths {
     fn of<D: AsRef<[u8]>>(taken: &Taken<'_, D>) -> Result<Self, ConvertError> {
         let mut known = Self { bytes: Vec::new(), ends: Vec::new() };
-        let read = taken.pack.for_each_path(|_, path| {
+        let read = taken.pack.for_each_path_with(among(taken.samples), |sample, path| {
+            // Samples of other shards are not read.
+            known.ends.resize(to_usize(sample), known.bytes.len());
             known.bytes.extend_from_slice(path);
             known.ends.push(known.bytes.len());
             Ok::<_, FormatError>(())
@@ -406,16 +411,16 @@ fn shard_origins<D: AsRef<[u8]>>(
     room: &mut usize,
 ) -> Result<Vec<Value>, ConvertError> {
     let Some(manifest) = taken.pack.manifest() else { return Ok(Vec::new()) };
-    let mut is_used = vec![taken.samples.is_none(); manifest.shards.len()];
-    for sample in taken.samples.into_iter().flatten() {
-        if let Some(used) = taken.pack.file_of_sample(*sample).and_then(|number| is_used.get_mut(number)) {
-            *used = true;
-        }
-    }
     let mut seen = BTreeSet::from([of_set.to_owned()]);
     let mut origins = Vec::new();
-    for (number, entry) in manifest.shards.iter().enumerate().filter(|(number, _)| is_used.get(*number) == Some(&true))
-    {
+    let has = among(taken.samples);
+    let mut first = 0;
+    for (number, entry) in manifest.shards.iter().enumerate() {
+        let samples = first..first + entry.n_samples;
+        first = samples.end;
+        if !has(samples) {
+            continue;
+        }
         let part = taken.pack.part(number).map_err(|error| taken.located(error))?;
         let text = part.file.provenance().map_err(|error| taken.located(error))?;
         if let Some(left) = room.checked_sub(text.len())
