@@ -587,6 +587,7 @@ fn wrong_choices_are_refused() {
         ("split a.pack o.pack --ratio 0.5,0.5 --group-by image", "a.pack: no field `image` with numbers or texts"),
         ("split a.pack o.pack --ratio 0.999999,0.000001", "a.pack: 'val' gets none of the 10 samples"),
         ("split a.pack o.pack --by label --names a", "--names cannot be combined with --by"),
+        ("split a.pack o.pack --folds 2 --seed -1", "invalid value '-1' for '--seed <SEED>'"),
         ("split a.pack o.pack --by label --seed 3", "--seed cannot be combined with --by"),
         ("split a.pack o.pack --by label --folds 2 --ratio 0.5,0.5", "cannot be used with"),
         ("subset a.pack o.pack --samples 10", "a.pack: no sample 10"),

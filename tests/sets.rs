@@ -122,6 +122,7 @@ fn what_does_not_fit_is_refused_and_leaves_the_set_as_it_was() {
     small.write(&folder, "a.pack");
     photos(&folder);
     folder.packds(&["append", "s.packs", "a.pack", "-q"]).ok();
+    fs::write(folder.path("file.packs"), b"").unwrap();
     let before = folder.files("s.packs");
     for (args, expected) in [
         (&["append", "s.packs", "a.pack"][..], "is already in the set"),
@@ -131,6 +132,8 @@ fn what_does_not_fit_is_refused_and_leaves_the_set_as_it_was() {
         (&["append", "a.pack", "s.packs"], "expected the name of a set, which ends with .packs"),
         (&["append", "s.packs@1", "a.pack"], "s.packs@1: this is the name of a version of the set 's.packs'"),
         (&["append", "s.packs", "none.pack"], "none.pack: cannot open"),
+        (&["append", "none/s.packs", "a.pack"], "the folder none does not exist"),
+        (&["append", "file.packs", "a.pack"], "file.packs: cannot open: Not a directory"),
         (&["append", "new.packs", "a.pack", "a.pack"], "is already in the set"),
         (&["append", "s.packs", "a.pack", "--dry-run"], "is already in the set"),
     ] {

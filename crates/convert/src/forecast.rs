@@ -125,11 +125,7 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
     ];
     let of_mode = forms.iter().find(|f| f.mode == options.mode.name()).or(forms.first());
     let of_mode = of_mode.cloned().unwrap_or_else(|| form("raw", raw_bytes, raw_stored, raw_rate));
-    let shards = options.shards.map(|rule| {
-        let chunk_bytes = of_mode.bytes / of_mode.n_chunks.max(1);
-        let n = rule.chunks_per_shard(of_mode.n_chunks, chunk_bytes).min(of_mode.n_chunks);
-        (of_mode.n_chunks.div_ceil(n.max(1)), chunk_bytes.saturating_mul(n))
-    });
+    let shards = shards(options, &of_mode);
     Ok(Forecast {
         dry_run: true,
         n_samples: n,
@@ -150,6 +146,13 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
             .chain(resized.map(|first| resized_masks("masks", &path_of(listing, first))))
             .collect(),
     })
+}
+
+/// The number of shards of a set, and the approximate size of each.
+fn shards(options: &ConvertOptions, form: &FormForecast) -> Option<(u64, u64)> {
+    let chunk_bytes = form.bytes / form.n_chunks.max(1);
+    let n_chunks = options.shards?.chunks_per_shard(form.n_chunks, chunk_bytes).min(form.n_chunks);
+    Some((form.n_chunks.div_ceil(n_chunks.max(1)), chunk_bytes.saturating_mul(n_chunks)))
 }
 
 /// A warning about empty image files. File sizes are already known, so nothing is read.

@@ -86,7 +86,15 @@ fn other_stats(of_set: &Stats, shards: &[Stats]) -> Vec<String> {
     reasons
 }
 
+/// Compares only with numbers that follow from the histograms of the shards, because sets are counted from these.
 fn other_pixels(field: &str, found: &FieldStats, own: &[&FieldStats]) -> Option<String> {
+    let is_counted = |stats: &&FieldStats| {
+        let sum = |counts: &Vec<u64>| counts.iter().fold(0_u64, |sum, count| sum.saturating_add(*count));
+        stats.histogram.iter().all(|counts| sum(counts) == stats.n_pixels)
+    };
+    if !own.iter().all(is_counted) {
+        return None;
+    }
     let n_pixels = own.iter().fold(0_u64, |sum, stats| sum.saturating_add(stats.n_pixels));
     if found.n_pixels != n_pixels {
         let found = found.n_pixels;
@@ -99,9 +107,12 @@ fn other_pixels(field: &str, found: &FieldStats, own: &[&FieldStats]) -> Option<
         let square = mean_of(own, |stats| at(&stats.std).powi(2) + at(&stats.mean).powi(2));
         let std = (square - mean * mean).max(0.0).sqrt();
         let differs = [("mean", mean, at(&found.mean)), ("std", std, at(&found.std))];
-        // A number that is not one differs too.
-        let other =
-            differs.into_iter().find(|(_, expected, found)| !((expected - found).abs() <= tolerance(*expected)));
+        // A missing number differs too.
+        let is_other = |expected: f64, found: f64| {
+            let by = (expected - found).abs();
+            by.is_nan() || by > tolerance(expected)
+        };
+        let other = differs.into_iter().find(|(_, expected, found)| is_other(*expected, *found));
         other.map(|(what, expected, found)| {
             format!("{what} of channel {channel} of `{field}`: expected {expected}, as in the shards, found {found}")
         })

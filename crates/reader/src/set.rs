@@ -33,8 +33,9 @@ fn versions(folder: &Path) -> io::Result<Vec<u64>> {
 pub fn latest_of_set(folder: &Path) -> Result<Option<Pack>, ReadError> {
     match versions(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(ReadError::Open { path: folder.to_owned(), source }),
         Ok(versions) if versions.is_empty() => Ok(None),
-        _ => crate::open(folder).map(Some),
+        Ok(_) => crate::open(folder).map(Some),
     }
 }
 

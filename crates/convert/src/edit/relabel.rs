@@ -100,7 +100,10 @@ impl Changes {
             (_, is_empty) => {
                 let what = if is_empty { "neither is given" } else { "both are given" };
                 let reason = format!("expected either a table or {RENAME}, but {what}");
-                return Err(ConvertError::options(reason, format!("for example {}", RENAME.with("kitten=cat"))));
+                return Err(ConvertError::options(
+                    reason,
+                    format!("a table gives samples their classes, and {RENAME} gives classes other names"),
+                ));
             }
         };
         changes.relabelled = Some((field_name, relabelled));

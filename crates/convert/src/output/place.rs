@@ -87,7 +87,7 @@ pub fn place_output(target: &Path, force: bool) -> Result<PathBuf, ConvertError>
 }
 
 /// Rejects a target in a missing folder, and a target whose working name would be too long for the file system.
-fn check_name(target: &Path) -> Result<(), ConvertError> {
+pub(crate) fn check_name(target: &Path) -> Result<(), ConvertError> {
     let folder = parent(target);
     if target.file_name().is_none() || !folder.is_dir() {
         return Err(ConvertError::OutputFolderMissing { path: target.to_owned(), folder });

@@ -23,7 +23,7 @@ use crate::edit::{Taken, equal_paths};
 use crate::error::ConvertError;
 use crate::identity;
 use crate::options::AppendOptions;
-use crate::output::{check_no_version, is_set_name};
+use crate::output::{check_name, check_no_version, is_set_name};
 use crate::pipeline::Observer;
 use crate::provenance::VERSION;
 
@@ -128,9 +128,10 @@ pub fn append<D: AsRef<[u8]> + Send + Sync>(
     refuse_known(&next.manifest, packs)?;
     let mut warnings = missing_shards(folder, &next.manifest);
     warnings.extend(known_paths(folder, current, packs)?);
+    check_name(folder)?;
     let is_new = !folder.exists();
     if is_new && !options.dry_run {
-        std::fs::create_dir_all(folder).map_err(ConvertError::io(folder))?;
+        std::fs::create_dir(folder).map_err(ConvertError::io(folder))?;
     }
     let done = add(folder, &mut next, current, packs, options, observer);
     if done.is_err() && is_new {

@@ -76,8 +76,9 @@ def merge(
 ) -> dict[str, Any]:
     """Writes all samples of several packs to one new pack. Classes are joined by name.
 
-    >>> packds.merge(["train.pack", "train.pack"], "twice.pack", progress=False)["n_samples"]
-    56
+    >>> parts = packds.split("train.pack", "part.pack", ratio=(0.5, 0.5), progress=False)
+    >>> packds.merge(["part.train.pack", "part.val.pack"], "whole.pack", progress=False)["n_samples"]
+    28
 
     Args:
         packs: One or several datasets or paths. The samples of the first pack come first. A set alone becomes one pack.
