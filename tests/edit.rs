@@ -131,7 +131,10 @@ fn what_describes_an_image_is_left_out_with_it() {
     let ran = folder.packds(&["drop-field", "in.pack", "out.pack", "image.width"]);
     assert!(ran.code == 2 && ran.stderr.contains("field `image` needs `image.width`"), "{ran:?}");
     let ran = folder.packds(&["drop-field", "in.pack", "out.pack", "image"]);
-    assert!(ran.code == 2 && ran.stderr.contains("no field would be left outside the columns"), "{ran:?}");
+    assert!(
+        ran.code == 2 && ran.stderr.contains("no field would be left outside the columns\n\nhint: keep `image`"),
+        "{ran:?}"
+    );
     let ran = folder.packds(&["drop-field", "in.pack", "out.pack", "lable"]);
     let names: Vec<String> = old.schema().fields().iter().map(|field| format!("`{}`", field.name)).collect();
     assert!(ran.code == 2 && ran.stderr.contains("no field `lable`"), "{ran:?}");
@@ -248,7 +251,7 @@ fn pixels_of_encoded_images_are_not_counted_and_that_is_said() {
     assert!(stats.fields.is_empty() && stats.sizes["image"].total > 0);
     // Packs that are merged whole keep their statistics.
     let ran = folder.packds(&["merge", "in.pack", "in.pack", "twice.pack", "-q"]);
-    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    assert!(ran.code == 0 && !ran.stderr.contains("statistics"), "{ran:?}");
     let pixels = |name: &str| opened(&folder, name).stats().unwrap().fields["image"].n_pixels;
     assert_eq!(pixels("twice.pack"), 2 * pixels("in.pack"));
 }
@@ -301,7 +304,7 @@ fn classes_are_joined_by_name() {
     assert_eq!(classes.counts, [4, 4, 2]);
     folder.packds(&["verify", "out.pack", "-q"]).ok();
     // With the same classes, ids stay and nothing is said.
-    folder.packds(&["merge", "a.pack", "a.pack", "same.pack", "-q"]).ok();
+    assert_eq!(folder.packds(&["merge", "a.pack", "a.pack", "same.pack", "-q"]).code, 0);
 }
 
 #[test]
@@ -345,13 +348,13 @@ fn labels_of_a_table_replace_those_of_the_pack() {
     let old = pack_of(&folder, "a.pack", &["cat", "dog"], 8);
     let before = labels(&old);
     for (table, text) in [
-        ("t.csv", "path,class\na.pack/1,owl\na.pack/2,dog\n"),
+        ("t.csv", "path,class\na.pack/1, owl\na.pack/2,dog \n"),
         ("t.tsv", "sample\tlabel\tnote\n2\tdog\tx\n1\towl\ty\n"),
         ("t.jsonl", "{\"label\": \"owl\", \"sample\": 1}\n{\"sample\": 2, \"label\": \"dog\"}\n"),
     ] {
         fs::write(folder.path(table), text).unwrap();
         let report = folder.packds(&["relabel", "a.pack", "out.pack", table, "--force", "--json"]).json();
-        assert_eq!(report["warnings"], json!(["1 class of `label` that the pack lacks: 'owl'"]), "{table}");
+        assert_eq!(report["warnings"], json!(["1 class added to `label`: 'owl'"]), "{table}");
         let new = opened(&folder, "out.pack");
         let expected: Vec<i64> = before
             .iter()
@@ -378,13 +381,17 @@ fn labels_of_a_table_replace_those_of_the_pack() {
     let report = folder.packds(&["relabel", "a.pack", "ids.pack", "ids.csv", "--json"]).json();
     let told = [
         "the classes in the table are numbers, and are read as class ids",
-        "1 class of `label` without samples, whose ids stay: 'cat'",
+        "classes of `label` that have no samples any more keep their ids: 'cat'",
     ];
     assert_eq!(report["warnings"], json!(told));
     assert_eq!(names(&opened(&folder, "ids.pack")), (["cat", "dog"].map(str::to_owned).to_vec(), vec![0, 8]));
     pack_of(&folder, "n.pack", &["1", "0"], 8);
     folder.packds(&["relabel", "n.pack", "n.out.pack", "ids.csv", "-q"]);
     assert_eq!(labels(&opened(&folder, "n.out.pack")), [0; 8]);
+    // A pack without class names has ids only.
+    pack_of(&folder, "bare.pack", &[], 8);
+    folder.packds(&["relabel", "bare.pack", "bare.out.pack", "ids.csv", "-q"]).ok();
+    assert_eq!(labels(&opened(&folder, "bare.out.pack")), [1; 8]);
 }
 
 #[test]
@@ -435,7 +442,8 @@ fn several_classes_of_a_sample_are_renamed() {
 fn wrong_tables_are_refused() {
     let folder = Folder::new();
     pack_of(&folder, "a.pack", &["cat", "dog"], 8);
-    SamplePack { paths: Some(Vec::new()), ..SamplePack::default() }.write(&folder, "bare.pack");
+    let bare = SamplePack { paths: Some(Vec::new()), classes: Vec::new(), ..SamplePack::default() };
+    bare.write(&folder, "bare.pack");
     for (pack, table, reason) in [
         ("a.pack", "path,class\na.pack/1,dog\nx/1,dog\n", "t.csv: line 3: the pack has no sample with the path 'x/1'"),
         ("a.pack", "sample,class\n8,dog\n", "t.csv: line 2: the pack has no sample with the number '8'"),
@@ -444,7 +452,17 @@ fn wrong_tables_are_refused() {
         ("a.pack", "file,class\n1,dog\n", "expected a column `path` or `sample`; the columns are `file`, `class`"),
         ("a.pack", "path,sample,class\na,1,dog\n", "expected a column `path` or `sample`, found both"),
         ("a.pack", "sample,one,two\n1,dog,cat\n", "expected a column `label`; the columns are `sample`, `one`, `two`"),
-        ("a.pack", "sample,class\n1,2\n", "a.pack: the table has class id 2, but the pack has 2 classes"),
+        ("a.pack", "sample,class\n1,0\n3,2\n", "t.csv: line 3: expected a class id from 0 to 1, found 2"),
+        ("a.pack", "sample,class\n1,owl\n3,1\n", "t.csv: line 3: expected the name of a class, as in other rows"),
+        ("a.pack", "sample,class\n1,cat\n3,7\n", "t.csv: line 3: expected the name of a class, as in other rows"),
+        ("a.pack", "sample,class\n1,owl\n3,-1\n", "t.csv: line 3: expected the name or the id of a class, found '-1'"),
+        ("a.pack", "sample,class\n1,1.0\n", "line 2: expected the name or the id of a class, found '1.0'"),
+        ("a.pack", "sample,class\n1,true\n", "line 2: expected the name or the id of a class, found 'true'"),
+        ("a.pack", "sample,class\n1,  \n", "line 2: a cell is empty"),
+        ("a.pack", "sample,class\n", "t.csv: the table has no rows"),
+        ("bare.pack", "sample,class\n1,1\n2,cat\n", "t.csv: line 2: expected the name of a class, as in other rows"),
+        ("bare.pack", "sample,class\n1,cat\n", "t.csv: line 2: the classes of `label` have no names, found 'cat'"),
+        ("bare.pack", "sample,class\n1,2147483648\n", "line 2: expected a class id from 0 to 2147483647"),
         ("bare.pack", "path,class\na,dog\n", "bare.pack: the pack has no paths"),
     ] {
         fs::write(folder.path("t.csv"), table).unwrap();
@@ -452,12 +470,26 @@ fn wrong_tables_are_refused() {
         assert!(ran.code != 0 && ran.stderr.contains(reason), "{table}: {ran:?}");
         assert_eq!(folder.files("."), ["a.pack", "bare.pack", "t.csv"], "{table}");
     }
+    for (value, reason) in [
+        ("true", "line 1: expected the name or the id of a class, found 'true'"),
+        ("0.5", "line 1: expected the name or the id of a class, found '0.5'"),
+        ("[\"dog\",\"cat\"]", "line 1: expected one class, found [\"dog\",\"cat\"]"),
+        ("{\"a\":1}", "line 1: expected one class, found {\"a\":1}"),
+        ("null", "line 1: a cell is empty"),
+    ] {
+        fs::write(folder.path("t.jsonl"), format!("{{\"sample\":3,\"label\":{value}}}\n")).unwrap();
+        let ran = folder.packds(&["relabel", "a.pack", "o.pack", "t.jsonl"]);
+        assert!(ran.code == 1 && ran.stderr.contains(reason), "{value}: {ran:?}");
+    }
+    let ran = folder.packds(&["relabel", "bare.pack", "o.pack", "--rename", "cat=owl"]);
+    assert!(ran.code == 2 && ran.stderr.contains("the classes of `label` have no names"), "{ran:?}");
     for (args, reason) in [
         ("", "expected either a table or --rename, but neither is given"),
         ("t.csv --rename cat=owl", "expected either a table or --rename, but both are given"),
         ("--rename cat=owl --only", "--only cannot be combined with --rename"),
         ("--rename cat", "expected two class names, such as kitten=cat"),
-        ("--rename owl=cat", "--rename: `label` has no class 'owl'"),
+        ("--rename owl=cat", "--rename: `label` has no class with the old name in 'owl=cat'"),
+        ("--rename cat=cat", "--rename: 'cat' has this name already"),
         ("--rename cat=dog --rename dog=cat", "is both an old and a new name"),
         ("--rename cat=a --rename cat=b", "'cat' gets two new names"),
         ("--rename cat=owl --field image", "a.pack: no label field `image`"),
@@ -555,9 +587,20 @@ fn wrong_choices_are_refused() {
         ("split a.pack o.pack --ratio 0.5,0.5 --group-by image", "a.pack: no field `image` with numbers or texts"),
         ("split a.pack o.pack --ratio 0.999999,0.000001", "a.pack: 'val' gets none of the 10 samples"),
         ("split a.pack o.pack --by label --names a", "--names cannot be combined with --by"),
+        ("split a.pack o.pack --folds 2 --seed -1", "invalid value '-1' for '--seed <SEED>'"),
         ("split a.pack o.pack --by label --seed 3", "--seed cannot be combined with --by"),
         ("split a.pack o.pack --by label --folds 2 --ratio 0.5,0.5", "cannot be used with"),
         ("subset a.pack o.pack --samples 10", "a.pack: no sample 10"),
+        ("subset a.pack o.pack --samples 5,3,3", "sample 3 is listed twice"),
+        ("subset a.pack o.packs --samples 5", "o.packs: this is the name of a set of packs"),
+        (
+            "subset a.pack o.packs@2 --samples 5 --force",
+            "o.packs@2: this is the name of a version of the set 'o.packs'",
+        ),
+        ("split a.pack o.packs --ratio 0.5,0.5 --dry-run", "o.train.packs: this is the name of a set of packs"),
+        ("merge a.pack a.pack o.packs@1 --dry-run", "o.packs@1: this is the name of a version of the set 'o.packs'"),
+        ("export a.pack o.packs --to npz", "o.packs: this is the name of a set of packs"),
+        ("export a.pack o.packs@1 --to image-folder", "o.packs@1: this is the name of a version"),
         ("subset a.pack o.pack --samples bad.txt", "bad.txt: line 2: expected numbers and ranges"),
         ("subset a.pack o.pack --class owl", "owl"),
         ("subset a.pack o.pack --where nothing=1", "nothing"),
@@ -565,7 +608,7 @@ fn wrong_choices_are_refused() {
         ("subset a.pack missing/o.pack", "missing"),
         ("subset a.pack a.pack --force", "this is the source itself"),
         ("merge a.pack", "were not provided"),
-        ("reorder a.pack o.pack --by lable", "a.pack: no field `lable`"),
+        ("reorder a.pack o.pack --by lable", "`sample_crc32c`, `path`"),
         ("reorder a.pack o.pack --by image", "a.pack: no field `image` with numbers or texts"),
         ("reorder a.pack o.pack --by label --seed 1", "--seed cannot be combined with --by"),
         ("reorder a.pack a.pack --force", "this is the source itself"),
@@ -584,7 +627,9 @@ fn samples_can_be_listed_in_a_file() {
     let folder = Folder::new();
     let old = SamplePack::default().write(&folder, "a.pack");
     fs::write(folder.path("keep.txt"), "7\n1-2, 4\n\n").unwrap();
-    folder.packds(&["subset", "a.pack", "out.pack", "--samples", "keep.txt", "-q"]).ok();
+    let report = folder.packds(&["subset", "a.pack", "out.pack", "--samples", "keep.txt", "--json"]).json();
+    let told = "the listed samples are not in ascending order: the new pack has them in the order of the pack";
+    assert_eq!(report["warnings"], json!([told]));
     assert_same(&opened(&folder, "out.pack"), &old, [1, 2, 4, 7], "keep.txt");
 }
 
@@ -592,9 +637,10 @@ fn samples_can_be_listed_in_a_file() {
 fn a_dry_run_says_what_it_copies_and_writes_nothing() {
     let folder = Folder::new();
     pack_of(&folder, "a.pack", &["cat", "dog"], 100);
+    pack_of(&folder, "b.pack", &["cat", "dog"], 100);
     for (args, copied) in [
         (&["subset", "a.pack", "out.pack", "--class", "cat"][..], 50 * 72),
-        (&["merge", "a.pack", "a.pack", "out.pack"], 200 * 72),
+        (&["merge", "a.pack", "b.pack", "out.pack"], 200 * 72),
     ] {
         let report = folder.packds(&[args, &["--dry-run", "--json"]].concat()).json();
         assert_eq!((&report["dry_run"], &report["bytes_copied"]), (&json!(true), &json!(copied)), "{args:?}");
@@ -604,7 +650,7 @@ fn a_dry_run_says_what_it_copies_and_writes_nothing() {
     let report = folder.packds(&["split", "a.pack", "o.pack", "--folds", "2", "--dry-run", "--json"]).json();
     let sizes: Vec<&Value> = ["fold0", "fold1"].map(|fold| &report["splits"][fold]["n_samples"]).to_vec();
     assert_eq!(sizes.iter().map(|n| n.as_u64().unwrap()).sum::<u64>(), 100);
-    assert_eq!(folder.files("."), ["a.pack"]);
+    assert_eq!(folder.files("."), ["a.pack", "b.pack"]);
 }
 
 #[test]
@@ -665,7 +711,7 @@ fn n_kills() -> u32 {
 #[test]
 fn a_killed_edit_leaves_no_pack_and_the_next_one_works() {
     let folder = Folder::new();
-    let pack = SamplePack { n_samples: 20_000, chunk_samples: 16, ..SamplePack::default() };
+    let pack = SamplePack { n_samples: 20_000, chunk_samples: 16, paths: Some(Vec::new()), ..SamplePack::default() };
     pack.write(&folder, "a.pack");
     let commands = [
         &["merge", "a.pack", "a.pack", "a.pack", "o.pack"][..],

@@ -141,7 +141,7 @@ impl SamplePack {
     }
 
     fn footer(&self) -> FooterParts {
-        let n_classes = u32::try_from(self.classes.len()).unwrap();
+        let n_classes = u32::try_from(self.classes.len().max(1)).unwrap();
         let labels = || (0..self.n_samples).map(|sample| i64::from(sample % n_classes));
         let count = |class| labels().filter(|label| *label == class).count();
         let counts = (0..i64::from(n_classes)).map(|class| u64::try_from(count(class)).unwrap());
@@ -168,12 +168,14 @@ impl SamplePack {
         if self.paths.as_ref().is_none_or(|paths| !paths.is_empty()) {
             (0..self.n_samples).for_each(|sample| paths.push(&self.path(sample)).unwrap());
         }
-        FooterParts {
-            stats,
-            classes: vec![Classes { field: "label".to_owned(), names: self.classes.clone(), counts: counts.collect() }],
-            provenance: provenance.to_string(),
-            paths,
-        }
+        FooterParts { stats, classes: self.names(counts.collect()), provenance: provenance.to_string(), paths }
+    }
+
+    /// Class names and counts, unless the classes have no names.
+    fn names(&self, counts: Vec<u64>) -> Vec<Classes> {
+        let names = self.classes.clone();
+        let classes = Classes { field: "label".to_owned(), names, counts };
+        if classes.names.is_empty() { Vec::new() } else { vec![classes] }
     }
 
     pub(crate) fn bytes(&self) -> Vec<u8> {
@@ -186,7 +188,7 @@ impl SamplePack {
         options.dataset_uuid = Uuid([0xcd; 16]);
         let mut writer = PackWriter::new(Vec::new(), options).unwrap();
         let mut block = BlockBuilder::new(writer.schema());
-        let n_classes = u32::try_from(self.classes.len()).unwrap();
+        let n_classes = u32::try_from(self.classes.len().max(1)).unwrap();
         for sample in 0..self.n_samples {
             for field in 0..n_body {
                 match self.body[field].item_bytes() {

@@ -30,9 +30,10 @@ pub(crate) struct WordsFile {
 }
 
 impl WordsFile {
-    /// The labels and classes of a pack, with the names to show.
-    pub(crate) fn apply<'a>(&self, pack: &'a Pack) -> Result<Names<'a>, Failure> {
-        let mut labels = Labels::open(pack)?;
+    /// The labels and classes of a pack, with the names to show. Of the labels, only those of `samples` are needed; `None`
+    /// means all.
+    pub(crate) fn apply<'a>(&self, pack: &'a Pack, samples: Option<&[u64]>) -> Result<Names<'a>, Failure> {
+        let mut labels = Labels::of_samples(pack, samples)?;
         let mut classes = pack.located(pack.classes())?;
         if let Some(file) = &self.names {
             let words = read(file)?;

@@ -8,8 +8,8 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use packds_convert::source::{Decision, ListOptions, Listed, Listing, Reading, list_all, list_splits};
 use packds_convert::{
-    ConvertError, ConvertOptions, Forecast, OnError, Report, Skipped, check_apart, check_target, convert_listing,
-    forecast,
+    ConvertError, ConvertOptions, Forecast, OnError, Report, Skipped, check_apart, check_target, check_target_name,
+    convert_listing, forecast,
 };
 use packds_system::to_u64;
 use serde_json::{Value, json};
@@ -94,7 +94,9 @@ pub(crate) fn run(args: &ConvertArgs, console: &mut Console) -> Result<Exit, Fai
         let splits = shown.during("listing", || list_splits(&args.source, &list_options))?;
         return run_splits((args, &options), splits, started.elapsed(), &shown, console);
     }
-    if !args.dry_run {
+    if args.dry_run {
+        check_target_name(&args.output, &options)?;
+    } else {
         check_apart(&args.source, &args.output)?;
         // Without --split, the source may have several splits, which are written to files other than OUT.
         let force = options.force || options.list.split.is_none();
@@ -132,6 +134,7 @@ fn draw_sheet(listing: &Listing, sheet: &SheetFile, options: &ConvertOptions, sh
     let pack = folder.path().join("preview.pack");
     let options = ConvertOptions {
         keep_order: true,
+        shards: None,
         on_error: OnError::Substitute,
         chunk_samples: None,
         batch: None,
@@ -163,6 +166,7 @@ fn run_splits(
     }
     let told = Told::of(&outputs);
     if args.dry_run {
+        outputs.iter().try_for_each(|(_, _, output)| check_target_name(output, options))?;
         let mut documents = serde_json::Map::new();
         for (name, listing, _) in &outputs {
             let mut forecast = shown.during("planning", || forecast(listing, options))?;
@@ -416,6 +420,10 @@ fn show_forecast(
     }
     let lines = figures.lines(console.columns());
     lines.iter().try_for_each(|line| writeln!(console.out, "{line}"))?;
+    if let Some((n, bytes)) = forecast.n_shards.zip(forecast.shard_bytes) {
+        let (shards, size) = (counted(n, "shard"), human_bytes(bytes));
+        writeln!(console.prose(), "set      {shards} of about {size}")?;
+    }
     writeln!(
         console.prose(),
         "rates    of one thread on this machine, from memory: raw is copied or decompressed, encoded is decoded and resized"

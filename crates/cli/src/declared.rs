@@ -89,7 +89,8 @@ fn argument<O: Declared + Sync>(spec: &'static OptionSpec<O>) -> Arg {
         Takes::Text(_) => arg,
     };
     let action = if spec.repeats { ArgAction::Append } else { ArgAction::Set };
-    let arg = arg.value_name(spec.value_name).action(action);
+    // A negative number is a wrong value, not an unknown option.
+    let arg = arg.value_name(spec.value_name).action(action).allow_negative_numbers(true);
     let arg = match spec.short {
         Some(letter) => arg.short(letter),
         None => arg,

@@ -67,7 +67,7 @@ pub(crate) fn run(args: &ExtractArgs, console: &mut Console) -> Result<Exit, Fai
 
 fn write_samples(args: &ExtractArgs, pack: &Pack, console: &mut Console) -> Result<Exit, Failure> {
     let samples = args.choice.in_file_order(pack)?.unwrap_or_else(|| (0..pack.n_samples()).collect());
-    let extraction = Extraction::new(pack, args)?;
+    let extraction = Extraction::new(pack, &samples, args)?;
     make_folder(&args.dir, args.force)?;
     let started = Instant::now();
     let shown = Shown::new(console);
@@ -99,14 +99,12 @@ fn write_samples(args: &ExtractArgs, pack: &Pack, console: &mut Console) -> Resu
 }
 
 /// Reads the metadata for file names and encodings first, so that damage to it is reported once, not once per sample.
-fn check_described(pack: &Pack) -> Result<(), ReadError> {
-    if pack.n_samples() == 0 {
-        return Ok(());
-    }
-    pack.located(pack.path(0))?;
+fn check_described(pack: &Pack, samples: &[u64]) -> Result<(), ReadError> {
+    let Some(first) = samples.first().copied() else { return Ok(()) };
+    pack.located(pack.path(first))?;
     for (_, field) in pack.schema().body() {
-        pack.located(pack.coding(&field.name, 0))?;
-        pack.located(pack.item_shape(&field.name, 0))?;
+        pack.located(pack.coding(&field.name, first))?;
+        pack.located(pack.item_shape(&field.name, first))?;
     }
     Ok(())
 }
@@ -152,9 +150,9 @@ struct Extraction<'a> {
 }
 
 impl<'a> Extraction<'a> {
-    fn new(pack: &'a Pack, args: &'a ExtractArgs) -> Result<Self, Failure> {
-        let labels = Labels::open(pack)?;
-        check_described(pack)?;
+    fn new(pack: &'a Pack, samples: &[u64], args: &'a ExtractArgs) -> Result<Self, Failure> {
+        let labels = Labels::of_samples(pack, Some(samples))?;
+        check_described(pack, samples)?;
         let folders = safe_names(labels.names().iter().map(|name| name.as_bytes()));
         let fields: Vec<&Field> = pack.schema().body().map(|(_, field)| field).collect();
         let first = fields.iter().position(|f| f.role == Some(Role::Image)).unwrap_or(0);

@@ -51,12 +51,12 @@ pub(crate) fn run(args: &HeadArgs, console: &mut Console) -> Result<Exit, Failur
 }
 
 fn list(args: &HeadArgs, pack: &Pack, console: &mut Console) -> Result<Exit, Failure> {
-    let (labels, _) = args.words.apply(pack)?;
     let n = to_usize(args.number);
     let samples: Vec<u64> = match args.choice.of(pack)? {
         Some(chosen) => chosen.into_iter().take(n).collect(),
         None => (0..pack.n_samples()).take(n).collect(),
     };
+    let (labels, _) = args.words.apply(pack, Some(&samples))?;
     let mut bad = Vec::new();
     let fields = small_fields(pack, &labels);
     let rows = samples.iter().map(|sample| Row::read(pack, &labels, &fields, *sample, &mut bad));

@@ -295,6 +295,7 @@ fn set_json(manifest: &Manifest) -> Value {
             "n_samples": shard.n_samples,
             "bytes": shard.bytes,
             "pack_uuid": shard.pack_uuid.to_string(),
+            "origin": shard.origin,
         })
     });
     json!({"version": manifest.version, "shards": shards.collect::<Value>()})

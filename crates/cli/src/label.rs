@@ -1,7 +1,7 @@
 //! Labels of samples, however the pack stores them.
 
 use packds_convert::source::LABEL_NAMES;
-use packds_format::{ColumnView, DType, Field, Role, Scalar};
+use packds_format::{ColumnView, DType, Field, Role, Scalar, among};
 use packds_reader::{Pack, ReadError};
 
 use crate::escape::{escape, first_few};
@@ -36,10 +36,15 @@ pub(crate) enum Label {
 impl<'a> Labels<'a> {
     /// Finds and checks the label column. This reads the whole column.
     pub(crate) fn open(pack: &'a Pack) -> Result<Self, ReadError> {
+        Self::of_samples(pack, None)
+    }
+
+    /// The labels of these samples. Opens only the files with them. `None` means all.
+    pub(crate) fn of_samples(pack: &'a Pack, samples: Option<&[u64]>) -> Result<Self, ReadError> {
         let Some((number, field, kind)) = label_field(pack) else {
             return Ok(Self { kind: Kind::None, field: None, names: Vec::new() });
         };
-        let view = pack.located(pack.column(number))?;
+        let view = pack.located(pack.column_with(number, among(samples)))?;
         let of_field = pack.located(pack.classes())?.into_iter().find(|classes| classes.field == field.name);
         let names = of_field.map(|c| c.names).unwrap_or_default();
         Ok(Self { kind: kind(view, field.dtype), field: Some(number), names })

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use packds_format::FormatError;
+use packds_format::{FormatError, among};
 use packds_reader::Pack;
 use serde_json::json;
 
@@ -42,8 +42,8 @@ pub(crate) fn run(args: &LabelsArgs, console: &mut Console) -> Result<Exit, Fail
 fn list(args: &LabelsArgs, pack: &Pack, console: &mut Console) -> Result<Exit, Failure> {
     // Writing millions of lines takes a while. A signal must not end the output in the middle of a line.
     let _catching = interrupt::catch();
-    let labels = Labels::open(pack)?;
     let chosen = Chosen { pack, samples: args.choice.in_file_order(pack)? };
+    let labels = Labels::of_samples(pack, chosen.samples.as_deref())?;
     if console.json {
         document(&chosen, &labels, console.out)?
     } else {
@@ -139,10 +139,11 @@ fn for_each_path(chosen: &Chosen<'_>, mut each: impl FnMut(u64, &[u8]) -> Result
             Self::Read(error)
         }
     }
-    let walked = chosen.pack.for_each_path(|sample, path| match chosen.has(sample) {
-        true => each(sample, path).map_err(Stop::Other),
-        false => Ok(()),
-    });
+    let walked =
+        chosen.pack.for_each_path_with(among(chosen.samples.as_deref()), |sample, path| match chosen.has(sample) {
+            true => each(sample, path).map_err(Stop::Other),
+            false => Ok(()),
+        });
     walked.map_err(|stop| match stop {
         Stop::Read(error) => chosen.pack.error(error).into(),
         Stop::Other(failure) => failure,

@@ -135,7 +135,7 @@ impl<'a> Part<'a> {
     fn draw(args: &ShowArgs, pack: &Pack, path: &'a Path, shown: &Shown) -> Result<(Self, Canvas), Failure> {
         let samples = chosen_samples(args, pack)?;
         let panels = panels(pack, &args.field)?;
-        let names = args.words.apply(pack)?;
+        let names = args.words.apply(pack, None)?;
         if samples.is_empty() {
             return Err(nothing_chosen(pack));
         }
@@ -196,7 +196,7 @@ pub(crate) fn draw_preview(
     with_pack(pack, |pack| {
         let samples: Vec<u64> = (0..pack.n_samples()).collect();
         let panels = panels(pack, &[])?;
-        let names = WordsFile::default().apply(pack)?;
+        let names = WordsFile::default().apply(pack, None)?;
         let (canvas, _) = sheet(pack, &panels, names, &samples, (PREVIEW_SIDE, None), (title, shown))?;
         Target::File(output).encoded(&canvas).and_then(|bytes| write_file(output.path(), &bytes, force))
     })

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use clap::Args;
+use packds_format::FormatError;
 use packds_reader::{BadSample, ReadError, VerifyOptions, VerifyReport};
 use packds_system::to_u64;
 use serde_json::{Value, json};
@@ -47,7 +48,11 @@ fn check(path: &Path, jobs: usize, console: &mut Console) -> Result<Exit, Failur
     let progress = |done, total| shown.report(Amount::OfBytes { done, total });
     let report = shown.during("verifying", || packds_reader::verify(&pack, options, &progress));
     let report = report.or_else(|error| refused(error, console))?;
-    let exit = if report.is_ok() { Exit::Done } else { Exit::BadData };
+    let exit = match report.errors.iter().any(FormatError::is_of_system) {
+        true => Exit::NotRun,
+        false if report.is_ok() => Exit::Done,
+        false => Exit::BadData,
+    };
     let printed = if console.json {
         console.document(&verify_document(&report, path))
     } else if report.is_ok() && console.detail == Detail::Quiet {
@@ -86,6 +91,7 @@ fn refused<T>(error: ReadError, console: &mut Console) -> Result<T, Failure> {
 pub fn verify_document(report: &VerifyReport, path: &Path) -> Value {
     let chunks = report.bad_chunks.iter().map(|bad| {
         json!({
+            "shard": bad.shard.as_deref().map(escape),
             "chunk": bad.chunk,
             "first_sample": bad.first_sample,
             "end_sample": bad.end_sample,
@@ -125,7 +131,9 @@ fn text(report: &VerifyReport, path: &str, out: &mut dyn Write) -> Result<(), Fa
             writeln!(out, "{path}:   any of its samples may be damaged")?;
         }
         while let Some(sample) = samples.next_if(|s| s.chunk == bad.chunk) {
-            writeln!(out, "{path}:   {}", describe(sample))?;
+            // The numbers in the error are those of the shard.
+            let of_set = if bad.shard.is_some() { "in the set: " } else { "" };
+            writeln!(out, "{path}:   {of_set}{}", describe(sample))?;
         }
     }
     for error in &report.errors {

@@ -12,9 +12,9 @@ use packds_pixels::Histogram;
 use crate::ConvertError;
 use crate::identity;
 use crate::open_pack::{OpenPack, Origin};
-use crate::opt::{CHECK_DECODE, KEEP_ORDER, SHARD_SIZE};
+use crate::opt::{CHECK_DECODE, FORCE, KEEP_ORDER, SHARD_SIZE};
 use crate::options::{ConvertOptions, NormalizeBy, OnError};
-use crate::output::{Output, check_output};
+use crate::output::{Output, check_no_version, check_output, is_set_name};
 use crate::pipeline::{Findings, Observer, Pass, Phase, Progress};
 use crate::plan::{ImageForm, Order, Plan, plan};
 use crate::provenance::{VERSION, options_json, origin};
@@ -93,24 +93,34 @@ fn create_output(target: &Path, options: &ConvertOptions) -> Result<Output, Conv
 /// [`ConvertError::Options`] if the name is that of a set, but shards were not requested, or the reverse. Otherwise as
 /// for [`check_output`].
 pub fn check_target(target: &Path, options: &ConvertOptions) -> Result<(), ConvertError> {
-    let is_set = target.extension().is_some_and(|extension| extension == "packs");
+    check_target_name(target, options)?;
     match options.shards {
-        None if is_set => {
+        None => check_output(target, options.force),
+        Some(_) if target.exists() => {
+            let reason = format!("{}: this set already exists", target.display());
+            let hint = format!(
+                "a set is never replaced, not even with {FORCE}: choose another name, or convert to a pack and add it with `packds append`"
+            );
+            Err(ConvertError::options(reason, hint))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// Rejects the name of a set for a pack, and the reverse.
+///
+/// # Errors
+/// [`ConvertError::Options`].
+pub fn check_target_name(target: &Path, options: &ConvertOptions) -> Result<(), ConvertError> {
+    match options.shards {
+        None if is_set_name(target) => {
             let reason = format!("{}: this is the name of a set of packs", target.display());
             let hint =
                 format!("{} divides the samples among packs; a single pack ends with .pack", SHARD_SIZE.with("8GB"));
             Err(ConvertError::options(reason, hint))
         }
-        None => check_output(target, options.force),
-        Some(_) => {
-            check_set_name(target)?;
-            if target.exists() {
-                let reason = format!("{}: this set already exists", target.display());
-                let hint = "choose another name, or convert to a pack and add it with `packds append`";
-                return Err(ConvertError::options(reason, hint));
-            }
-            Ok(())
-        }
+        None => check_no_version(target),
+        Some(_) => check_set_name(target),
     }
 }
 

@@ -61,6 +61,10 @@ pub struct Forecast {
     pub chosen: FormForecast,
     /// All forms, including the chosen one.
     pub forms: Vec<FormForecast>,
+    /// Number of shards of a set. `None` for a single pack.
+    pub n_shards: Option<u64>,
+    /// Approximate size of a shard in bytes. The last one may be smaller.
+    pub shard_bytes: Option<u64>,
     /// Decisions made by default.
     pub notes: Vec<String>,
     /// Warnings about the source.
@@ -120,6 +124,8 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
         form("mixed", mixed_item, mixed_item + others, mixed_rate),
     ];
     let of_mode = forms.iter().find(|f| f.mode == options.mode.name()).or(forms.first());
+    let of_mode = of_mode.cloned().unwrap_or_else(|| form("raw", raw_bytes, raw_stored, raw_rate));
+    let shards = shards(options, &of_mode);
     Ok(Forecast {
         dry_run: true,
         n_samples: n,
@@ -128,8 +134,10 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
         bytes_in,
         images: chosen.describe_images(options),
         fields: chosen.pack.schema.fields().to_vec(),
-        chosen: of_mode.cloned().unwrap_or_else(|| form("raw", raw_bytes, raw_stored, raw_rate)),
+        chosen: of_mode,
         forms,
+        n_shards: shards.map(|(n, _)| n),
+        shard_bytes: shards.map(|(_, bytes)| bytes),
         notes: chosen.notes.clone(),
         warnings: warnings
             .iter()
@@ -138,6 +146,13 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
             .chain(resized.map(|first| resized_masks("masks", &path_of(listing, first))))
             .collect(),
     })
+}
+
+/// The number of shards of a set, and the approximate size of each.
+fn shards(options: &ConvertOptions, form: &FormForecast) -> Option<(u64, u64)> {
+    let chunk_bytes = form.bytes / form.n_chunks.max(1);
+    let n_chunks = options.shards?.chunks_per_shard(form.n_chunks, chunk_bytes).min(form.n_chunks);
+    Some((form.n_chunks.div_ceil(n_chunks.max(1)), chunk_bytes.saturating_mul(n_chunks)))
 }
 
 /// A warning about empty image files. File sizes are already known, so nothing is read.

@@ -66,11 +66,12 @@ mod set;
 mod sink;
 mod survey;
 
-pub use convert::{check_apart, check_target, convert, convert_listing};
+pub use convert::{check_apart, check_target, check_target_name, convert, convert_listing};
 pub use data_format::DataFormat;
 pub use distributed::{BuildOptions, BuildReport, Commit, CommitReport, PlanReport, ShardPlan, plan_shards};
 pub use edit::{
-    Changes, Edit, EditReport, RelabelOptions, ReorderOptions, Share, Side, SplitOptions, Taken, edit, reordered, sides,
+    Changes, Edit, EditReport, RelabelOptions, ReorderOptions, Share, Side, SplitOptions, Taken, edit, in_file_order,
+    reordered, sides,
 };
 pub use error::{ConvertError, hint_of_writing};
 pub use export::{ExportCodec, ExportReport, export, target_format};

@@ -12,6 +12,7 @@ use packds_system::Unfinished;
 use rustix::fs::{RenameFlags, renameat_with};
 
 use self::place::{check_folder, parent, resolved};
+pub(crate) use self::place::{check_name, check_no_version, is_set_name};
 pub use self::place::{check_output, place_output};
 use self::working::{Kind, lock_working};
 use crate::ConvertError;

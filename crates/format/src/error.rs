@@ -287,6 +287,13 @@ impl FormatError {
         }
     }
 
+    /// Whether a shard cannot be opened although it is there, for example because too many files are open. A set without
+    /// one of its shards is damaged.
+    #[must_use]
+    pub fn is_of_system(&self) -> bool {
+        matches!(self.of_file(), Self::Open(error) if error.kind() != std::io::ErrorKind::NotFound)
+    }
+
     pub(crate) fn bad_value(what: &'static str, offset: u64, expected: impl ToString, found: impl ToString) -> Self {
         Self::BadValue { what, offset, expected: expected.to_string(), found: found.to_string() }
     }

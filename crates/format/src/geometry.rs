@@ -1,7 +1,22 @@
 //! The division of samples into chunks. This is pure arithmetic, validated on construction and infallible afterwards.
 
+use std::ops::Range;
+
 use crate::FormatError;
 use crate::limits::{MAX_CHUNK_BYTES, MAX_CHUNK_SAMPLES, MAX_SAMPLES};
+
+/// Tells whether any of these samples is in a range. `None` means all samples.
+pub fn among(samples: Option<&[u64]>) -> impl Fn(Range<u64>) -> bool + use<> {
+    let sorted = samples.map(|samples| {
+        let mut sorted = samples.to_vec();
+        sorted.sort_unstable();
+        sorted
+    });
+    move |range| {
+        let first = |sorted: &Vec<u64>| sorted.get(sorted.partition_point(|sample| *sample < range.start)).copied();
+        sorted.as_ref().is_none_or(|sorted| first(sorted).is_some_and(|sample| sample < range.end))
+    }
+}
 
 /// The division of a pack's samples into chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -102,6 +102,17 @@ struct ShardJson {
     origin: Option<String>,
 }
 
+/// How the names of sets end.
+pub const SET_EXTENSION: &str = ".packs";
+
+/// The name of the set and the number of the version that a name such as `photos.packs@3` means.
+#[must_use]
+pub fn version_of_set(name: &str) -> Option<(&str, u64)> {
+    let (set, version) = name.rsplit_once('@')?;
+    set.ends_with(SET_EXTENSION).then_some(())?;
+    Some((set, version.parse().ok()?))
+}
+
 /// The file name of the manifest of a version.
 #[must_use]
 pub fn manifest_name(version: u64) -> String {
@@ -209,7 +220,8 @@ impl Manifest {
                 return Err(bad(format!("shard '{}': expected at least 1 sample, found 0", shard.path)));
             }
         }
-        PackGeometry::of_shards(self.shards.iter().map(|shard| shard.n_samples), self.chunk_samples)
+        let geometry = PackGeometry::of_shards(self.shards.iter().map(|shard| shard.n_samples), self.chunk_samples);
+        geometry.map_err(without_limit)
     }
 }
 
@@ -274,6 +286,16 @@ impl ShardEntry {
             largest_chunk: self.largest_chunk,
             origin: self.origin.clone(),
         }
+    }
+}
+
+/// The limits of a set are those of the format, which no reader can raise.
+pub(crate) fn without_limit(error: FormatError) -> FormatError {
+    match error {
+        FormatError::LimitExceeded { what, limit, found } => {
+            bad(format!("{what}: expected at most {limit}, found {found}"))
+        }
+        other => other,
     }
 }
 

@@ -9,7 +9,7 @@ use crate::columns::ColumnView;
 use crate::file::PackFile;
 use crate::geometry::PackGeometry;
 use crate::items::BlockItems;
-use crate::manifest::{Manifest, ShardEntry};
+use crate::manifest::{Manifest, ShardEntry, without_limit};
 use crate::verify::ChunkDamage;
 use crate::{
     ChunkEntry, ChunkView, Classes, Coding, FormatError, Limits, PartEntry, Schema, Stats, Uuid, check_file_chunk,
@@ -85,6 +85,11 @@ impl<D> Clone for Part<'_, D> {
 impl<D> Copy for Part<'_, D> {}
 
 impl<D> Part<'_, D> {
+    /// The path of a shard in the folder of its set. `None` for a pack of one file.
+    pub fn shard(&self) -> Option<&str> {
+        self.shard
+    }
+
     /// Names the shard in an error.
     fn named<T>(&self, result: Result<T, FormatError>) -> Result<T, FormatError> {
         result.map_err(|error| named(self.shard, error))
@@ -134,7 +139,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         for shard in &manifest.shards {
             let next = shard.bytes.div_ceil(SHARD_ALIGN).saturating_mul(SHARD_ALIGN);
             let end = offsets.last().copied().unwrap_or(0).saturating_add(next);
-            FormatError::check_limit("bytes of a set", u64::MAX / 2, end)?;
+            FormatError::check_limit("bytes of a set", u64::MAX / 2, end).map_err(without_limit)?;
             offsets.push(end);
         }
         let shards = manifest.shards.iter().map(|_| OnceLock::new()).collect();
@@ -180,6 +185,20 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// All files, in order. Opens every shard.
     pub fn parts(&self) -> impl Iterator<Item = Result<Part<'_, D>, FormatError>> {
         (0..self.n_files()).map(|number| self.part(number))
+    }
+
+    /// The number of the file with a chunk. Opens no file.
+    pub fn file_of_chunk(&self, chunk: u64) -> usize {
+        self.geometry.shard_of(|start| start.chunk <= chunk).map_or(0, |(number, _)| number)
+    }
+
+    /// The files in which `has` finds a sample, given the numbers of each file's samples. Opens only these.
+    fn parts_with(&self, has: impl Fn(Range<u64>) -> bool) -> impl Iterator<Item = Result<Part<'_, D>, FormatError>> {
+        let samples = move |number| {
+            let start = |number| self.geometry.start_of(number).map_or_else(|| self.n_samples(), |start| start.sample);
+            if self.one().is_some() { 0..self.n_samples() } else { start(number)..start(number + 1) }
+        };
+        (0..self.n_files()).filter(move |number| has(samples(*number))).map(|number| self.part(number))
     }
 
     /// The file with a sample, and the number of the sample in it.
@@ -454,15 +473,27 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// # Errors
     /// [`FormatError::WrongUse`] if the field is not a column, [`FormatError::ChecksumMismatch`].
     pub fn column(&self, field: usize) -> Result<ColumnView<'_>, FormatError> {
+        self.column_with(field, |_| true)
+    }
+
+    /// Like [`column`](Self::column), but opens and verifies only files in which `has` finds a sample, given the numbers
+    /// of each file's samples. The values of other files are missing.
+    ///
+    /// # Errors
+    /// As for [`column`](Self::column).
+    pub fn column_with(&self, field: usize, has: impl Fn(Range<u64>) -> bool) -> Result<ColumnView<'_>, FormatError> {
         if let Some(file) = self.one() {
             return file.column(field);
         }
-        let mut parts = Vec::with_capacity(self.n_files());
-        for part in self.parts() {
+        let mut parts = Vec::new();
+        for part in self.parts_with(has) {
             let part = part?;
             parts.push((part.first_sample, part.named(part.file.column(field))?));
         }
-        ColumnView::joined(&parts).ok_or_else(|| FormatError::WrongUse("a set has no shard".to_owned()))
+        match ColumnView::joined(&parts) {
+            Some(joined) => Ok(joined),
+            None => self.part(0)?.file.column(field),
+        }
     }
 
     /// The statistics.
@@ -521,14 +552,24 @@ impl<D: AsRef<[u8]>> Pack<D> {
     ///
     /// # Errors
     /// [`FormatError::ChecksumMismatch`], [`FormatError::BadPaths`], or the error that `each` returns.
-    pub fn for_each_path<E: From<FormatError>>(
+    pub fn for_each_path<E: From<FormatError>>(&self, each: impl FnMut(u64, &[u8]) -> Result<(), E>) -> Result<(), E> {
+        self.for_each_path_with(|_| true, each)
+    }
+
+    /// Like [`for_each_path`](Self::for_each_path), but only for files in which `has` finds a sample, given the numbers
+    /// of each file's samples.
+    ///
+    /// # Errors
+    /// As for [`for_each_path`](Self::for_each_path).
+    pub fn for_each_path_with<E: From<FormatError>>(
         &self,
+        has: impl Fn(Range<u64>) -> bool,
         mut each: impl FnMut(u64, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         if let Some(file) = self.one() {
             return file.for_each_path(each);
         }
-        for part in self.parts() {
+        for part in self.parts_with(has) {
             let part = part?;
             let of_shard = part.file.for_each_path(|sample, path| {
                 each(part.first_sample.saturating_add(sample), path).map_err(Stop::Caller)
@@ -656,8 +697,7 @@ impl<D: AsRef<[u8]>> Set<D> {
             let json = |schema: &Schema| schema.to_json().map(|json| String::from_utf8_lossy(&json).into_owned());
             same("schema", json(&self.manifest.schema)?, json(file.schema())?)?;
         }
-        let has = |has: bool| (if has { "paths" } else { "no paths" }).to_owned();
-        same("paths", has(self.manifest.has_paths), has(file.has_paths()))?;
+        same("has_paths", self.manifest.has_paths.to_string(), file.has_paths().to_string())?;
         Ok(file)
     }
 }
@@ -699,13 +739,17 @@ pub fn check_chunk<D: AsRef<[u8]>>(pack: &Pack<D>, chunk: u64, bytes: &[u8]) -> 
 }
 
 /// Checks everything in every file except the chunks: the copy of the schema after the header, the columns, every
-/// section and all padding. Does not repeat the checks of [`Pack::open`].
+/// section and all padding. Also compares the classes and statistics of a set with those of its shards. Does not repeat
+/// the checks of [`Pack::open`].
 ///
 /// # Errors
 /// The first 100 errors of each file, in order.
 pub fn check_outside_chunks<D: AsRef<[u8]>>(pack: &Pack<D>) -> Result<(), Vec<FormatError>> {
-    let mut errors = Vec::new();
+    let (mut errors, mut files) = (Vec::new(), Vec::new());
     for part in pack.parts() {
+        if let Ok(Part { shard: Some(shard), file, .. }) = &part {
+            files.push((*shard, *file));
+        }
         let found = match part {
             Ok(part) => match crate::verify::check_outside_chunks(part.file) {
                 Ok(()) => Vec::new(),
@@ -714,6 +758,9 @@ pub fn check_outside_chunks<D: AsRef<[u8]>>(pack: &Pack<D>) -> Result<(), Vec<Fo
             Err(error) => vec![error],
         };
         errors.extend(found);
+    }
+    if let Some(manifest) = pack.manifest() {
+        errors.extend(crate::summed::check(manifest, &files));
     }
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }

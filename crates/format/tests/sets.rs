@@ -180,7 +180,7 @@ fn a_shard_that_differs_from_its_entry_is_refused() {
         ("expected body_bytes", |m| m.shards[0].body_bytes += 1),
         ("expected largest_chunk", |m| m.shards[0].largest_chunk += 1),
         ("expected samples per chunk", |m| m.chunk_samples = 5),
-        ("expected paths paths, found no paths", |m| m.has_paths = true),
+        ("expected has_paths true, found false", |m| m.has_paths = true),
     ];
     for (expected, change) in changes {
         let mut manifest = manifest();

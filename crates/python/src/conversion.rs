@@ -8,7 +8,7 @@ use packds_convert::source::{ListOptions, list, list_splits};
 use packds_convert::{
     AppendOptions, BuildOptions, Changes, ConvertError, ConvertOptions, DataFormat, Declared, Edit, EditOptions,
     ExportOptions, OptionSpec, RelabelOptions, ReorderOptions, Side, SplitOptions, Taken, Takes, check_output,
-    convert_listing, forecast, given,
+    check_target, check_target_name, convert_listing, forecast, given,
 };
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
@@ -42,6 +42,9 @@ pub(crate) fn convert(
     options.check().map_err(|error| Failure::refused(&error))?;
     let report = watched(py, progress, AfterInterrupt::Wait, move |watch| {
         options.list.unpacking = watch.unpacking();
+        if dry_run {
+            check_target_name(&output, &options)?;
+        }
         match (options.list.split.as_deref() == Some("all"), dry_run) {
             (true, _) => every_split(&source, &output, &options, dry_run, watch),
             (false, true) => Ok(json!(forecast(&list(&source, &options.list)?, &options)?)),
@@ -76,9 +79,7 @@ fn every_split(
         return Ok(Value::Object(reports));
     }
     // Check all outputs first, because it is better to write no split than half of them.
-    for (name, _) in &splits {
-        check_output(&packds_cli::split_output(output, name), options.force)?;
-    }
+    splits.iter().try_for_each(|(name, _)| check_target(&packds_cli::split_output(output, name), options))?;
     for (name, listing) in splits {
         let target = packds_cli::split_output(output, &name);
         let report = convert_listing(&listing, list_time, &target, options, watch)?;
@@ -179,6 +180,13 @@ pub(crate) fn append(
         report.map_err(Failure::from)
     })?;
     Ok(json!(report?).to_string())
+}
+
+/// Samples that a user listed, in the order of the pack, and a warning if that is another order.
+#[pyfunction]
+pub(crate) fn in_file_order(mut samples: Vec<u64>) -> PyResult<(Vec<u64>, Option<String>)> {
+    let told = packds_convert::in_file_order(&mut samples).map_err(Failure::from)?;
+    Ok((samples, told))
 }
 
 /// All samples of a pack in another order.

@@ -51,6 +51,7 @@ fn _packds(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(distributed::build, module)?)?;
     module.add_function(wrap_pyfunction!(distributed::commit, module)?)?;
     module.add_function(wrap_pyfunction!(distributed::plan_size, module)?)?;
+    module.add_function(wrap_pyfunction!(conversion::in_file_order, module)?)?;
     module.add_function(wrap_pyfunction!(conversion::reordered, module)?)?;
     module.add_function(wrap_pyfunction!(conversion::sides, module)?)?;
     module.add_function(wrap_pyfunction!(conversion::formats, module)?)?;

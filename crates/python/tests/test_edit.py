@@ -90,7 +90,7 @@ def test_labels_are_corrected_as_with_the_command(photo_pack, tmp_path):
     ds = packds.open(photo_pack)
     first, second = ds.classes[:2]
     (tmp_path / "t.csv").write_text(f"sample,class\n0,{first}\n1,new\n")
-    with pytest.warns(UserWarning, match="1 class of `label` that the pack lacks: 'new'"):
+    with pytest.warns(UserWarning, match="1 class added to `label`: 'new'"):
         packds.relabel(ds, tmp_path / "a.pack", tmp_path / "t.csv", progress=False)
     new = packds.open(tmp_path / "a.pack")
     assert [new.classes[new[sample]["label"]] for sample in (0, 1)] == [first, "new"]
@@ -103,3 +103,29 @@ def test_labels_are_corrected_as_with_the_command(photo_pack, tmp_path):
     for options, message in [({}, "neither is given"), ({"rename": ["a=b"]}, "rename: expected a dict")]:
         with pytest.raises(packds.Error, match=message):
             packds.relabel(ds, tmp_path / "d.pack", **options, progress=False)
+
+
+def test_listed_samples_keep_the_order_of_the_pack(photo_pack, tmp_path):
+    ds = packds.open(photo_pack)
+    with pytest.warns(UserWarning, match="not in ascending order"):
+        report = packds.subset(ds, tmp_path / "a.pack", samples=[5, 3], progress=False)
+    assert report["n_samples"] == 2 and len(report["warnings"]) == 1
+    assert np.array_equal(packds.open(tmp_path / "a.pack")[0]["image"], ds[3]["image"])
+    with pytest.raises(packds.ConvertError, match="sample 3 is listed twice"):
+        packds.subset(ds, tmp_path / "b.pack", samples=[5, 3, 3], progress=False)
+
+
+def test_a_split_by_a_field_needs_no_seed(photo_pack, tmp_path):
+    reports = packds.split(photo_pack, tmp_path / "by.pack", by="label", progress=False)
+    assert sum(report["n_samples"] for report in reports.values()) == len(packds.open(photo_pack))
+    with pytest.raises(packds.ConvertError, match="seed cannot be combined with by"):
+        packds.split(photo_pack, tmp_path / "no.pack", by="label", seed=0, progress=False)
+
+
+def test_files_do_not_get_the_names_of_sets(photo_pack, tmp_path):
+    for name, message in [("a.packs", "name of a set"), ("a.packs@3", "name of a version of the set")]:
+        with pytest.raises(packds.ConvertError, match=message):
+            packds.subset(photo_pack, tmp_path / name, samples=[1], progress=False)
+        with pytest.raises(packds.ConvertError, match=message):
+            packds.split(photo_pack, tmp_path / name, ratio=(0.5, 0.5), dry_run=True, progress=False)
+        assert list(tmp_path.iterdir()) == []

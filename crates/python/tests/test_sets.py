@@ -17,7 +17,7 @@ def set_and_pack(photo_pack, tmp_path):
     assert (report["version"], report["n_shards"]) == (1, 2)
     report = packds.append(tmp_path / "s.packs", packds.open(parts[2]), progress=False)
     assert (report["version"], report["n_shards"], report["added"][0]["is_copy"]) == (2, 3, True)
-    packds.merge([tmp_path / "s.packs"], tmp_path / "m.pack", progress=False)
+    packds.merge(tmp_path / "s.packs", tmp_path / "m.pack", progress=False)
     return packds.open(tmp_path / "s.packs"), packds.open(tmp_path / "m.pack")
 
 
@@ -64,3 +64,27 @@ def test_a_pack_is_added_once_and_older_versions_stay(photo_pack, tmp_path):
     assert len(packds.open(tmp_path / "s.packs@1")) == len(packds.open(photo_pack))
     with pytest.raises(packds.Error, match="there is no version 2: the latest is 1"):
         packds.open(tmp_path / "s.packs@2")
+
+
+def test_an_open_set_cannot_be_added_to(set_and_pack, photo_pack, tmp_path):
+    of_set, merged = set_and_pack
+    with pytest.raises(packds.OptionError, match="dst: expected the path of a set, found an open one"):
+        packds.append(of_set, photo_pack, progress=False)
+    with pytest.raises(packds.ConvertError, match="already in the set"):
+        packds.append(tmp_path / "s.packs", merged, progress=False)
+    with pytest.warns(UserWarning, match="equal paths in several packs: "):
+        packds.append(tmp_path / "s.packs", photo_pack, dry_run=True, progress=False)
+    for packs in (3, b"a.pack"):
+        with pytest.raises(packds.OptionError, match="packs: expected datasets or paths"):
+            packds.append(tmp_path / "s.packs", packs, progress=False)
+        with pytest.raises(packds.OptionError, match="packs: expected datasets or paths"):
+            packds.merge(packs, tmp_path / "o.pack", progress=False)
+
+
+def test_every_shard_is_verified(set_and_pack, tmp_path):
+    shards = set_and_pack[0].info()["set"]["shards"]
+    (tmp_path / "s.packs" / shards[1]["path"]).unlink()
+    report = packds.open(tmp_path / "s.packs").verify()
+    assert not report["ok"] and shards[1]["path"] in report["errors"][0]
+    loader = packds.Loader(tmp_path / "s.packs", batch_size=2, samples=range(0, 4))
+    assert sum(len(labels) for _, labels in loader) == 4

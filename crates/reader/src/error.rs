@@ -5,13 +5,19 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use packds_format::FormatError;
+use packds_format::{FormatError, manifest_version};
 use packds_system::{Opt, counted};
 
 /// An option of `packds convert`, for hints.
 const CHUNK: Opt = Opt::new("chunk");
 
 const DAMAGED: &str = "`packds verify` lists all damage; copy the pack again or convert it again";
+/// For damage of a manifest, which no command repairs.
+const OLDER: &str = "copy this file again; other versions of the set, such as photos.packs@1, can still be opened";
+
+fn is_manifest(path: &Path) -> bool {
+    path.file_name().and_then(std::ffi::OsStr::to_str).and_then(manifest_version).is_some()
+}
 
 /// Why a pack could not be opened or read.
 #[derive(Debug, thiserror::Error)]
@@ -169,14 +175,15 @@ impl ReadError {
     /// Whether the file is the cause, not the caller or the system.
     pub fn is_data(&self) -> bool {
         match self {
-            Self::Format { source, .. } => !matches!(
-                source.of_file(),
-                FormatError::NoSuchField { .. }
-                    | FormatError::OutOfRange { .. }
-                    | FormatError::Open(_)
-                    | FormatError::WrongUse(_)
-                    | FormatError::Io(_)
-            ),
+            Self::Format { source, .. } => {
+                !matches!(
+                    source.of_file(),
+                    FormatError::NoSuchField { .. }
+                        | FormatError::OutOfRange { .. }
+                        | FormatError::WrongUse(_)
+                        | FormatError::Io(_)
+                ) && !source.is_of_system()
+            }
             Self::Changed { .. } | Self::Modified { .. } | Self::Sample { .. } => true,
             Self::Open { .. }
             | Self::NotASet { .. }
@@ -194,6 +201,7 @@ impl ReadError {
             Self::Open { source, .. } if source.kind() == io::ErrorKind::IsADirectory => {
                 Some("a pack is a single file: pass the .pack file, not its folder")
             }
+            Self::Format { path, .. } if is_manifest(path) => Some(OLDER),
             Self::Format { source, .. } => match source.of_file() {
                 FormatError::BadMagic { .. } | FormatError::TooShort { .. } => {
                     Some("`packds convert` makes packs from any format that `packds formats` lists")

@@ -4,13 +4,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use packds_format::{Limits, Manifest, manifest_name, manifest_version};
+use packds_format::{Limits, Manifest, SET_EXTENSION, manifest_name, manifest_version, version_of_set};
 use packds_system::{open_regular, to_u64};
 
 use crate::{Pack, ReadError};
 
-/// How the names of sets end.
-const EXTENSION: &str = ".packs";
 /// Maximum size of a manifest in bytes.
 const MAX_MANIFEST_BYTES: u64 = 1 << 30;
 
@@ -35,8 +33,9 @@ fn versions(folder: &Path) -> io::Result<Vec<u64>> {
 pub fn latest_of_set(folder: &Path) -> Result<Option<Pack>, ReadError> {
     match versions(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(ReadError::Open { path: folder.to_owned(), source }),
         Ok(versions) if versions.is_empty() => Ok(None),
-        _ => crate::open(folder).map(Some),
+        Ok(_) => crate::open(folder).map(Some),
     }
 }
 
@@ -44,17 +43,14 @@ pub fn latest_of_set(folder: &Path) -> Result<Option<Pack>, ReadError> {
 /// `NAME.packs/manifest-00000003.json` name a version, and `NAME.packs` the latest.
 fn named(path: &Path) -> Option<(PathBuf, Option<u64>)> {
     let name = path.file_name()?.to_str()?;
-    if let Some((folder, version)) = name.rsplit_once('@')
-        && let Ok(version) = version.parse()
-        && folder.ends_with(EXTENSION)
-        && !path.exists()
-    {
+    if let Some((folder, version)) = version_of_set(name).filter(|_| !path.exists()) {
         return Some((path.with_file_name(folder), Some(version)));
     }
     if let Some(version) = manifest_version(name) {
-        return Some((path.parent()?.to_owned(), Some(version)));
+        let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+        return Some((folder.to_owned(), Some(version)));
     }
-    let is_set = name.ends_with(EXTENSION) && path.is_dir();
+    let is_set = name.ends_with(SET_EXTENSION) && path.is_dir();
     is_set.then(|| (path.to_owned(), None))
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use packds_format::{
-    ChunkEntry, Classes, ColumnView, Crc32c, Field, FormatError, Role, check_chunk, check_outside_chunks,
+    ChunkEntry, Classes, Crc32c, DType, Field, FormatError, Role, Scalar, check_chunk, check_outside_chunks,
 };
 use packds_system::{in_parallel, lock, to_u64, to_usize};
 use rustix::fs::{Advice, fadvise};
@@ -42,13 +42,15 @@ impl VerifyOptions {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct BadChunk {
+    /// The path of its shard in the folder of the set. `None` for a pack of one file.
+    pub shard: Option<String>,
     /// The chunk's number.
     pub chunk: u64,
     /// The first sample of the chunk.
     pub first_sample: u64,
     /// One past the last sample of the chunk.
     pub end_sample: u64,
-    /// Its offset in the file.
+    /// Its offset in its file.
     pub offset: u64,
     /// Its size in the file.
     pub stored_len: u64,
@@ -130,7 +132,9 @@ pub fn verify(
         bytes: pack.file_len(),
         ..VerifyReport::default()
     };
-    let tasks = Tasks::new(pack)?;
+    // Shards that cannot be opened are reported with the damage outside the chunks.
+    let is_lost: Vec<bool> = pack.parts().map(|part| part.is_err()).collect();
+    let tasks = Tasks::new(pack, is_lost)?;
     let found = tasks.run(options.jobs, progress)?;
     pack.check_len()?;
     report.errors = check_outside_chunks(pack).err().unwrap_or_default();
@@ -171,12 +175,14 @@ struct Tasks<'a> {
     total: u64,
     done: AtomicU64,
     sizes: RawSizes<'a>,
+    /// Which files cannot be opened.
+    is_lost: Vec<bool>,
     found: Mutex<Found>,
     failed: Mutex<Option<ReadError>>,
 }
 
 impl<'a> Tasks<'a> {
-    fn new(pack: &'a Pack) -> Result<Self, ReadError> {
+    fn new(pack: &'a Pack, is_lost: Vec<bool>) -> Result<Self, ReadError> {
         let n = pack.n_chunks();
         let (total, _) = pack.located(pack.body_sizes())?;
         let mean = total.checked_div(n).unwrap_or(0).max(1);
@@ -187,7 +193,8 @@ impl<'a> Tasks<'a> {
             stop: AtomicBool::new(false),
             total,
             done: AtomicU64::new(0),
-            sizes: RawSizes::new(pack),
+            sizes: RawSizes::new(pack, pack.parts().flatten().next().map_or(0, |part| part.first_sample)),
+            is_lost,
             found: Mutex::default(),
             failed: Mutex::new(None),
         })
@@ -236,6 +243,9 @@ impl<'a> Tasks<'a> {
 
     /// Verifies the checksum of one chunk, then the item sizes in it. Returns the chunk's size.
     fn check(&self, chunk: u64, buffer: &mut [u8]) -> Result<u64, ReadError> {
+        if self.is_lost.get(self.pack.file_of_chunk(chunk)) == Some(&true) {
+            return Ok(0);
+        }
         let entry = self.pack.chunk_entry(chunk).map_err(|e| self.pack.error(e))?;
         let mut crc = Crc32c::new();
         let mut at = entry.offset;
@@ -278,11 +288,13 @@ impl<'a> Tasks<'a> {
                 (error, Vec::new())
             }
         };
+        let (part, _) = self.pack.located(self.pack.of_chunk(chunk))?;
         let chunk = BadChunk {
+            shard: part.shard().map(str::to_owned),
             chunk,
             first_sample,
             end_sample,
-            offset: entry.offset,
+            offset: entry.offset - part.offset,
             stored_len: entry.stored_len,
             expected: entry.crc32c,
             found,
@@ -296,7 +308,8 @@ impl<'a> Tasks<'a> {
 /// Describes samples with their labels and paths. Damaged columns are skipped.
 struct Describe<'a> {
     pack: &'a Pack,
-    labels: Option<ColumnView<'a>>,
+    /// The number of the label field, and its type.
+    label: Option<(usize, DType)>,
     classes: Classes,
 }
 
@@ -306,13 +319,16 @@ impl<'a> Describe<'a> {
         let of_label = |field: &Field| pack.classes().ok()?.into_iter().find(|classes| classes.field == field.name);
         Self {
             pack,
-            labels: label.and_then(|(number, _)| pack.column(number).ok()),
+            label: label.map(|(number, field)| (number, field.dtype)),
             classes: label.and_then(|(_, field)| of_label(field)).unwrap_or_default(),
         }
     }
 
     fn sample(&self, sample: u64, chunk: u64) -> BadSample {
-        let label = self.labels.as_ref().and_then(|labels| labels.integer(sample));
+        let label = self.label.and_then(|(number, dtype)| {
+            let item = self.pack.item(number, sample).ok()?;
+            Scalar::of(dtype, &item)?.integer()
+        });
         let class = label
             .and_then(|label| usize::try_from(label).ok())
             .and_then(|label| self.classes.names.get(label).cloned());

@@ -271,6 +271,60 @@ fn no_shard_is_opened_before_it_is_needed() {
     assert!(error.contains("shard '2.pack': cannot open"), "{error}");
 }
 
+/// The files of a folder that this process has open.
+fn open_files(folder: &Path) -> usize {
+    let links = fs::read_dir("/proc/self/fd").unwrap().filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
+    links.filter(|path| path.starts_with(folder)).count()
+}
+
+#[test]
+fn a_loader_of_some_samples_opens_only_their_shards() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    write(&root, Form::Strided, &SHARDS);
+    let set = open(root.join("shards.packs")).unwrap();
+    assert_eq!(open_files(&root), 0);
+    // The first shard tells how all of them are read.
+    for (samples, n_shards) in [(0..3, 1), (43..60, 2), (30..45, 4)] {
+        let set = open(set.file_path()).unwrap();
+        let choice = Choice::ranges(set.n_samples(), [samples]).unwrap();
+        let loader = Loader::builder(set).batch(2).order(Order::Sequential).choice(choice).build().unwrap();
+        assert!(loader.epoch(0).unwrap().all(|batch| batch.is_ok()));
+        assert_eq!(open_files(&root), n_shards);
+    }
+    // A shard that is not needed may be missing.
+    fs::remove_file(root.join("shards.packs/4.pack")).unwrap();
+    let choice = |samples| Choice::ranges(set.n_samples(), [samples]).unwrap();
+    let loader = |samples| Loader::builder(open(set.file_path()).unwrap()).batch(2).choice(choice(samples)).build();
+    assert!(loader(0..50).is_ok());
+    let error = loader(0..159).unwrap_err().to_string();
+    assert!(error.contains("shard '4.pack': cannot open"), "{error}");
+}
+
+#[test]
+fn every_shard_is_verified_although_some_cannot_be_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    for form in [Form::Strided, Form::Bytes] {
+        let root = folder.path().join(format!("{form:?}"));
+        fs::create_dir(&root).unwrap();
+        write(&root, form, &SHARDS);
+        let set = root.join("shards.packs");
+        fs::remove_file(set.join("0.pack")).unwrap();
+        fs::write(set.join("1.pack"), b"GIF89a").unwrap();
+        let mut bytes = fs::read(set.join("3.pack")).unwrap();
+        bytes[8200] ^= 1;
+        fs::write(set.join("3.pack"), bytes).unwrap();
+        let report = verify(&open(&set).unwrap(), VerifyOptions::default(), &|_, _| {}).unwrap();
+        let errors: Vec<String> = report.errors.iter().map(ToString::to_string).collect();
+        assert!(errors.iter().any(|error| error.starts_with("shard '0.pack': cannot open")), "{errors:?}");
+        assert!(errors.iter().any(|error| error.starts_with("shard '1.pack': file is too short")), "{errors:?}");
+        let chunks: Vec<_> = report.bad_chunks.iter().map(|bad| (bad.shard.as_deref(), bad.chunk)).collect();
+        assert_eq!(chunks, [(Some("3.pack"), 2 + 1 + 1)], "{form:?}");
+        assert!(report.bad_chunks[0].offset < 9000);
+        assert!(report.bad_samples.iter().all(|bad| bad.label.is_some() && bad.path.is_some()), "{form:?}");
+    }
+}
+
 #[test]
 fn damage_is_reported_with_its_shard() {
     let folder = tempfile::tempdir().unwrap();

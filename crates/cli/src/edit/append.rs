@@ -71,7 +71,11 @@ fn show(report: &AppendReport, console: &mut Console) -> Result<(), Failure> {
     let samples = counted(report.n_samples, "sample");
     writeln!(out, "{path}: version {}, {samples}{classes} in {shards}", report.version)?;
     for added in &report.added {
-        let how = if added.is_copy { "copied byte for byte" } else { "written again with the ids of the set" };
+        let how = match (added.is_copy, added.was_there) {
+            (true, true) => "already there, with the same bytes",
+            (true, false) => "copied byte for byte",
+            (false, _) => "written again with the ids of the set",
+        };
         let size = human_bytes(added.bytes);
         let samples = counted(added.n_samples, "sample");
         writeln!(out, "added     {}: {samples}, {size}, {how}", escape_path(&added.source))?;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use packds_convert::{Changes, Edit, EditOptions};
+use packds_convert::{Changes, Edit, EditOptions, in_file_order};
 
 use super::{show, write};
 use crate::args::PackPath;
@@ -42,14 +42,17 @@ pub(crate) fn run(args: &SubsetArgs, console: &mut Console) -> Result<Exit, Fail
     let options = args.given.options()?;
     let path = &args.pack.pack;
     with_pack(path, |pack| {
-        let samples = args.choice.in_file_order(pack)?;
+        let mut samples = args.choice.of(pack)?;
+        let told = samples.as_deref_mut().map(in_file_order).transpose()?.flatten();
         if samples.as_ref().map_or(pack.n_samples() == 0, Vec::is_empty) {
             return Err(nothing_chosen(pack));
         }
         let shown = Shown::new(console);
         let taken = [(path.as_path(), pack, samples.as_deref())];
         let how = args.choice.described();
-        let report = write(&taken, (Edit::Subset, &how, &Changes::default()), (&args.output, ""), &options, &shown)?;
+        let mut report =
+            write(&taken, (Edit::Subset, &how, &Changes::default()), (&args.output, ""), &options, &shown)?;
+        report.warnings.extend(told);
         console.result(|| &report, |console| show(&report, console))
     })
 }

@@ -59,7 +59,7 @@ fn view(args: &ViewArgs, pack: &Pack, console: &mut Console) -> Result<Exit, Fai
         return Err(nothing_chosen(pack));
     }
     let samples = samples.unwrap_or_else(|| (0..pack.n_samples()).collect());
-    let catalogue = Catalogue::open(pack, samples, args.words.apply(pack)?)?;
+    let catalogue = Catalogue::open(pack, samples, args.words.apply(pack, None)?)?;
     let server = Server::bind(args.port)?;
     // Catch Ctrl-C before a user can read the address.
     let _catching = interrupt::catch();

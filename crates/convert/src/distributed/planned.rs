@@ -21,7 +21,7 @@ use crate::pipeline::{Observer, Phase, Progress};
 use crate::plan::{Order, plan};
 use crate::provenance::VERSION;
 use crate::restored::Restored;
-use crate::set::{ShardRule, chunks_of_shard};
+use crate::set::ShardRule;
 use crate::source::Listing;
 
 /// The result of planning a set.
@@ -84,8 +84,8 @@ pub fn plan_shards(
 ) -> Result<PlanReport, ConvertError> {
     let started = Instant::now();
     options.check()?;
-    let Some(ShardRule::Count(n_shards)) = options.shards else {
-        let reason = format!("a plan needs the number of shards: the size of a shard is known only when it is built");
+    let Some(rule @ ShardRule::Count(n_shards)) = options.shards else {
+        let reason = "a plan needs the number of shards: the size of a shard is known only when it is built";
         return Err(ConvertError::options(reason, format!("pass {}, for example", SHARDS.with(64))));
     };
     refuse_fault(listing, options)?;
@@ -107,7 +107,8 @@ pub fn plan_shards(
         shared,
         origin,
     };
-    let shard_samples = chunks_of_shard(n_samples, chunk_samples, n_shards).saturating_mul(chunk_samples);
+    let n_chunks = rule.chunks_per_shard(n_samples.div_ceil(chunk_samples), 0);
+    let shard_samples = n_chunks.saturating_mul(chunk_samples);
     let bytes_out = write(listing, &options, &output, &header, shard_samples, observer)?;
     let target = output.target().to_owned();
     name(output, n_samples, observer)?;

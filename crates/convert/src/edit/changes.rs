@@ -51,7 +51,8 @@ impl Changes {
         }
         if body().all(is_dropped) {
             let reason = "no field would be left outside the columns".to_owned();
-            return refused(reason, format!("keep at least one of {}", listed(body())));
+            let one = if body().count() == 1 { "" } else { "at least one of " };
+            return refused(reason, format!("keep {one}{}", listed(body())));
         }
         refuse_hidden_faults(&Taken { pack, path, samples: None }, names)?;
         let implied = fields.iter().filter(|field| is_dropped(field) && !is_named(&field.name));

@@ -195,23 +195,31 @@ pub(super) fn class_names<D: AsRef<[u8]>>(taken: &Taken<'_, D>, field: &Field) -
     Ok(own.map_or_else(Vec::new, |classes| classes.names))
 }
 
+/// How classes with the same name can be told apart, or get names.
+const OWN_NAMES: &str = "classes are joined by name: give every class a name of its own when converting";
+
 /// Refuses names by which classes cannot be joined.
-pub(super) fn check_names<D: AsRef<[u8]>>(
+fn check_names<D: AsRef<[u8]>>(taken: &Taken<'_, D>, names: &[String], field: &Field) -> Result<(), ConvertError> {
+    if names.is_empty() {
+        let reason = format!("expected class names for `{}`, as in the other packs, found none", field.name);
+        return Err(ConvertError::contradictory(taken.path, "", reason, OWN_NAMES));
+    }
+    check_distinct(taken, names, field)
+}
+
+/// Refuses names that do not tell classes apart.
+pub(super) fn check_distinct<D: AsRef<[u8]>>(
     taken: &Taken<'_, D>,
     names: &[String],
     field: &Field,
 ) -> Result<(), ConvertError> {
-    let refused = |reason: String| {
-        let hint = "classes are joined by name: give every class a name of its own when converting";
-        Err(ConvertError::contradictory(taken.path, "", reason, hint))
-    };
-    if names.is_empty() {
-        return refused(format!("expected class names for `{}`, as in the other packs, found none", field.name));
-    }
     let mut seen = BTreeSet::new();
     match names.iter().find(|name| !seen.insert(*name)) {
         None => Ok(()),
-        Some(name) => refused(format!("two classes of `{}` are called '{name}'", field.name)),
+        Some(name) => {
+            let reason = format!("two classes of `{}` are called '{name}'", field.name);
+            Err(ConvertError::contradictory(taken.path, "", reason, OWN_NAMES))
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod blocks;
 mod changes;
+mod equal_paths;
 mod joined;
 mod order;
 mod relabel;
@@ -13,12 +14,12 @@ mod sides;
 mod totals;
 mod values;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use packds_format::{
-    Classes, FooterParts, FormatError, LabelStats, Pack, PackOptions, Paths, Schema, Stats, Uuid, WriteSummary,
+    Classes, FooterParts, FormatError, LabelStats, Pack, PackOptions, Paths, Schema, Stats, Uuid, WriteSummary, among,
 };
 use packds_system::{to_u64, to_usize};
 use serde::{Serialize, Serializer};
@@ -26,8 +27,9 @@ use serde_json::{Value, json};
 
 use self::blocks::Copier;
 pub use self::changes::Changes;
+pub(crate) use self::equal_paths::equal_paths;
 use self::joined::Joined;
-pub use self::order::{ReorderOptions, reordered};
+pub use self::order::{ReorderOptions, in_file_order, reordered};
 pub use self::relabel::RelabelOptions;
 pub use self::sides::{Share, Side, SplitOptions, sides};
 pub(crate) use self::totals::pixels_of_all;
@@ -108,6 +110,9 @@ impl<D: AsRef<[u8]>> Taken<'_, D> {
     pub(crate) fn located(&self, error: FormatError) -> ConvertError {
         match error {
             FormatError::Io(source) => ConvertError::Io { path: self.path.to_owned(), source },
+            shard if shard.is_of_system() => {
+                ConvertError::Io { path: self.path.to_owned(), source: std::io::Error::other(shard.to_string()) }
+            }
             damage => {
                 let hint = format!("{VERIFY} lists all damage; nothing was written");
                 ConvertError::contradictory(self.path, "", damage.to_string(), hint)
@@ -229,6 +234,9 @@ pub(crate) fn edit_as<D: AsRef<[u8]> + Send + Sync>(
     if (1..taken.len()).contains(&without.len()) {
         warnings.push(format!("the samples of {} have no paths, so their paths are empty", without.join(", ")));
     }
+    if command == Edit::Merge && taken.len() > 1 {
+        warnings.extend(equal_paths(taken)?);
+    }
     let n_chunks = n_samples.div_ceil(u64::from(chunk_samples));
     let labels = totals::label_stats(&copier, chunk_samples)?;
     // Samples that are chosen at random are never sorted.
@@ -347,7 +355,9 @@ struct KnownPaths {
 impl KnownPaths {
     fn of<D: AsRef<[u8]>>(taken: &Taken<'_, D>) -> Result<Self, ConvertError> {
         let mut known = Self { bytes: Vec::new(), ends: Vec::new() };
-        let read = taken.pack.for_each_path(|_, path| {
+        let read = taken.pack.for_each_path_with(among(taken.samples), |sample, path| {
+            // Samples of other shards are not read.
+            known.ends.resize(to_usize(sample), known.bytes.len());
             known.bytes.extend_from_slice(path);
             known.ends.push(known.bytes.len());
             Ok::<_, FormatError>(())
@@ -383,8 +393,46 @@ fn provenance<D: AsRef<[u8]>>(taken: &[Taken<'_, D>], command: Edit, how: &Value
             room = left;
             origin["provenance"] = serde_json::from_str(&text).unwrap_or_default();
         }
+        let shards = shard_origins(taken, &text, &mut room)?;
+        if !shards.is_empty() {
+            origin["shards"] = shards.into();
+        }
         origins.push(origin);
     }
     let tool = format!("packds {VERSION}");
     Ok(json!({"tool": tool, "edit": {"command": command.name(), "options": how}, "origins": origins}))
+}
+
+/// Where the samples of a set come from: the shards with taken samples whose provenance is not that of the set. Shards
+/// with the same provenance are mentioned once.
+fn shard_origins<D: AsRef<[u8]>>(
+    taken: &Taken<'_, D>,
+    of_set: &str,
+    room: &mut usize,
+) -> Result<Vec<Value>, ConvertError> {
+    let Some(manifest) = taken.pack.manifest() else { return Ok(Vec::new()) };
+    let mut seen = BTreeSet::from([of_set.to_owned()]);
+    let mut origins = Vec::new();
+    let has = among(taken.samples);
+    let mut first = 0;
+    for (number, entry) in manifest.shards.iter().enumerate() {
+        let samples = first..first + entry.n_samples;
+        first = samples.end;
+        if !has(samples) {
+            continue;
+        }
+        let part = taken.pack.part(number).map_err(|error| taken.located(error))?;
+        let text = part.file.provenance().map_err(|error| taken.located(error))?;
+        if let Some(left) = room.checked_sub(text.len())
+            && seen.insert(text.clone())
+        {
+            *room = left;
+            origins.push(json!({
+                "pack_uuid": entry.pack_uuid.to_string(),
+                "n_samples": entry.n_samples,
+                "provenance": serde_json::from_str::<Value>(&text).unwrap_or_default(),
+            }));
+        }
+    }
+    Ok(origins)
 }

@@ -54,13 +54,27 @@ pub fn reordered<D: AsRef<[u8]>>(
             format!("{}: `{PATH}` can mean the paths of the samples or the field of this name", path.display());
         return Err(ConvertError::options(reason, "drop the field first, or sort by another field"));
     }
-    let number = field(&taken, by)?;
+    let number = field(&taken, by, pack.has_paths().then_some(PATH))?;
     let dtype = pack.schema().fields().get(number).filter(|field| !field.kind.is_text()).map(|field| field.dtype);
     let keys = items(&taken, number, |item| {
         dtype.and_then(|dtype| Scalar::of(dtype, item)).map_or_else(|| Key::Text(item.to_vec()), Key::of)
     })?;
     samples.sort_by(|one, two| keys.get(to_usize(*one)).cmp(&keys.get(to_usize(*two))));
     Ok(samples)
+}
+
+/// Sorts samples that a user listed, because a new pack keeps their order. Returns a warning if they were in another one.
+///
+/// # Errors
+/// [`ConvertError::Options`] if a sample is listed twice.
+pub fn in_file_order(samples: &mut [u64]) -> Result<Option<String>, ConvertError> {
+    let is_sorted = samples.is_sorted();
+    samples.sort_unstable();
+    if let Some([twice, _]) = samples.windows(2).find(|pair| pair.first() == pair.last()) {
+        return Err(ConvertError::options(format!("sample {twice} is listed twice"), "list each sample once"));
+    }
+    let told = "the listed samples are not in ascending order: the new pack has them in the order of the pack";
+    Ok((!is_sorted).then(|| told.to_owned()))
 }
 
 /// A value by which samples are sorted. All values of a field have the same variant.
@@ -90,6 +104,16 @@ fn float_rank(value: f64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn listed_samples_get_the_order_of_the_file() {
+        let mut samples = [5, 3, 9];
+        assert!(in_file_order(&mut samples).unwrap().unwrap().contains("not in ascending order"));
+        assert_eq!(samples, [3, 5, 9]);
+        assert_eq!(in_file_order(&mut samples).unwrap(), None);
+        let error = in_file_order(&mut [5, 3, 3]).unwrap_err().to_string();
+        assert!(error.contains("sample 3 is listed twice"), "{error}");
+    }
 
     #[test]
     fn values_sort_as_numbers() {

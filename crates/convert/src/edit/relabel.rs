@@ -5,16 +5,16 @@ use std::path::Path;
 use std::str::FromStr;
 
 use packds_format::{Field, Pack, Role, Scalar};
-use packds_system::{BadValue, counted, to_u64};
+use packds_system::{BadValue, counted};
 use serde_json::{Value, json};
 
-use super::joined::{check_names, class_names};
+use super::joined::{check_distinct, class_names};
 use super::values::items;
 use super::{Changes, KnownPaths, Taken};
 use crate::error::ConvertError;
 use crate::identity;
 use crate::opt::{ONLY, RENAME};
-use crate::source::KeyedTable;
+use crate::source::{ClassWord, KeyedTable};
 
 /// How a pack is relabelled. Either a table or renamed classes must be given.
 #[derive(Debug, Clone, Default)]
@@ -85,7 +85,7 @@ impl Changes {
         let taken = Taken { pack, path, samples: None };
         let (number, field) = label_field(&taken, options.field.as_deref())?;
         let names = class_names(&taken, field)?;
-        check_names(&taken, &names, field)?;
+        check_distinct(&taken, &names, field)?;
         let field_name = field.name.clone();
         let mut changes = Self::default();
         let (relabelled, samples) = match (table, options.rename.is_empty()) {
@@ -100,7 +100,10 @@ impl Changes {
             (_, is_empty) => {
                 let what = if is_empty { "neither is given" } else { "both are given" };
                 let reason = format!("expected either a table or {RENAME}, but {what}");
-                return Err(ConvertError::options(reason, format!("for example {}", RENAME.with("kitten=cat"))));
+                return Err(ConvertError::options(
+                    reason,
+                    format!("a table gives samples their classes, and {RENAME} gives classes other names"),
+                ));
             }
         };
         changes.relabelled = Some((field_name, relabelled));
@@ -135,14 +138,10 @@ impl Changes {
             }
         };
         let n_before = names.len();
-        let id_of = self.ids_of_values(&read, taken, &mut names)?;
+        let id_of = self.ids_of_values(&read, field, &mut names)?;
         if let Some(new) = names.get(n_before..).filter(|new| !new.is_empty()) {
             let shown = quoted_few(new);
-            self.warnings.push(format!(
-                "{} of `{}` that the pack lacks: {shown}",
-                counted(new.len(), "class"),
-                field.name
-            ));
+            self.warnings.push(format!("{} added to `{}`: {shown}", counted(new.len(), "class"), field.name));
         }
         let old = items(taken, number, |item| Scalar::of(field.dtype, item).and_then(Scalar::integer).unwrap_or(-1))?;
         let new = old.iter().zip(&rows).map(|(old, row)| row.and_then(|row| id_of.get(row).copied()).unwrap_or(*old));
@@ -154,40 +153,52 @@ impl Changes {
         Ok((Relabelled { number, names, ids: NewIds::OfSamples(new) }, samples))
     }
 
-    /// The class id of each value of the table. New class names are added to `names`, sorted by name.
-    fn ids_of_values<D: AsRef<[u8]>>(
+    /// The class id of each value of the table. Values are class ids if all of them are numbers, and none is the name of
+    /// a class. Otherwise they are names, and new ones are added to `names`, sorted by name.
+    fn ids_of_values(
         &mut self,
         table: &KeyedTable,
-        taken: &Taken<'_, D>,
+        field: &Field,
         names: &mut Vec<String>,
     ) -> Result<HashMap<String, i64>, ConvertError> {
-        let values: std::collections::BTreeSet<&str> = table.values().collect();
-        let known: HashMap<&str, i64> = names.iter().map(String::as_str).zip(0..).collect();
-        let are_numbers = values.iter().all(|value| value.parse::<u32>().is_ok_and(|id| id.to_string() == **value));
-        if are_numbers && !values.iter().any(|value| known.contains_key(value)) {
-            let ids: HashMap<String, i64> =
-                values.iter().filter_map(|value| Some(((*value).to_owned(), value.parse().ok()?))).collect();
-            let n = to_u64(names.len());
-            if let Some(id) = ids.values().find(|id| n > 0 && id.unsigned_abs() >= n) {
-                let reason =
-                    format!("{}: the table has class id {id}, but the pack has {n} classes", taken.path.display());
-                return Err(ConvertError::options(reason, "write class names to the table to add classes"));
+        let mut ids: HashMap<String, i64> = names.iter().cloned().zip(0..).collect();
+        let values = table.values();
+        let unknown = values.iter().filter(|(_, value)| !ids.contains_key(*value));
+        let unknown: Vec<(u64, &str, ClassWord)> =
+            unknown.map(|(line, value)| (*line, *value, ClassWord::of(value))).collect();
+        let shown = |value: &str| value.escape_debug().to_string();
+        if let Some((line, value, _)) = unknown.iter().find(|(.., word)| *word == ClassWord::Neither) {
+            let reason = format!("expected the name or the id of a class, found '{}'", shown(value));
+            return Err(table.wrong(*line, reason, "class ids are whole numbers from 0"));
+        }
+        let id = |word: ClassWord| if let ClassWord::Id(id) = word { Some(id) } else { None };
+        let mut numbers = unknown.iter().filter_map(|(line, value, word)| Some((*line, *value, id(*word)?)));
+        let n_numbers = numbers.clone().count();
+        if n_numbers == values.len() {
+            let last = i64::try_from(names.len()).unwrap_or(i64::MAX) - 1;
+            let last = if names.is_empty() { i64::from(i32::MAX) } else { last };
+            if let Some((line, _, id)) = numbers.clone().find(|(.., id)| *id > last) {
+                let reason = format!("expected a class id from 0 to {last}, found {id}");
+                return Err(table.wrong(line, reason, "write class names in all rows to add classes"));
             }
-            if n > 0 {
+            if !names.is_empty() {
                 self.warnings.push("the classes in the table are numbers, and are read as class ids".to_owned());
             }
-            return Ok(ids);
+            return Ok(numbers.map(|(_, value, id)| (value.to_owned(), id)).collect());
         }
-        if names.is_empty() {
-            let reason = format!("{}: the classes of the pack have no names", taken.path.display());
-            return Err(ConvertError::options(reason, "write class ids to the table: whole numbers from 0"));
+        if let Some((line, value, _)) = numbers.next() {
+            let reason = format!("expected the name of a class, as in other rows, found the number {value}");
+            return Err(table.wrong(line, reason, "write names in all rows, or class ids in all rows"));
         }
-        let mut ids: HashMap<String, i64> = known.into_iter().map(|(name, id)| (name.to_owned(), id)).collect();
-        for value in values {
-            if !ids.contains_key(value) {
-                ids.insert(value.to_owned(), i64::try_from(names.len()).unwrap_or(i64::MAX));
-                names.push(value.to_owned());
-            }
+        if let Some((line, value, _)) = unknown.first().filter(|_| names.is_empty()) {
+            let reason = format!("the classes of `{}` have no names, found '{}'", field.name, shown(value));
+            return Err(table.wrong(*line, reason, "write class ids: whole numbers from 0"));
+        }
+        let mut new: Vec<&str> = unknown.iter().map(|(_, value, _)| *value).collect();
+        new.sort_unstable();
+        for value in new {
+            ids.insert(value.to_owned(), i64::try_from(names.len()).unwrap_or(i64::MAX));
+            names.push(value.to_owned());
         }
         Ok(ids)
     }
@@ -202,6 +213,10 @@ impl Changes {
         let refused = |reason: String, hint: String| {
             Err(ConvertError::options(format!("{}: {reason}", taken.path.display()), hint))
         };
+        if names.is_empty() {
+            let hint = "give samples other class ids with a table";
+            return refused(format!("the classes of `{}` have no names", field.name), hint.to_owned());
+        }
         let before = names.clone();
         let mut pairs: BTreeMap<usize, &str> = BTreeMap::new();
         for Rename(text) in renames {
@@ -210,10 +225,14 @@ impl Changes {
             let found = splits.filter_map(|(old, new)| Some((before.iter().position(|name| name == old)?, new)));
             let found: Vec<(usize, &str)> = found.filter(|(_, new)| !new.is_empty()).collect();
             let &[(old, new)] = found.as_slice() else {
-                let old = text.split_once('=').map_or("", |(old, _)| old);
-                let reason = format!("{RENAME}: `{}` has no class '{}'", field.name, old.escape_debug());
+                let text = text.escape_debug();
+                let reason = format!("{RENAME}: `{}` has no class with the old name in '{text}'", field.name);
                 return refused(reason, format!("its classes are {}", quoted_few(&before)));
             };
+            if before[old] == new {
+                let reason = format!("{RENAME}: '{}' has this name already", new.escape_debug());
+                return refused(reason, "give it a new name".to_owned());
+            }
             if pairs.insert(old, new).is_some() {
                 let reason = format!("{RENAME}: '{}' gets two new names", before[old].escape_debug());
                 return refused(reason, "give one new name".to_owned());
@@ -256,8 +275,8 @@ impl Changes {
         let empty = names.iter().zip(had.iter().zip(&left)).filter(|(_, (had, left))| **had && !**left);
         let empty: Vec<String> = empty.map(|(name, _)| name.clone()).collect();
         if !empty.is_empty() {
-            let (n, shown) = (counted(empty.len(), "class"), quoted_few(&empty));
-            self.warnings.push(format!("{n} of `{field}` without samples, whose ids stay: {shown}"));
+            let shown = quoted_few(&empty);
+            self.warnings.push(format!("classes of `{field}` that have no samples any more keep their ids: {shown}"));
         }
     }
 }

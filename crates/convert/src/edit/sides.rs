@@ -149,7 +149,7 @@ fn side_of(key: u64, shares: &[f64]) -> usize {
 /// A hash of what identifies each sample, or of its group.
 fn keys<D: AsRef<[u8]>>(taken: &Taken<'_, D>, group: Option<&str>, seed: u64) -> Result<Vec<u64>, ConvertError> {
     if let Some(group) = group {
-        let number = field(taken, group)?;
+        let number = field(taken, group, None)?;
         return items(taken, number, |item| hash_bytes(seed, item));
     }
     let paths = KnownPaths::of(taken)?;
@@ -181,7 +181,7 @@ fn stratified<D: AsRef<[u8]>>(
     shares: &[f64],
     seed: u64,
 ) -> Result<Vec<usize>, ConvertError> {
-    let number = field(taken, name)?;
+    let number = field(taken, name, None)?;
     let keys = keys(taken, None, seed)?;
     let mut groups: BTreeMap<Vec<u8>, Vec<(u64, usize)>> = BTreeMap::new();
     for ((place, key), value) in (0..).zip(keys).zip(items(taken, number, <[u8]>::to_vec)?) {
@@ -225,7 +225,7 @@ fn by_value<D: AsRef<[u8]>>(taken: &Taken<'_, D>, by: &str, options: &SplitOptio
         let hint = format!("each value of the field is a side with the name of the value; omit {opt}");
         return Err(ConvertError::options(format!("{opt} cannot be combined with {BY}"), hint));
     }
-    let number = field(taken, by)?;
+    let number = field(taken, by, None)?;
     let mut groups: BTreeMap<Vec<u8>, Vec<u64>> = BTreeMap::new();
     for (sample, value) in (0..).zip(items(taken, number, <[u8]>::to_vec)?) {
         groups.entry(value).or_default().push(sample);

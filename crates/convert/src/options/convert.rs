@@ -151,11 +151,19 @@ impl ConvertOptions {
     }
 }
 
+/// The rule for a size of shards.
+fn shard_size(text: &str) -> Result<ShardRule, String> {
+    match packds_system::parse_bytes(text)? {
+        0 => Err("expected at least 1 byte, such as 8GB, found 0".to_owned()),
+        n => Ok(ShardRule::Bytes(n)),
+    }
+}
+
 type Spec = OptionSpec<ConvertOptions>;
 
 impl Declared for ConvertOptions {
     const OPTIONS: &'static [Spec] = &[
-        Spec::switch(opt::FORCE, |o| o.force = true, "Replace OUT if it exists"),
+        Spec::switch(opt::FORCE, |o| o.force = true, "Replace OUT if it exists; a set is never replaced"),
         Spec::value(
             Opt::new("jobs"),
             "N",
@@ -432,7 +440,7 @@ impl Declared for ConvertOptions {
         Spec::value(
             opt::SHARD_SIZE,
             "BYTES",
-            |o, text| put(&mut o.shards, packds_system::parse_bytes(text).map(|n| Some(ShardRule::Bytes(n)))),
+            |o, text| put(&mut o.shards, shard_size(text).map(Some)),
             "Write a set of packs (OUT ends with .packs) with at most about this many bytes each, such as 8GB",
         )
         .under(LAYOUT),

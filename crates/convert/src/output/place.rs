@@ -3,12 +3,44 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use packds_format::{SET_EXTENSION, version_of_set};
+
 use super::working_path;
 use crate::ConvertError;
+
+/// Whether the name of a path is that of a set of packs.
+pub(crate) fn is_set_name(path: &Path) -> bool {
+    name_of(path).is_some_and(|name| name.ends_with(SET_EXTENSION) && name != SET_EXTENSION)
+}
+
+fn name_of(path: &Path) -> Option<&str> {
+    path.file_name().and_then(std::ffi::OsStr::to_str)
+}
+
+/// Rejects a target that would be read as a version of a set.
+///
+/// # Errors
+/// [`ConvertError::Options`].
+pub(crate) fn check_no_version(target: &Path) -> Result<(), ConvertError> {
+    let Some((set, _)) = name_of(target).and_then(version_of_set) else { return Ok(()) };
+    let reason = format!("{}: this is the name of a version of the set '{set}'", target.display());
+    Err(ConvertError::options(reason, "versions are never changed or replaced: choose a name without '@'"))
+}
+
+/// Rejects a file with the name of a set or of a version of a set, because it could hide them.
+fn check_no_set(target: &Path) -> Result<(), ConvertError> {
+    check_no_version(target)?;
+    if !is_set_name(target) {
+        return Ok(());
+    }
+    let reason = format!("{}: this is the name of a set of packs, which is a folder", target.display());
+    Err(ConvertError::options(reason, "a single pack ends with .pack; `packds append` adds packs to a set"))
+}
 
 /// Rejects a target that cannot become a folder. Only empty folders are replaced.
 pub(super) fn check_folder(target: &Path) -> Result<(), ConvertError> {
     let path = target.to_owned();
+    check_no_version(target)?;
     check_name(target)?;
     match std::fs::read_dir(target) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -24,7 +56,8 @@ pub(super) fn check_folder(target: &Path) -> Result<(), ConvertError> {
 /// Rejects a target that cannot become the output, before any work is done.
 ///
 /// # Errors
-/// [`ConvertError::OutputFolderMissing`], [`ConvertError::OutputIsFolder`], [`ConvertError::OutputNotRegular`] for
+/// [`ConvertError::Options`] for the name of a set or of a version of a set, [`ConvertError::OutputFolderMissing`],
+/// [`ConvertError::OutputIsFolder`], [`ConvertError::OutputNotRegular`] for
 /// devices, pipes and broken links, [`ConvertError::OutputNotWritable`] if the name is too long, or
 /// [`ConvertError::OutputExists`] without `force`.
 pub fn check_output(target: &Path, force: bool) -> Result<(), ConvertError> {
@@ -37,6 +70,7 @@ pub fn check_output(target: &Path, force: bool) -> Result<(), ConvertError> {
 /// As for [`check_output`].
 pub fn place_output(target: &Path, force: bool) -> Result<PathBuf, ConvertError> {
     let path = target.to_owned();
+    check_no_set(target)?;
     let there = std::fs::metadata(target);
     // This comes before the check of the name, because some folders have no name: `.`, `..` and `/`.
     if there.as_ref().is_ok_and(std::fs::Metadata::is_dir) {
@@ -53,7 +87,7 @@ pub fn place_output(target: &Path, force: bool) -> Result<PathBuf, ConvertError>
 }
 
 /// Rejects a target in a missing folder, and a target whose working name would be too long for the file system.
-fn check_name(target: &Path) -> Result<(), ConvertError> {
+pub(crate) fn check_name(target: &Path) -> Result<(), ConvertError> {
     let folder = parent(target);
     if target.file_name().is_none() || !folder.is_dir() {
         return Err(ConvertError::OutputFolderMissing { path: target.to_owned(), folder });

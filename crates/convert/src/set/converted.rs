@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use packds_format::{Block, Manifest, Schema, ShardEntry, Stats, Uuid, WriteSummary};
-use packds_system::to_u64;
+use packds_system::{counted, to_u64};
 use serde_json::Map;
 
 use super::shard::{entry_of, file_name};
@@ -15,6 +15,7 @@ use crate::convert::{Identity, bad_samples};
 use crate::error::ConvertError;
 use crate::identity;
 use crate::open_pack::{Finished, OpenPack, Origin};
+use crate::opt::{CHUNK, SHARD_SIZE, SHARDS};
 use crate::pipeline::Findings;
 use crate::provenance::{Found, provenance};
 
@@ -25,6 +26,16 @@ pub enum ShardRule {
     Count(u64),
     /// A shard has at most about this many bytes.
     Bytes(u64),
+}
+
+impl ShardRule {
+    /// The number of chunks of each shard but the last, if all chunks have this size.
+    pub(crate) fn chunks_per_shard(self, n_chunks: u64, chunk_bytes: u64) -> u64 {
+        match self {
+            Self::Count(n) => n_chunks.div_ceil(n.max(1)).max(1),
+            Self::Bytes(most) => (most / chunk_bytes.max(1)).max(1),
+        }
+    }
 }
 
 /// The shards of a conversion.
@@ -101,7 +112,10 @@ impl<'a> Shards<'a> {
         }
         let n_chunks = open.n_samples() / chunk_samples;
         match self.rule {
-            ShardRule::Count(n) => n_chunks >= chunks_of_shard(to_u64(self.from.listing.len()), chunk_samples, n),
+            rule @ ShardRule::Count(_) => {
+                let all = to_u64(self.from.listing.len()).div_ceil(chunk_samples);
+                n_chunks >= rule.chunks_per_shard(all, 0)
+            }
             // The next chunk is expected to have the mean size.
             ShardRule::Bytes(most) => open.bytes().saturating_add(open.bytes() / n_chunks.max(1)) > most,
         }
@@ -120,6 +134,24 @@ impl<'a> Shards<'a> {
         Ok(())
     }
 
+    /// A warning if the shards are not as many or as small as requested.
+    fn other_size(&self) -> Option<String> {
+        let shards = &self.manifest.shards;
+        let chunk_samples = self.manifest.chunk_samples;
+        let (option, found) = match self.rule {
+            ShardRule::Count(n) if to_u64(shards.len()) < n => {
+                (SHARDS.with(n).to_string(), format!("the set has {}", counted(shards.len(), "shard")))
+            }
+            ShardRule::Bytes(most) if shards.iter().any(|shard| shard.largest_chunk > most) => {
+                let bytes = shards.iter().map(|shard| shard.bytes).max().unwrap_or(0);
+                (SHARD_SIZE.with(most).to_string(), format!("the largest shard has {bytes} bytes"))
+            }
+            _ => return None,
+        };
+        let why = format!("a shard has whole chunks of {}", counted(chunk_samples, "sample"));
+        Some(format!("{option}: {found}, because {why}; {CHUNK} makes chunks smaller"))
+    }
+
     /// Completes the last shard and writes the manifest. The bad samples are known only now, so its provenance lists all.
     pub(crate) fn finish(mut self, findings: &Findings) -> Result<AllShards, ConvertError> {
         self.close()?;
@@ -128,6 +160,7 @@ impl<'a> Shards<'a> {
         let path = self.folder.join(packds_format::manifest_name(1));
         let bytes = self.manifest.to_bytes().map_err(ConvertError::Format)?;
         std::fs::write(&path, &bytes).map_err(ConvertError::io(&path))?;
+        self.warnings.extend(self.other_size());
         let shards = &self.manifest.shards;
         let sum = |of: fn(&ShardEntry) -> u64| shards.iter().map(of).sum::<u64>();
         let summary = WriteSummary::of_shards(sum(|s| s.n_samples), self.n_chunks, sum(|s| s.bytes));
@@ -139,11 +172,6 @@ impl<'a> Shards<'a> {
             write_time: self.write_time,
         })
     }
-}
-
-/// Number of chunks in each of `n` shards but the last. If there are few chunks, fewer shards are enough.
-pub(crate) fn chunks_of_shard(n_samples: u64, chunk_samples: u64, n: u64) -> u64 {
-    n_samples.div_ceil(chunk_samples.max(1)).div_ceil(n.max(1)).max(1)
 }
 
 /// The first version of the manifest of a converted set, without shards.

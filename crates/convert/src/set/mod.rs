@@ -17,13 +17,14 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use self::commit::commit;
 pub use self::converted::ShardRule;
-pub(crate) use self::converted::{AllShards, Shards, chunks_of_shard, first_manifest};
+pub(crate) use self::converted::{AllShards, Shards, first_manifest};
 pub(crate) use self::shard::file_name;
-use self::shard::{Shard, origins_of};
-use crate::edit::Taken;
+use self::shard::{Shard, origins_of, origins_of_shard};
+use crate::edit::{Taken, equal_paths};
 use crate::error::ConvertError;
 use crate::identity;
 use crate::options::AppendOptions;
+use crate::output::{check_name, check_no_version, is_set_name};
 use crate::pipeline::Observer;
 use crate::provenance::VERSION;
 
@@ -57,14 +58,16 @@ pub struct AppendReport {
 pub struct Added {
     /// The pack that it was made from.
     pub source: PathBuf,
-    /// Its path in the folder of the set.
-    pub path: String,
+    /// Its path in the folder of the set. `None` for a dry run that would write a new file.
+    pub path: Option<String>,
     /// Number of samples.
     pub n_samples: u64,
-    /// Size of the file in bytes. 0 for a dry run that would write a new file.
+    /// Size of the file in bytes. Size of its items for a dry run that would write a new file.
     pub bytes: u64,
     /// Whether the file is the source, byte for byte.
     pub is_copy: bool,
+    /// Whether the copy was already in the folder, because an earlier append was interrupted.
+    pub was_there: bool,
 }
 
 impl Serialize for AppendReport {
@@ -76,6 +79,7 @@ impl Serialize for AppendReport {
                 "n_samples": added.n_samples,
                 "bytes": added.bytes,
                 "is_copy": added.is_copy,
+                "was_there": added.was_there,
             })
         });
         json!({
@@ -99,7 +103,8 @@ impl Serialize for AppendReport {
 /// # Errors
 /// [`ConvertError::Options`] if it does not end with `.packs`.
 pub fn check_set_name(folder: &Path) -> Result<(), ConvertError> {
-    if folder.extension().is_some_and(|extension| extension == "packs") {
+    check_no_version(folder)?;
+    if is_set_name(folder) {
         return Ok(());
     }
     let reason = format!("{}: expected the name of a set, which ends with .packs", folder.display());
@@ -122,16 +127,20 @@ pub fn append<D: AsRef<[u8]> + Send + Sync>(
     let started = Instant::now();
     let mut next = Next::of(current, packs)?;
     refuse_known(&next.manifest, packs)?;
+    let mut warnings = missing_shards(folder, &next.manifest);
+    warnings.extend(known_paths(folder, current, packs)?);
+    check_name(folder)?;
     let is_new = !folder.exists();
     if is_new && !options.dry_run {
-        std::fs::create_dir_all(folder).map_err(ConvertError::io(folder))?;
+        std::fs::create_dir(folder).map_err(ConvertError::io(folder))?;
     }
     let done = add(folder, &mut next, current, packs, options, observer);
     if done.is_err() && is_new {
         // Succeeds only if the folder is empty.
         let _ = std::fs::remove_dir(folder);
     }
-    let (added, warnings) = done?;
+    let (added, more) = done?;
+    warnings.extend(more);
     Ok(AppendReport {
         output: folder.to_owned(),
         dry_run: options.dry_run,
@@ -146,16 +155,53 @@ pub fn append<D: AsRef<[u8]> + Send + Sync>(
     })
 }
 
-/// Refuses a pack that is already in the set, or is given twice.
+/// Refuses a pack that is already in the set, or is given twice, also as a part or a version of a set.
 fn refuse_known<D: AsRef<[u8]>>(manifest: &Manifest, packs: &[Taken<'_, D>]) -> Result<(), ConvertError> {
-    let known = manifest.shards.iter().flat_map(|shard| [Some(shard.path.clone()), shard.origin.clone()]);
-    let mut known: BTreeSet<String> = known.flatten().collect();
-    match packs.iter().find(|taken| origins_of(taken).into_iter().any(|origin| !known.insert(origin))) {
-        None => Ok(()),
-        Some(taken) => {
-            let reason = format!("{}: this pack is already in the set", taken.path.display());
-            Err(ConvertError::options(reason, "add each pack once"))
+    let mut known: BTreeSet<String> = manifest.shards.iter().flat_map(origins_of_shard).collect();
+    // The ids of the versions. Each has the first shards of the latest.
+    for n in 1..=manifest.shards.len() {
+        let first = manifest.shards.iter().take(n).map(|shard| shard.pack_uuid);
+        known.insert(identity::of_shards(first, manifest.chunk_samples).1.to_string());
+    }
+    known.extend(manifest.parent.map(|parent| parent.to_string()));
+    for taken in packs {
+        let own: BTreeSet<String> = origins_of(taken).into_iter().collect();
+        // The merged pack of a version has the ids of the set.
+        let is_version = known.contains(&taken.pack.pack_uuid().to_string())
+            || !manifest.shards.is_empty() && taken.pack.dataset_uuid() == manifest.dataset_uuid;
+        if is_version || !own.is_disjoint(&known) {
+            let what = if taken.pack.manifest().is_some() { "samples of this set are" } else { "this pack is" };
+            let reason = format!("{}: {what} already in the set", taken.path.display());
+            return Err(ConvertError::options(reason, "add each pack once"));
         }
+        known.extend(own);
+    }
+    Ok(())
+}
+
+/// Warns about shards that the new version will need, but that are missing or have another size.
+fn missing_shards(folder: &Path, manifest: &Manifest) -> Vec<String> {
+    let is_there = |shard: &ShardEntry| {
+        let metadata = std::fs::metadata(folder.join(&shard.path));
+        metadata.is_ok_and(|metadata| metadata.len() == shard.bytes)
+    };
+    let lost = manifest.shards.iter().filter(|shard| !is_there(shard));
+    lost.map(|shard| format!("the shard '{}' of the set is missing or has another size", shard.path)).collect()
+}
+
+/// A warning if samples with the same paths are in the set already, or in several of the packs.
+fn known_paths<D: AsRef<[u8]>>(
+    folder: &Path,
+    current: Option<&Pack<D>>,
+    packs: &[Taken<'_, D>],
+) -> Result<Option<String>, ConvertError> {
+    let all = current.map(|pack| Taken { pack, path: folder, samples: None }).into_iter();
+    let all = all.chain(packs.iter().map(|taken| Taken { pack: taken.pack, path: taken.path, samples: None }));
+    let all: Vec<Taken<'_, D>> = all.collect();
+    match (equal_paths(&all), current) {
+        // The new samples do not depend on older shards.
+        (Err(error), Some(_)) => Ok(Some(format!("the paths were not compared with those of the set: {error}"))),
+        (found, _) => found,
     }
 }
 

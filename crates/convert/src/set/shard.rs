@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use packds_format::{Classes, Manifest, Pack, ShardEntry, Stats, Uuid, WriteSummary};
-use packds_system::{open_regular, to_usize};
+use packds_system::{open_regular, to_u64, to_usize};
 use serde_json::json;
 
 use super::Added;
@@ -18,6 +18,8 @@ use crate::pipeline::{Observer, Phase, Progress};
 
 /// Bytes that are copied before the user may stop.
 const PIECE_BYTES: u64 = 64 << 20;
+/// Bytes of two files that are compared at a time.
+const COMPARED_BYTES: usize = 1 << 20;
 /// Bytes of the trailer, which differ between any two packs.
 const TRAILER_BYTES: u64 = 64;
 
@@ -54,16 +56,17 @@ impl<D: AsRef<[u8]> + Send + Sync> Shard<'_, D> {
                     .map_err(|error| self.taken.located(error))?;
                 let added = Added {
                     source: self.taken.path.to_owned(),
-                    path: entry.path.clone(),
+                    path: Some(entry.path.clone()),
                     n_samples: entry.n_samples,
                     bytes: entry.bytes,
                     is_copy: true,
+                    was_there: false,
                 };
                 if options.dry_run {
                     return Ok(vec![(added, None)]);
                 }
-                self.copy(&entry, observer)?;
-                Ok(vec![(added, Some(self.summary(entry)?))])
+                let was_there = self.copy(&entry, observer)?;
+                Ok(vec![(Added { was_there, ..added }, Some(self.summary(entry)?))])
             }
             _ => self.write_again(manifest, options, observer, warnings).map(|added| vec![added]),
         }
@@ -86,16 +89,19 @@ impl<D: AsRef<[u8]> + Send + Sync> Shard<'_, D> {
             && (is_first || have_same_ids(&classes, &manifest.classes)))
     }
 
-    /// Copies the file. The system shares or copies the bytes without passing them through this process, if it can.
-    fn copy(&self, entry: &ShardEntry, observer: &dyn Observer) -> Result<(), ConvertError> {
+    /// Copies the file. The system shares or copies the bytes without passing them through this process, if it can. No
+    /// manifest names the shard yet, so a file that an interrupted append left is replaced, unless it has the same bytes:
+    /// then returns true.
+    fn copy(&self, entry: &ShardEntry, observer: &dyn Observer) -> Result<bool, ConvertError> {
         let (source, target) = (self.taken.path, self.folder.join(&entry.path));
         let failed = |error| ConvertError::io(source)(error);
         let from = open_regular(source).map_err(failed)?;
-        if target.exists() && end_alike(&from, &target).map_err(failed)? {
-            return Ok(());
+        let is_left = target.exists();
+        if is_left && same_bytes(&from, &target, observer)? {
+            return Ok(true);
         }
         let trailer = self.taken.pack.one().and_then(|file| file.bytes_unchecked().last_chunk::<64>().copied());
-        let output = Output::create(&target, false)?;
+        let output = Output::create(&target, is_left)?;
         let mut left = entry.bytes;
         while left > 0 {
             observer.check()?;
@@ -112,7 +118,8 @@ impl<D: AsRef<[u8]> + Send + Sync> Shard<'_, D> {
         if trailer.map(|trailer| trailer.to_vec()) != Some(end_of(output.file()).map_err(failed)?.1) {
             return Err(failed(io::Error::other("the file was replaced meanwhile")));
         }
-        crate::convert::name(output, entry.n_samples, observer)
+        crate::convert::name(output, entry.n_samples, observer)?;
+        Ok(false)
     }
 
     /// Writes the pack with the class ids and the chunks of the set.
@@ -147,10 +154,11 @@ impl<D: AsRef<[u8]> + Send + Sync> Shard<'_, D> {
         let summary: Option<Summary> = summary.transpose()?;
         let added = Added {
             source: taken.path.to_owned(),
-            path: summary.as_ref().map_or_else(String::new, |(entry, ..)| entry.path.clone()),
+            path: summary.as_ref().map(|(entry, ..)| entry.path.clone()),
             n_samples: report.n_samples,
             bytes: if options.dry_run { report.bytes_copied } else { report.bytes_out },
             is_copy: false,
+            was_there: false,
         };
         Ok((added, summary))
     }
@@ -174,8 +182,14 @@ impl<D: AsRef<[u8]> + Send + Sync> Shard<'_, D> {
 /// Identifies a pack and, for a set, each of its shards.
 pub(super) fn origins_of<D: AsRef<[u8]>>(taken: &Taken<'_, D>) -> Vec<String> {
     let shards = taken.pack.manifest().map_or(&[][..], |manifest| &manifest.shards);
-    let shards = shards.iter().map(|shard| file_name(shard.pack_uuid, shard.footer_crc32c));
+    let shards = shards.iter().flat_map(origins_of_shard);
     shards.chain([origin_of(taken)]).collect()
+}
+
+/// Identifies a shard, and the pack that it was made from.
+pub(super) fn origins_of_shard(shard: &ShardEntry) -> Vec<String> {
+    let own = [shard.path.clone(), file_name(shard.pack_uuid, shard.footer_crc32c)];
+    own.into_iter().chain(shard.origin.clone()).collect()
 }
 
 /// Identifies a pack: the file name that it has as a shard, or the id of a version of a set.
@@ -213,9 +227,28 @@ fn have_same_ids(own: &[Classes], of_set: &[Classes]) -> bool {
     own.len() == of_set.len() && own.iter().all(same)
 }
 
-/// Whether two files have the same length and the same trailer.
-fn end_alike(one: &File, other: &Path) -> io::Result<bool> {
-    Ok(end_of(one)? == end_of(&open_regular(other)?)?)
+/// Whether two files have the same bytes.
+fn same_bytes(one: &File, other: &Path, observer: &dyn Observer) -> Result<bool, ConvertError> {
+    let failed = |error| ConvertError::io(other)(error);
+    let theirs = open_regular(other).map_err(failed)?;
+    let (mut at, len) = (0, one.metadata().map_err(failed)?.len());
+    if theirs.metadata().map_err(failed)?.len() != len {
+        return Ok(false);
+    }
+    let mut pieces = [vec![0; COMPARED_BYTES], vec![0; COMPARED_BYTES]];
+    while at < len {
+        observer.check()?;
+        let n = to_usize(len - at).min(COMPARED_BYTES);
+        for (file, piece) in [one, &theirs].into_iter().zip(&mut pieces) {
+            file.read_exact_at(&mut piece[..n], at).map_err(failed)?;
+        }
+        let [one, theirs] = &pieces;
+        if one[..n] != theirs[..n] {
+            return Ok(false);
+        }
+        at += to_u64(n);
+    }
+    Ok(true)
 }
 
 /// The length and the trailer of a file.

@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use packds_format::constants::MAGIC;
+use packds_format::manifest_version;
 use packds_system::{open_regular, to_u64, to_usize};
 
 use super::candidate::is_image_name;
@@ -17,6 +18,7 @@ use super::torchvision;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::opt::FROM;
+use crate::output::is_set_name;
 
 /// Number of bytes to inspect at the start of a file.
 const HEAD_BYTES: u64 = 512;
@@ -45,6 +47,10 @@ pub(super) fn detect(source: &Path) -> Result<DataFormat, ConvertError> {
         Err(error) => return Err(ConvertError::io(source)(error)),
     };
     if metadata.is_dir() {
+        if is_set_name(source) && names_in(source).iter().any(|name| manifest_version(name).is_some()) {
+            let hint = "packds merge makes one pack of it, and packds export converts it to other formats";
+            return Err(ConvertError::unsupported(source, "", "this is already a set of packs", hint));
+        }
         let Some(format) = of_folder(source)? else {
             let foreign = Foreign::of_folder(&names_in(source));
             return foreign.map_or(Ok(DataFormat::ImageFolder), |foreign| Err(foreign.error(source)));

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::ListOptions;
-use super::rows::{RowFile, RowForm, Rows};
-use super::values::text_of;
+use super::rows::{Cell, RowFile, RowForm, Rows};
+use super::values::{CellKind, text_of};
 use crate::error::ConvertError;
 
 /// The columns that identify a sample: by its path, or by its number in the pack.
@@ -42,8 +42,15 @@ impl KeyedTable {
                 _ => table.columns(&rows, name).map(|(key, value)| (n, key, value))?,
             };
             columns = Some((n, key, value));
-            let key = text_of(rows.cell(key)).into_owned();
-            let value = text_of(rows.cell(value)).into_owned();
+            let mut key = text_of(rows.cell(key)).into_owned();
+            if table.by_number {
+                key = key.trim().to_owned();
+            }
+            let cell = rows.cell(value);
+            let value = text_of(cell).trim().to_owned();
+            if matches!(cell, Cell::Json(_)) && CellKind::of(cell) == CellKind::Nested {
+                return Err(rows.malformed(format!("expected one class, found {value}")));
+            }
             if key.is_empty() || value.is_empty() {
                 return Err(rows.malformed("a cell is empty".to_owned()));
             }
@@ -53,7 +60,8 @@ impl KeyedTable {
             table.rows.insert(key, (rows.line, value));
         }
         if table.rows.is_empty() {
-            return Err(rows.malformed("the table has no rows".to_owned()));
+            let hint = "write one row for each sample that changes";
+            return Err(ConvertError::contradictory(path, "", "the table has no rows", hint));
         }
         table.warnings.extend(rows.warnings.iter().map(|warning| format!("{}: {warning}", path.display())));
         Ok(table)
@@ -82,9 +90,20 @@ impl KeyedTable {
         Ok((key, value))
     }
 
-    /// All values.
-    pub(crate) fn values(&self) -> impl Iterator<Item = &str> {
-        self.rows.values().map(|(_, value)| value.as_str())
+    /// Each value, and the first line with it, in the order of the lines.
+    pub(crate) fn values(&self) -> Vec<(u64, &str)> {
+        let mut first: HashMap<&str, u64> = HashMap::new();
+        for (line, value) in self.rows.values() {
+            first.entry(value).and_modify(|first| *first = (*first).min(*line)).or_insert(*line);
+        }
+        let mut values: Vec<(u64, &str)> = first.into_iter().map(|(value, line)| (line, value)).collect();
+        values.sort_unstable();
+        values
+    }
+
+    /// An error about a line.
+    pub(crate) fn wrong(&self, line: u64, reason: impl Into<String>, hint: &str) -> ConvertError {
+        ConvertError::contradictory(&self.path, &format!("line {line}"), reason, hint)
     }
 
     /// Takes the rows of these samples. `None` for a sample without a row. Several samples may have one path.
@@ -106,9 +125,28 @@ impl KeyedTable {
             Some((key, line)) => {
                 let what = if self.by_number { "number" } else { "path" };
                 let reason = format!("the pack has no sample with the {what} '{}'", key.escape_debug());
-                let hint = "remove this row, or choose another pack; nothing was written";
-                Err(ConvertError::contradictory(&self.path, &format!("line {line}"), reason, hint))
+                Err(self.wrong(line, reason, "remove this row, or choose another pack; nothing was written"))
             }
+        }
+    }
+}
+
+/// What a value says about a class that the pack does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ClassWord {
+    /// Its id.
+    Id(i64),
+    Name,
+    /// Neither: a negative or fractional number, or true or false.
+    Neither,
+}
+
+impl ClassWord {
+    pub(crate) fn of(value: &str) -> Self {
+        match CellKind::of_text(value) {
+            CellKind::Integer(id) if id >= 0 => Self::Id(id),
+            CellKind::Text => Self::Name,
+            _ => Self::Neither,
         }
     }
 }

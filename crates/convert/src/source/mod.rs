@@ -149,7 +149,7 @@ mod tests;
 pub(crate) use self::arrays::PATHS;
 pub(crate) use self::detect::Head;
 pub(crate) use self::found::Found;
-pub(crate) use self::keyed_table::KeyedTable;
+pub(crate) use self::keyed_table::{ClassWord, KeyedTable};
 pub(crate) use self::listing::{SourceField, append_stored};
 pub(crate) use self::shards::Shards;
 #[cfg(any(feature = "hdf5", feature = "zarr"))]

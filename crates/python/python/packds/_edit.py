@@ -39,7 +39,7 @@ def subset(
     Args:
         pack: A `Dataset` or a path.
         dst: The pack to write.
-        samples: The samples to copy: a slice, a mask, or indices; by default all. They keep the pack's order.
+        samples: The samples to copy: a slice, a mask, or indices, each once; by default all. They keep the pack's order.
         chunk: Samples per chunk; by default as in the pack.
         dry_run: Says what would be written, without writing anything.
         jobs: Number of threads; 0 means one for each core.
@@ -55,13 +55,17 @@ def subset(
     """
     given = given_options("edit", locals())
     dataset = opened(pack)
-    chosen = None if samples is None else sorted(set(selected(dataset, samples)))
-    return _edited([dataset], dst, ("subset", {"samples": samples is not None}), given, chosen, progress)
+    chosen, told = (None, None) if samples is None else _packds.in_file_order(selected(dataset, samples))
+    report = _edited([dataset], dst, ("subset", {"samples": samples is not None}), given, chosen, progress)
+    if told is not None:
+        warn(told)
+        report["warnings"].append(told)
+    return report
 
 
 @with_habits("packds.merge", OF_EDITS)
 def merge(
-    packs: Sequence[Dataset | PathLike],
+    packs: Dataset | PathLike | Sequence[Dataset | PathLike],
     dst: PathLike,
     *,
     chunk: int | None = None,
@@ -72,11 +76,12 @@ def merge(
 ) -> dict[str, Any]:
     """Writes all samples of several packs to one new pack. Classes are joined by name.
 
-    >>> packds.merge(["train.pack", "train.pack"], "twice.pack", progress=False)["n_samples"]
-    56
+    >>> parts = packds.split("train.pack", "part.pack", ratio=(0.5, 0.5), progress=False)
+    >>> packds.merge(["part.train.pack", "part.val.pack"], "whole.pack", progress=False)["n_samples"]
+    28
 
     Args:
-        packs: Datasets or paths. The samples of the first pack come first.
+        packs: One or several datasets or paths. The samples of the first pack come first. A set alone becomes one pack.
         dst: The pack to write.
         chunk: Samples per chunk; by default as in the first pack.
         dry_run: Says what would be written, without writing anything.
@@ -92,9 +97,7 @@ def merge(
         OptionError: An option has a wrong value.
     """
     given = given_options("edit", locals())
-    if isinstance(packs, (str, bytes)) or not isinstance(packs, Sequence):
-        raise OptionError(f"packs: expected a list of packs, found {packs!r}")
-    return _edited([opened(pack) for pack in packs], dst, ("merge", {}), given, None, progress)
+    return _edited(_several(packs), dst, ("merge", {}), given, None, progress)
 
 
 @with_habits("packds.split", OF_EDITS)
@@ -108,7 +111,7 @@ def split(
     names: Sequence[str] | str | None = None,
     group_by: str | None = None,
     stratify: str | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     chunk: int | None = None,
     dry_run: bool = False,
     jobs: int = 0,
@@ -130,7 +133,7 @@ def split(
         names: The names of the new packs; by default `train`, `val` and `test`, or `part0`, `part1` and so on.
         group_by: A field whose equal values stay together.
         stratify: A field whose values have the same proportions in all new packs.
-        seed: The seed of the random choice.
+        seed: The seed of the random choice; by default 0.
         chunk: Samples per chunk; by default as in the pack.
         dry_run: Says what would be written, without writing anything.
         jobs: Number of threads; 0 means one for each core.
@@ -185,10 +188,21 @@ def append(
         OptionError: An option has a wrong value.
     """
     given = given_options("append", locals())
-    several = [packs] if isinstance(packs, (str, os.PathLike, Dataset)) else list(packs)
+    if isinstance(dst, Dataset):
+        raise OptionError("dst: expected the path of a set, found an open one", "an open set is one version, and stays so")
+    handles = [pack._pack for pack in _several(packs)]
     with Progress(truth("progress", progress), "copying") as show:
-        text = _packds.append(path("dst", dst), [opened(pack)._pack for pack in several], given, show)
+        text = _packds.append(path("dst", dst), handles, given, show)
     return _reported(text)
+
+
+def _several(packs: Dataset | PathLike | Sequence[Dataset | PathLike]) -> list[Dataset]:
+    """The packs that were given: one, or several."""
+    if isinstance(packs, (str, os.PathLike, Dataset)):
+        return [opened(packs)]
+    if isinstance(packs, bytes) or not isinstance(packs, Sequence):
+        raise OptionError(f"packs: expected datasets or paths, found {packs!r}")
+    return [opened(pack) for pack in packs]
 
 
 @with_habits("packds.reorder", OF_EDITS)

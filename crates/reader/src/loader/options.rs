@@ -201,17 +201,17 @@ impl LoaderBuilder {
             return Err(not_decodable(why.unwrap_or("nothing is augmented")));
         }
         check_alike(&packs, &outputs)?;
-        check_columns(&packs, &outputs)?;
+        let schedules: Vec<&Schedule> = match &mixture {
+            None => vec![&schedule],
+            Some(mixture) => mixture.schedules().collect(),
+        };
+        check_columns(&packs, &schedules, &outputs)?;
         let arena = ring(&outputs, memory, self.slots, &placement)?;
         let ring_bytes = to_u64(arena.address().1);
         let options = self.fetching(memory.saturating_sub(ring_bytes), &outputs);
         let counters = Arc::new(Counters::default());
         let journal = self.journal(schedule.recipe(), &counters);
         let device = placement.attach(&arena)?;
-        let schedules: Vec<&Schedule> = match &mixture {
-            None => vec![&schedule],
-            Some(mixture) => mixture.schedules().collect(),
-        };
         let fetches = fetches(&packs, &schedules, &options)?;
         let tuner = Tuner::new(
             match self.threads {

@@ -101,15 +101,15 @@ fn first_difference(expected: &[String], found: &[String]) -> Option<(String, St
 
 /// Verifies loaded columns and columns that describe images, so that damage is reported now, not as bad samples in
 /// each batch.
-pub(crate) fn check_columns(packs: &[Arc<Pack>], outputs: &Outputs) -> Result<(), LoadError> {
-    for pack in packs {
+pub(crate) fn check_columns(packs: &[Arc<Pack>], schedules: &[&Schedule], outputs: &Outputs) -> Result<(), LoadError> {
+    for (pack, schedule) in packs.iter().zip(schedules) {
         let loaded = outputs.fields.iter().filter_map(BatchField::column);
         let described = outputs.fields.iter().flat_map(|field| {
             let of_field = |role| pack.schema().by_role(role, Some(&field.name));
             DESCRIBING.map(of_field).into_iter().flatten()
         });
         for number in loaded.chain(described.map(|(number, _)| number)) {
-            pack.whole(pack.column(number))?;
+            pack.whole(pack.column_with(number, |samples| schedule.has_some(samples)))?;
         }
     }
     Ok(())

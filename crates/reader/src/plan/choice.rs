@@ -159,6 +159,14 @@ impl Choice {
         self.fingerprint
     }
 
+    /// Whether an epoch can contain any of these samples.
+    pub(crate) fn has_some(&self, mut samples: Range<u64>) -> bool {
+        samples.any(|sample| {
+            let code = Codes::get(&self.codes, self.bits, sample);
+            self.palette.get(usize::from(code)).is_some_and(|weight| *weight > 0)
+        })
+    }
+
     /// How often `sample` occurs in the epoch with this key.
     pub(crate) fn times(&self, sample: u64, occurrence_key: u64) -> u64 {
         let code = Codes::get(&self.codes, self.bits, sample);

@@ -1,6 +1,7 @@
 //! Samplers decide which samples come in which order, in which batches, and on which rank. They are checked once and
 //! then fixed for a run.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use packds_format::{Geometry, hash_bytes};
@@ -409,6 +410,11 @@ pub struct Schedule {
 }
 
 impl Schedule {
+    /// Whether an epoch can contain any of these samples.
+    pub(crate) fn has_some(&self, samples: Range<u64>) -> bool {
+        self.choice.as_ref().is_none_or(|choice| choice.has_some(samples))
+    }
+
     /// The seed of order and augmentation.
     pub const fn seed(&self) -> u64 {
         self.seed

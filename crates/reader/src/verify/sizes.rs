@@ -12,11 +12,12 @@ pub(super) struct RawSizes<'a> {
 }
 
 impl<'a> RawSizes<'a> {
-    /// Includes only fields whose size columns are intact. Damaged columns are reported elsewhere.
-    pub(super) fn new(pack: &'a Pack) -> Self {
+    /// Includes only fields whose size columns are intact. Damaged columns are reported elsewhere. `first` is the first
+    /// sample of a file that can be opened.
+    pub(super) fn new(pack: &'a Pack, first: u64) -> Self {
         let is_told = |field: &Field| {
-            let sizes = pack.item_shape(&field.name, 0);
-            pack.coding(&field.name, 0).is_ok_and(|c| c.is_some()) && sizes.is_ok()
+            let sizes = pack.item_shape(&field.name, first);
+            pack.coding(&field.name, first).is_ok_and(|c| c.is_some()) && sizes.is_ok()
         };
         let images = pack.schema().body().filter(|(_, field)| field.kind == FieldKind::Image && is_told(field));
         let fields = images.map(|(number, field)| (number, SizedField::new(field)));

@@ -130,6 +130,10 @@ fn a_pack_is_no_source() {
     let (error, hint) = said(&tree.path("a.pack"), None);
     assert!(error.ends_with("this is already a pack"), "{error}");
     assert!(hint.contains("packds export"), "{hint}");
+    tree.write("a.packs/manifest-00000001.json", b"{}");
+    let (error, hint) = said(&tree.path("a.packs"), None);
+    assert!(error.ends_with("this is already a set of packs"), "{error}");
+    assert!(hint.contains("packds merge"), "{hint}");
 }
 
 #[test]
