@@ -7,6 +7,7 @@ mod convert;
 mod convert_refusals;
 mod converting;
 mod cut_short;
+mod diff;
 mod doctor;
 mod documentation;
 mod edit;

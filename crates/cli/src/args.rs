@@ -15,13 +15,14 @@ use packds_system::Named;
 use crate::console::Detail;
 use crate::failure::Failure;
 use crate::{
-    bench, completions, convert, doctor, edit, export, extract, formats, head, info, labels, man, show, verify, view,
+    bench, completions, convert, diff, doctor, edit, export, extract, formats, head, info, labels, man, show, verify,
+    view,
 };
 
 const ABOUT: &str = "Pack an image dataset into one chunked, checksummed file, inspect it, and unpack it.";
 
 const AFTER_HELP: &str = "\
-Exit codes: 0 done; 1 bad data; 2 could not run;
+Exit codes: 0 done; 1 bad data, or `diff` found a difference; 2 could not run;
 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
 Results go to stdout, everything else to stderr.";
 
@@ -79,6 +80,7 @@ pub(crate) enum Command {
     DropField(edit::drop_field::DropFieldArgs),
     Extract(extract::ExtractArgs),
     Labels(labels::LabelsArgs),
+    Diff(diff::DiffArgs),
     Bench(bench::BenchArgs),
     Doctor(Box<doctor::DoctorArgs>),
     Completions(completions::CompletionsArgs),

@@ -15,6 +15,7 @@ mod completions;
 mod console;
 mod convert;
 mod declared;
+mod diff;
 mod doctor;
 mod edit;
 mod escape;
@@ -112,6 +113,7 @@ fn dispatch(command: &Command, console: &mut Console) -> Result<Exit, Failure> {
         Command::DropField(args) => edit::drop_field::run(args, console),
         Command::Extract(args) => extract::run(args, console),
         Command::Labels(args) => labels::run(args, console),
+        Command::Diff(args) => diff::run(args, console),
         Command::Bench(args) => bench::run(args, console),
         Command::Doctor(args) => doctor::run(args, console),
         Command::Completions(args) => completions::run(args, console),

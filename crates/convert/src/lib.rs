@@ -40,6 +40,7 @@ pub mod source;
 
 mod convert;
 mod data_format;
+mod diff;
 mod dtypes;
 mod edit;
 mod export;
@@ -67,6 +68,7 @@ mod survey;
 
 pub use convert::{check_apart, check_target, convert, convert_listing};
 pub use data_format::DataFormat;
+pub use diff::{ClassChanges, DiffOptions, DiffReport, Few, FieldChanges, ItemChange, SampleChange, SampleName, diff};
 pub use edit::{
     Changes, Edit, EditReport, RelabelOptions, ReorderOptions, Share, Side, SplitOptions, Taken, edit, reordered, sides,
 };

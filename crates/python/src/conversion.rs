@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use packds_convert::source::{ListOptions, list, list_splits};
 use packds_convert::{
-    AppendOptions, Changes, ConvertError, ConvertOptions, DataFormat, Declared, Edit, EditOptions, ExportOptions,
-    OptionSpec, RelabelOptions, ReorderOptions, Side, SplitOptions, Taken, Takes, check_output, convert_listing,
-    forecast, given,
+    AppendOptions, Changes, ConvertError, ConvertOptions, DataFormat, Declared, DiffOptions, Edit, EditOptions,
+    ExportOptions, OptionSpec, RelabelOptions, ReorderOptions, Side, SplitOptions, Taken, Takes, check_output,
+    convert_listing, forecast, given,
 };
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
@@ -181,6 +181,26 @@ pub(crate) fn append(
     Ok(json!(report?).to_string())
 }
 
+/// How two packs differ, as JSON.
+#[pyfunction]
+#[pyo3(signature = (packs, given, progress=None))]
+pub(crate) fn diff(
+    py: Python<'_>,
+    packs: [Bound<'_, Pack>; 2],
+    given: GivenTexts,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let options = options_of::<DiffOptions>(&given)?;
+    let packs = packs.each_ref().map(|pack| pack.get().shared());
+    let report = watched(py, progress, AfterInterrupt::Wait, move |watch| {
+        let both = packs.each_ref().map(|pack| Taken { pack: &***pack, path: pack.file_path(), samples: None });
+        let report = packds_convert::diff(&both, &options, &**watch);
+        packs.iter().try_for_each(|pack| pack.still_good()).map_err(Failure::from)?;
+        report.map_err(Failure::from)
+    })?;
+    Ok(json!(report?).to_string())
+}
+
 /// All samples of a pack in another order.
 #[pyfunction]
 pub(crate) fn reordered(py: Python<'_>, pack: &Bound<'_, Pack>, given: GivenTexts) -> PyResult<Vec<u64>> {
@@ -232,6 +252,7 @@ pub(crate) fn options(name: &str) -> Vec<OptionTuple> {
     match name {
         "convert" => of::<ConvertOptions>(),
         "append" => of::<AppendOptions>(),
+        "diff" => of::<DiffOptions>(),
         "edit" => of::<EditOptions>(),
         "relabel" => of::<RelabelOptions>(),
         "reorder" => of::<ReorderOptions>(),

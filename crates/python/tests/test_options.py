@@ -58,6 +58,10 @@ def drops(name, value, folder):
     packds.drop_field(**options | {name: value})
 
 
+def compares(name, value, folder):
+    packds.diff(**{"old": folder / "a.pack", "new": folder / "a.pack", "progress": False, name: value})
+
+
 def writes(name, value, folder):
     options = {"dst": folder / "b.pack", "schema": None, "force": True, name: value}
     with packds.write(**options) as writer:
@@ -86,6 +90,7 @@ EDITS = [
     (reorders, packds.reorder),
     (relabels, packds.relabel),
     (drops, packds.drop_field),
+    (compares, packds.diff),
 ]
 CASES = [(loads, name) for name in inspect.signature(packds.Loader).parameters]
 CASES += [(converts, name) for name in inspect.signature(packds.convert).parameters]

@@ -189,7 +189,7 @@ fn label_item(dtype: DType, id: i64) -> Vec<u8> {
     }
 }
 
-pub(super) fn class_names<D: AsRef<[u8]>>(taken: &Taken<'_, D>, field: &Field) -> Result<Vec<String>, ConvertError> {
+pub(crate) fn class_names<D: AsRef<[u8]>>(taken: &Taken<'_, D>, field: &Field) -> Result<Vec<String>, ConvertError> {
     let classes = taken.pack.classes().map_err(|error| taken.located(error))?;
     let own = classes.into_iter().find(|classes| classes.field == field.name);
     Ok(own.map_or_else(Vec::new, |classes| classes.names))
@@ -228,7 +228,9 @@ fn check_fields<D: AsRef<[u8]>>(first: &Taken<'_, D>, other: &Taken<'_, D>) -> R
             return refused(format!("expected {}, as in {first}, found {}", name(one), name(two)));
         }
         let Some((one, two)) = one.zip(two) else { continue };
-        if let Some((key, expected, found)) = difference(one, two) {
+        let is_set = one.role == Some(Role::Labels);
+        let mut differing = differences(one, two).into_iter();
+        if let Some((key, expected, found)) = differing.find(|(key, ..)| !(is_set && key == "shape")) {
             let first = first.path.display();
             return refused(format!("field `{}`: expected {key} {expected}, as in {first}, found {found}", one.name));
         }
@@ -236,18 +238,20 @@ fn check_fields<D: AsRef<[u8]>>(first: &Taken<'_, D>, other: &Taken<'_, D>) -> R
     Ok(())
 }
 
-/// The first property in which two fields differ, and both values.
-fn difference(one: &Field, two: &Field) -> Option<(String, Value, Value)> {
+/// The properties in which two fields differ, each with both values.
+pub(crate) fn differences(one: &Field, two: &Field) -> Vec<(String, Value, Value)> {
     let object = |field: &Field| match serde_json::to_value(field) {
         Ok(Value::Object(object)) => object,
         _ => serde_json::Map::new(),
     };
-    let (one, mut two, is_set) = (object(one), object(two), one.role == Some(Role::Labels));
+    let (one, mut two) = (object(one), object(two));
+    let mut differing = Vec::new();
     for (key, expected) in one {
         let found = two.remove(&key).unwrap_or_default();
-        if expected != found && !(is_set && key == "shape") {
-            return Some((key, expected, found));
+        if expected != found {
+            differing.push((key, expected, found));
         }
     }
-    two.into_iter().next().map(|(key, found)| (key, Value::Null, found))
+    differing.extend(two.into_iter().map(|(key, found)| (key, Value::Null, found)));
+    differing
 }

@@ -27,6 +27,7 @@ use serde_json::{Value, json};
 use self::blocks::Copier;
 pub use self::changes::Changes;
 use self::joined::Joined;
+pub(crate) use self::joined::{class_names, differences};
 pub use self::order::{ReorderOptions, reordered};
 pub use self::relabel::RelabelOptions;
 pub use self::sides::{Share, Side, SplitOptions, sides};
@@ -339,13 +340,13 @@ fn paths<D: AsRef<[u8]>>(taken: &[Taken<'_, D>]) -> Result<Paths, ConvertError> 
 }
 
 /// The paths of a pack's samples, in memory, because reading them one by one would decompress a group for each.
-struct KnownPaths {
+pub(crate) struct KnownPaths {
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
 impl KnownPaths {
-    fn of<D: AsRef<[u8]>>(taken: &Taken<'_, D>) -> Result<Self, ConvertError> {
+    pub(crate) fn of<D: AsRef<[u8]>>(taken: &Taken<'_, D>) -> Result<Self, ConvertError> {
         let mut known = Self { bytes: Vec::new(), ends: Vec::new() };
         let read = taken.pack.for_each_path(|_, path| {
             known.bytes.extend_from_slice(path);
@@ -356,7 +357,7 @@ impl KnownPaths {
     }
 
     /// The path of a sample. Empty if the pack has no paths.
-    fn path(&self, sample: u64) -> &[u8] {
+    pub(crate) fn path(&self, sample: u64) -> &[u8] {
         let place = usize::try_from(sample).ok();
         let end = place.and_then(|i| self.ends.get(i)).copied().unwrap_or(0);
         let start = place.and_then(|i| self.ends.get(i.checked_sub(1)?)).copied().unwrap_or(0);

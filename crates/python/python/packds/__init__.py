@@ -19,6 +19,7 @@ docs/reference/python.md.
 from ._batch import Batch, NamedBatch
 from ._convert import convert, export, formats
 from ._dataset import Dataset, Field, open
+from ._diff import diff
 from ._doctor import DoctorReport, doctor
 from ._edit import append, drop_field, merge, relabel, reorder, split, subset
 from ._errors import ConvertError, Error, FormatError, NotFoundError, OptionError, ReadError, SourceNotFoundError
@@ -46,6 +47,7 @@ __all__ = [
     "__version__",
     "append",
     "convert",
+    "diff",
     "doctor",
     "drop_field",
     "export",
