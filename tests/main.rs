@@ -1,8 +1,10 @@
 //! End-to-end tests of the packds command.
 
+mod add_field;
 mod architecture;
 mod bench;
 mod bench_formats;
+mod compact;
 mod convert;
 mod convert_refusals;
 mod converting;

@@ -75,8 +75,10 @@ pub(crate) enum Command {
     Split(edit::split::SplitArgs),
     Merge(edit::merge::MergeArgs),
     Append(edit::append::AppendArgs),
+    Compact(edit::compact::CompactArgs),
     Reorder(edit::reorder::ReorderArgs),
     Relabel(edit::relabel::RelabelArgs),
+    AddField(edit::add_field::AddFieldArgs),
     DropField(edit::drop_field::DropFieldArgs),
     Extract(extract::ExtractArgs),
     Labels(labels::LabelsArgs),
@@ -194,7 +196,7 @@ mod tests {
     }
 
     /// Names of values that cannot be completed: numbers, names from a file, and free text.
-    const FREE: [&str; 22] = [
+    const FREE: [&str; 23] = [
         "N",
         "N,..",
         "B",
@@ -217,6 +219,7 @@ mod tests {
         "S,..",
         "CONDITION",
         "OLD=NEW",
+        "TYPE",
     ];
 
     #[test]

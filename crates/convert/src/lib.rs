@@ -70,7 +70,8 @@ pub use convert::{check_apart, check_target, convert, convert_listing};
 pub use data_format::DataFormat;
 pub use diff::{ClassChanges, DiffOptions, DiffReport, Few, FieldChanges, ItemChange, SampleChange, SampleName, diff};
 pub use edit::{
-    Changes, Edit, EditReport, RelabelOptions, ReorderOptions, Share, Side, SplitOptions, Taken, edit, reordered, sides,
+    AddFieldOptions, Changes, Edit, EditReport, RelabelOptions, ReorderOptions, Share, Side, SplitOptions, Taken, edit,
+    reordered, sides,
 };
 pub use error::{ConvertError, hint_of_writing};
 pub use export::{ExportCodec, ExportReport, export, target_format};
@@ -84,5 +85,8 @@ pub use pipeline::{Observer, Phase, Progress};
 pub use report::{Report, Skipped, Stages};
 pub use safe_name::{safe_name, safe_names, stem};
 pub use sample::SampleError;
-pub use set::{Added, AppendReport, ShardRule, append, check_set_name};
+pub use set::{
+    Added, AppendReport, CompactOptions, CompactReport, JoinedShard, Leftover, ShardRule, append, check_set_name,
+    compact,
+};
 pub use sink::{ImagesAs, ItemFile, interleave, item_file};

@@ -46,6 +46,7 @@ fn _packds(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(conversion::export, module)?)?;
     module.add_function(wrap_pyfunction!(conversion::edit, module)?)?;
     module.add_function(wrap_pyfunction!(conversion::append, module)?)?;
+    module.add_function(wrap_pyfunction!(conversion::compact, module)?)?;
     module.add_function(wrap_pyfunction!(conversion::diff, module)?)?;
     module.add_function(wrap_pyfunction!(conversion::reordered, module)?)?;
     module.add_function(wrap_pyfunction!(conversion::sides, module)?)?;

@@ -62,6 +62,8 @@ EDITS = [
     ("reorder", ["reorder", "edit"]),
     ("relabel", ["relabel", "edit"]),
     ("drop_field", ["edit"]),
+    ("add_field", ["add_field", "edit"]),
+    ("compact", ["compact"]),
     ("diff", ["diff"]),
 ]
 

@@ -1,9 +1,10 @@
 //! Writes a pack from samples of other packs. Items are copied as they are stored: no image is decoded or encoded.
 //!
 //! `sides` chooses the samples of a split, `order` gives all samples another order, `changes` says which fields the new
-//! pack has, `relabel` gives samples other classes, `joined` gives several packs one schema and one list of classes, `blocks` copies samples, and `totals`
+//! pack has, `relabel` gives samples other classes, `added` adds fields, `joined` gives several packs one schema and one list of classes, `blocks` copies samples, and `totals`
 //! computes the statistics of the new pack.
 
+mod added;
 mod blocks;
 mod changes;
 mod joined;
@@ -24,6 +25,7 @@ use packds_system::{to_u64, to_usize};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
+pub use self::added::AddFieldOptions;
 use self::blocks::Copier;
 pub use self::changes::Changes;
 use self::joined::Joined;
@@ -52,6 +54,10 @@ pub enum Edit {
     Merge,
     /// A shard of a set.
     Append,
+    /// A shard of a set, made from several.
+    Compact,
+    /// A pack with more fields.
+    AddField,
     /// A pack without some fields.
     DropField,
     /// All samples of a pack in another order.
@@ -60,8 +66,8 @@ pub enum Edit {
     Relabel,
 }
 
-packds_system::named!(Edit { Subset = "subset", Split = "split", Merge = "merge", DropField = "drop-field", Reorder = "reorder",
-    Relabel = "relabel", Append = "append" });
+packds_system::named!(Edit { Subset = "subset", Split = "split", Merge = "merge", AddField = "add-field", DropField = "drop-field", Reorder = "reorder",
+    Relabel = "relabel", Append = "append", Compact = "compact" });
 
 /// The samples of one pack that are copied to the new pack.
 #[derive(Debug)]
@@ -354,6 +360,15 @@ impl KnownPaths {
             Ok::<_, FormatError>(())
         });
         read.map_err(|error| taken.located(error)).map(|()| known)
+    }
+
+    /// The paths by which the rows of a table are matched. It is an error if the pack has none.
+    fn for_table<D: AsRef<[u8]>>(taken: &Taken<'_, D>) -> Result<Self, ConvertError> {
+        if taken.pack.has_paths() {
+            return Self::of(taken);
+        }
+        let hint = "use a column `sample` with the numbers of the samples instead of `path`";
+        Err(ConvertError::options(format!("{}: the pack has no paths", taken.path.display()), hint))
     }
 
     /// The path of a sample. Empty if the pack has no paths.

@@ -2,7 +2,9 @@
 //! and a manifest never replaces another, so a crash or a second writer leaves every version whole.
 
 mod commit;
+mod compact;
 mod converted;
+mod leftovers;
 mod shard;
 mod totals;
 
@@ -16,8 +18,10 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use self::commit::commit;
+pub use self::compact::{CompactOptions, CompactReport, JoinedShard, compact};
 pub use self::converted::ShardRule;
 pub(crate) use self::converted::{AllShards, Shards};
+pub use self::leftovers::Leftover;
 use self::shard::{Shard, origins_of};
 use crate::edit::Taken;
 use crate::error::ConvertError;
@@ -147,8 +151,11 @@ pub fn append<D: AsRef<[u8]> + Send + Sync>(
 
 /// Refuses a pack that is already in the set, or is given twice.
 fn refuse_known<D: AsRef<[u8]>>(manifest: &Manifest, packs: &[Taken<'_, D>]) -> Result<(), ConvertError> {
-    let known = manifest.shards.iter().flat_map(|shard| [Some(shard.path.clone()), shard.origin.clone()]);
-    let mut known: BTreeSet<String> = known.flatten().collect();
+    // A shard that was made from several has the origins of all.
+    let origins = |shard: &ShardEntry| shard.origin.clone().unwrap_or_default();
+    let known = manifest.shards.iter().flat_map(|shard| [shard.path.clone(), origins(shard)]);
+    let mut known: BTreeSet<String> =
+        known.flat_map(|known| known.split(' ').map(str::to_owned).collect::<Vec<_>>()).collect();
     match packs.iter().find(|taken| origins_of(taken).into_iter().any(|origin| !known.insert(origin))) {
         None => Ok(()),
         Some(taken) => {

@@ -10,6 +10,7 @@ use packds_system::{open_regular, to_usize};
 use serde_json::json;
 
 use super::Added;
+use super::leftovers::APPENDING;
 use crate::edit::{Changes, Edit, Taken, edit_as, joined_schema};
 use crate::error::ConvertError;
 use crate::options::{AppendOptions, EditOptions};
@@ -22,7 +23,7 @@ const PIECE_BYTES: u64 = 64 << 20;
 const TRAILER_BYTES: u64 = 64;
 
 /// What to do if a pack does not fit.
-const MERGE: &str = "`packds merge` makes one pack of the set and this pack";
+pub(super) const MERGE: &str = "`packds merge` makes one pack of the set and this pack";
 
 /// What a manifest says about a shard, and what it needs to sum up.
 pub(super) type Summary = (ShardEntry, Vec<Classes>, Stats);
@@ -131,7 +132,7 @@ impl<D: AsRef<[u8]> + Send + Sync> Shard<'_, D> {
         self.check_schema(manifest)?;
         let both = self.with_set();
         // The name of the shard contains a checksum that is known only when it is complete.
-        let target = |uuid: Uuid| self.folder.join(format!("appending-{uuid}.pack"));
+        let target = |uuid: Uuid| self.folder.join(format!("{APPENDING}{uuid}.pack"));
         let chunk_samples = Some(manifest.chunk_samples);
         // What a killed append left behind is replaced.
         let options = EditOptions { dry_run: options.dry_run, chunk_samples, jobs: options.jobs, force: true };

@@ -21,7 +21,7 @@ from ._convert import convert, export, formats
 from ._dataset import Dataset, Field, open
 from ._diff import diff
 from ._doctor import DoctorReport, doctor
-from ._edit import append, drop_field, merge, relabel, reorder, split, subset
+from ._edit import add_field, append, compact, drop_field, merge, relabel, reorder, split, subset
 from ._errors import ConvertError, Error, FormatError, NotFoundError, OptionError, ReadError, SourceNotFoundError
 from ._loader import Loader
 from ._packds import __version__
@@ -45,7 +45,9 @@ __all__ = [
     "Subset",
     "Writer",
     "__version__",
+    "add_field",
     "append",
+    "compact",
     "convert",
     "diff",
     "doctor",
