@@ -7,6 +7,7 @@ use std::fs;
 use packds_format::{DType, Field, FieldKind, Pack, Scalar, Store};
 use serde_json::{Value, json};
 
+use crate::formats::python;
 use crate::support::{Folder, SamplePack, fixture, provenance};
 
 type Opened = Pack<Vec<u8>>;
@@ -183,14 +184,18 @@ fn parquet_tables_give_fields_and_labels() {
     let folder = Folder::new();
     let source = fixture("images/same_size");
     folder.packds(&["convert", source.to_str().unwrap(), "a.pack", "-q"]).ok();
-    folder.packds(&["export", "a.pack", "t.parquet", "-q"]);
+    let labels = folder.packds(&["labels", "a.pack"]).ok();
+    fs::write(folder.path("labels.tsv"), format!("sample\tid\tlabel\tpath\n{labels}")).unwrap();
+    let table = "import sys, pyarrow.csv as c, pyarrow.parquet as p, pyarrow as a; \
+                 t = c.read_csv(sys.argv[1], parse_options=c.ParseOptions(delimiter='\\t')).drop(['sample']); \
+                 t = t.append_column('w', t['id'].cast(a.uint32())); p.write_table(t, sys.argv[2], row_group_size=7)";
+    let paths = ["labels.tsv", "t.parquet"].map(|name| folder.path(name).to_str().unwrap().to_owned());
+    python(&["-c", table, &paths[0], &paths[1]]);
     let old = opened(&folder, "a.pack");
-    folder
-        .packds(&["add-field", "a.pack", "o.pack", "t.parquet", "--column", "source_width", "--name", "w", "-q"])
-        .ok();
+    folder.packds(&["add-field", "a.pack", "o.pack", "t.parquet", "--column", "w", "-q"]).ok();
     let new = opened(&folder, "o.pack");
     assert_kept(&new, &old);
-    assert_eq!((numbers(&new, "w"), field(&new, "w").dtype), (numbers(&old, "source_width"), DType::U32));
+    assert_eq!((numbers(&new, "w"), field(&new, "w").dtype), (numbers(&old, "label"), DType::U32));
     for (args, says) in [
         (&["--column", "nothing"][..], "no column `nothing`"),
         (&["--dtype", "u8"], "the columns of a Parquet file have types"),
@@ -206,8 +211,7 @@ fn parquet_tables_give_fields_and_labels() {
     folder.packds(&["subset", "a.pack", "few.pack", "--samples", "0-3", "-q"]).ok();
     let ran = folder.packds(&["relabel", "few.pack", "x.pack", "t.parquet"]);
     assert!(ran.code == 1 && ran.stderr.contains("row 4: the pack has no sample with the path"), "{ran:?}");
-    let ran =
-        folder.packds(&["add-field", "few.pack", "x.pack", "t.parquet", "--column", "source_width", "--name", "w"]);
+    let ran = folder.packds(&["add-field", "few.pack", "x.pack", "t.parquet", "--column", "w"]);
     assert!(ran.code == 1 && ran.stderr.contains("row 4: the pack has no sample with the path"), "{ran:?}");
     fs::write(folder.path("bad.parquet"), "PAR1 no PAR1").unwrap();
     for command in ["relabel", "add-field"] {
@@ -257,7 +261,7 @@ fn what_does_not_fit_is_refused_with_the_place() {
         (&["only.csv"], "expected a column besides `sample`"),
         (&["label.csv"], "a.pack has a field `label` already"),
         (&["two.csv", "--name", "x"], "--name names one field, but the table has the columns 'a', 'b'"),
-        (&["two.csv", "--column", "c"], "no column `c`; the columns are 'a', 'b'"),
+        (&["two.csv", "--column", "c"], "no column `c`"),
         (&["two.csv", "--column", "a", "--column", "a"], "--column names `a` twice"),
         (&["table.xlsx"], "pass a .csv, .tsv, .jsonl, .parquet or .npy file"),
         (&["nothing.csv"], "nothing.csv"),
