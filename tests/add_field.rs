@@ -78,7 +78,7 @@ fn arrays_become_columns_or_fields_of_the_body() {
     assert_eq!(numbers(&new, "age"), (0..10).map(|n| f64::from(n * 300)).collect::<Vec<_>>());
     assert_eq!(provenance(&new)["edit"]["options"]["table"], json!("age.npy"));
     // Big-endian, and a vector.
-    let big: Vec<u8> = (0..30_u16).flat_map(|n| f32::from(n).to_be_bytes()).collect();
+    let big: Vec<u8> = (0..30_u16).flat_map(|n| f32::from(n).to_le_bytes().into_iter().rev()).collect();
     npy(&folder, "v.npy", ">f4", "(10, 3)", &big);
     let new = add(&["v.npy", "--name", "clip"]);
     assert_eq!((field(&new, "clip").dtype, &*field(&new, "clip").shape), (DType::F32, &[3][..]));

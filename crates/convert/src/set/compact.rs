@@ -2,7 +2,6 @@
 //!
 //! The new version has the samples of the last one in the same order, so it keeps its ids: a training run can go on.
 
-use std::fs::File;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -19,6 +18,7 @@ use super::totals;
 use crate::edit::{Changes, Edit, Taken, edit_as, joined_schema};
 use crate::error::ConvertError;
 use crate::options::EditOptions;
+use crate::output::sync_folder;
 use crate::pipeline::Observer;
 use crate::provenance::VERSION;
 
@@ -300,7 +300,7 @@ impl Next {
             self.manifest.provenance = provenance;
         }
         // The names of the new shards must be on disk before a manifest has them.
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(ConvertError::io(folder))?;
+        sync_folder(folder)?;
         commit(folder, &self.manifest, observer)
     }
 }

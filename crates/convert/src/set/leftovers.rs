@@ -2,7 +2,6 @@
 //! versions that are deleted. Only files whose names a writer makes are deleted.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -12,7 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::CompactOptions;
 use crate::error::ConvertError;
-use crate::output::Output;
+use crate::output::{Output, sync_folder};
 
 /// How the names of new shards begin until they are complete.
 pub(super) const COMPACTING: &str = "compacting-";
@@ -148,7 +147,7 @@ pub(super) fn delete(folder: &Path, files: &[Leftover]) -> Result<(), ConvertErr
     for file in files {
         let is_manifest = manifest_version(&file.path).is_some();
         if was_manifest && !is_manifest {
-            sync(folder)?;
+            sync_folder(folder)?;
         }
         was_manifest = is_manifest;
         let path = folder.join(&file.path);
@@ -157,11 +156,7 @@ pub(super) fn delete(folder: &Path, files: &[Leftover]) -> Result<(), ConvertErr
             _ => {}
         }
     }
-    if files.is_empty() { Ok(()) } else { sync(folder) }
-}
-
-fn sync(folder: &Path) -> Result<(), ConvertError> {
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(ConvertError::io(folder))
+    if files.is_empty() { Ok(()) } else { sync_folder(folder) }
 }
 
 #[cfg(test)]
