@@ -719,8 +719,11 @@ fn a_killed_edit_leaves_no_pack_and_the_next_one_works() {
         &["reorder", "a.pack", "o.pack"],
         &["drop-field", "a.pack", "o.pack", "label"],
         &["relabel", "a.pack", "o.pack", "--rename", "cat=owl"],
+        &["add-field", "a.pack", "o.pack", "t.csv"],
     ];
-    let n_kills = n_kills().div_ceil(5);
+    let rows: Vec<String> = (0..20_000).map(|sample| format!("{sample},{}", sample % 7)).collect();
+    fs::write(folder.path("t.csv"), format!("sample,age\n{}\n", rows.join("\n"))).unwrap();
+    let n_kills = n_kills().div_ceil(6);
     for command in commands {
         let args = [command, &["--force", "-q"]].concat();
         folder.packds(&args).ok();
@@ -743,5 +746,5 @@ fn a_killed_edit_leaves_no_pack_and_the_next_one_works() {
             assert!(fs::read(folder.path("o.pack")).unwrap() == whole, "{args:?}: step {step}");
         }
     }
-    assert_eq!(folder.files("."), ["a.pack", "o.pack"]);
+    assert_eq!(folder.files("."), ["a.pack", "o.pack", "t.csv"]);
 }

@@ -1,12 +1,15 @@
 //! End-to-end tests of the packds command.
 
+mod add_field;
 mod architecture;
 mod bench;
 mod bench_formats;
+mod compact;
 mod convert;
 mod convert_refusals;
 mod converting;
 mod cut_short;
+mod diff;
 mod distributed;
 mod doctor;
 mod documentation;

@@ -15,14 +15,14 @@ use packds_system::Named;
 use crate::console::Detail;
 use crate::failure::Failure;
 use crate::{
-    bench, completions, convert, distributed, doctor, edit, export, extract, formats, head, info, labels, man, show,
-    verify, view,
+    bench, completions, convert, diff, distributed, doctor, edit, export, extract, formats, head, info, labels, man,
+    show, verify, view,
 };
 
 const ABOUT: &str = "Pack an image dataset into one chunked, checksummed file, inspect it, and unpack it.";
 
 const AFTER_HELP: &str = "\
-Exit codes: 0 done; 1 bad data; 2 could not run;
+Exit codes: 0 done; 1 bad data, or `diff` found a difference; 2 could not run;
 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
 Results go to stdout, everything else to stderr.";
 
@@ -78,11 +78,14 @@ pub(crate) enum Command {
     Split(edit::split::SplitArgs),
     Merge(edit::merge::MergeArgs),
     Append(edit::append::AppendArgs),
+    Compact(edit::compact::CompactArgs),
     Reorder(edit::reorder::ReorderArgs),
     Relabel(edit::relabel::RelabelArgs),
+    AddField(edit::add_field::AddFieldArgs),
     DropField(edit::drop_field::DropFieldArgs),
     Extract(extract::ExtractArgs),
     Labels(labels::LabelsArgs),
+    Diff(diff::DiffArgs),
     Bench(bench::BenchArgs),
     Doctor(Box<doctor::DoctorArgs>),
     Completions(completions::CompletionsArgs),
@@ -196,7 +199,7 @@ mod tests {
     }
 
     /// Names of values that cannot be completed: numbers, names from a file, and free text.
-    const FREE: [&str; 22] = [
+    const FREE: [&str; 23] = [
         "N",
         "N,..",
         "B",
@@ -219,6 +222,7 @@ mod tests {
         "S,..",
         "CONDITION",
         "OLD=NEW",
+        "TYPE",
     ];
 
     #[test]

@@ -8,7 +8,8 @@ pub enum Exit {
     /// The command succeeded.
     #[default]
     Done = 0,
-    /// The data is bad: for example a damaged pack, a bad input file, or skipped samples.
+    /// The data is bad: for example a damaged pack, a bad input file, or skipped samples. Or `diff` found a
+    /// difference.
     BadData = 1,
     /// The command could not run: for example invalid arguments, a missing source, or an output that already exists.
     NotRun = 2,

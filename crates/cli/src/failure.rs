@@ -74,6 +74,12 @@ impl Failure {
         Self { hint: hint.map(Into::into), ..self }
     }
 
+    /// The failure of a command whose exit code 1 is a result: bad data is why it could not run.
+    pub(crate) fn instead_of_a_result(self) -> Self {
+        let exit = if self.exit == Exit::BadData { Exit::NotRun } else { self.exit };
+        Self { exit, ..self }
+    }
+
     /// Marks the document of `--json` as written.
     pub(crate) fn printed(mut self) -> Self {
         self.is_printed = true;

@@ -15,6 +15,7 @@ mod completions;
 mod console;
 mod convert;
 mod declared;
+mod diff;
 mod distributed;
 mod doctor;
 mod edit;
@@ -113,11 +114,14 @@ fn dispatch(command: &Command, console: &mut Console) -> Result<Exit, Failure> {
         Command::Split(args) => edit::split::run(args, console),
         Command::Merge(args) => edit::merge::run(args, console),
         Command::Append(args) => edit::append::run(args, console),
+        Command::Compact(args) => edit::compact::run(args, console),
         Command::Reorder(args) => edit::reorder::run(args, console),
         Command::Relabel(args) => edit::relabel::run(args, console),
+        Command::AddField(args) => edit::add_field::run(args, console),
         Command::DropField(args) => edit::drop_field::run(args, console),
         Command::Extract(args) => extract::run(args, console),
         Command::Labels(args) => labels::run(args, console),
+        Command::Diff(args) => diff::run(args, console),
         Command::Bench(args) => bench::run(args, console),
         Command::Doctor(args) => doctor::run(args, console),
         Command::Completions(args) => completions::run(args, console),

@@ -105,6 +105,19 @@ pub(crate) fn of_numbers(numbers: &[i64]) -> Uuid {
     uuid(&hasher)
 }
 
+/// The first 16 bytes of the hash of these items, each after its length.
+pub(crate) fn of_items<E>(items: impl Iterator<Item = Result<Vec<u8>, E>>) -> Result<Uuid, E> {
+    let mut hasher = blake3::Hasher::new();
+    let mut out = Encoder::default();
+    for item in items {
+        out.string(&item?);
+        out.flush(&mut |bytes: &[u8]| {
+            hasher.update(bytes);
+        });
+    }
+    Ok(uuid(&hasher))
+}
+
 /// The first 16 bytes of the hash.
 fn uuid(hasher: &blake3::Hasher) -> Uuid {
     let mut id = [0; 16];

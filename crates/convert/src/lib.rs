@@ -40,6 +40,7 @@ pub mod source;
 
 mod convert;
 mod data_format;
+mod diff;
 mod distributed;
 mod dtypes;
 mod edit;
@@ -68,10 +69,11 @@ mod survey;
 
 pub use convert::{check_apart, check_target, check_target_name, convert, convert_listing};
 pub use data_format::DataFormat;
+pub use diff::{ClassChanges, DiffOptions, DiffReport, Few, FieldChanges, ItemChange, SampleChange, SampleName, diff};
 pub use distributed::{BuildOptions, BuildReport, Commit, CommitReport, PlanReport, ShardPlan, plan_shards};
 pub use edit::{
-    Changes, Edit, EditReport, RelabelOptions, ReorderOptions, Share, Side, SplitOptions, Taken, edit, in_file_order,
-    reordered, sides,
+    AddFieldOptions, Changes, Edit, EditReport, RelabelOptions, ReorderOptions, Share, Side, SplitOptions, Taken, edit,
+    in_file_order, reordered, sides,
 };
 pub use error::{ConvertError, hint_of_writing};
 pub use export::{ExportCodec, ExportReport, export, target_format};
@@ -85,5 +87,8 @@ pub use pipeline::{Observer, Phase, Progress};
 pub use report::{Report, Skipped, Stages};
 pub use safe_name::{safe_name, safe_names, stem};
 pub use sample::SampleError;
-pub use set::{Added, AppendReport, ShardRule, append, check_set_name};
+pub use set::{
+    Added, AppendReport, CompactOptions, CompactReport, JoinedShard, Leftover, ShardRule, append, check_set_name,
+    compact,
+};
 pub use sink::{ImagesAs, ItemFile, interleave, item_file};

@@ -94,8 +94,7 @@ impl Output {
         })?;
         self.committed = true;
         // The new name is stored in the folder, so the folder must be synced too.
-        let folder = parent(&self.place);
-        File::open(&folder).and_then(|f| f.sync_all()).map_err(ConvertError::io(&folder))
+        sync_folder(&parent(&self.place))
     }
 
     fn rename_new(&self) -> io::Result<()> {
@@ -110,6 +109,11 @@ impl Output {
             other => other.map_err(io::Error::from),
         }
     }
+}
+
+/// Waits until the names in a folder are on disk.
+pub(crate) fn sync_folder(folder: &Path) -> Result<(), ConvertError> {
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(ConvertError::io(folder))
 }
 
 impl Drop for Output {

@@ -646,16 +646,18 @@ fn source_field(source: &SourceField, known: Option<&Field>, options: &ConvertOp
         Content::Text => return variable(FieldKind::String),
         Content::Json => return variable(FieldKind::Json),
     };
-    let small = array.bytes().is_some_and(|bytes| bytes <= MAX_COLUMN_BYTES);
-    let field = if small {
-        Field::column(&source.name, array.dtype, &array.shape)
-    } else {
-        Field {
-            codec: options.compression.codec(Filter::NONE),
-            ..Field::tensor(&source.name, array.dtype, &array.shape)
-        }
-    };
-    Field { role: source.role, ..field }
+    let field = numbers_field(&source.name, &array);
+    let codec =
+        if field.store == packds_format::Store::Body { options.compression.codec(Filter::NONE) } else { field.codec };
+    Field { role: source.role, codec, ..field }
+}
+
+/// The field for numbers or arrays of this type: a column if they are small.
+pub(crate) fn numbers_field(name: &str, array: &ArrayType) -> Field {
+    match array.bytes() {
+        Some(0..=MAX_COLUMN_BYTES) => Field::column(name, array.dtype, &array.shape),
+        _ => Field::tensor(name, array.dtype, &array.shape),
+    }
 }
 
 /// The array type for pixels. If the shape in the exported pack differs only in a channel dimension of size one, that

@@ -50,6 +50,15 @@ impl Codec {
         }
     }
 
+    /// The same compression without a pixel filter.
+    #[must_use]
+    pub fn without_filter(self) -> Self {
+        match self {
+            Self::None => self,
+            Self::Zstd { level, .. } => Self::Zstd { level, filter: Filter::NONE },
+        }
+    }
+
     /// The number of the codec in a part entry.
     #[must_use]
     pub const fn number(&self) -> u8 {

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use packds_convert::source::{ListOptions, list, list_splits};
 use packds_convert::{
-    AppendOptions, BuildOptions, Changes, ConvertError, ConvertOptions, DataFormat, Declared, Edit, EditOptions,
-    ExportOptions, OptionSpec, RelabelOptions, ReorderOptions, Side, SplitOptions, Taken, Takes, check_output,
-    check_target, check_target_name, convert_listing, forecast, given,
+    AddFieldOptions, AppendOptions, BuildOptions, Changes, CompactOptions, ConvertError, ConvertOptions, DataFormat,
+    Declared, DiffOptions, Edit, EditOptions, ExportOptions, OptionSpec, RelabelOptions, ReorderOptions, Side,
+    SplitOptions, Taken, Takes, check_output, check_target, check_target_name, convert_listing, forecast, given,
 };
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
@@ -112,10 +112,10 @@ pub(crate) fn export(
 }
 
 /// Writes a pack with all samples of several packs, or with `samples` of one pack. `how` is a JSON object that describes the
-/// choice. If there is one pack, leaves out the fields in `drop`, or changes labels as `relabel` says: a table and
-/// options. Returns the report as JSON.
+/// choice. If there is one pack, leaves out the fields in `drop`, changes labels as `relabel` says, or adds fields as
+/// `add` says: a table and options. Returns the report as JSON.
 #[pyfunction]
-#[pyo3(signature = (packs, target, command, given, samples=None, drop=None, relabel=None, progress=None))]
+#[pyo3(signature = (packs, target, command, given, samples=None, drop=None, relabel=None, add=None, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]
 pub(crate) fn edit(
     py: Python<'_>,
@@ -126,6 +126,7 @@ pub(crate) fn edit(
     samples: Option<Vec<u64>>,
     drop: Option<Vec<String>>,
     relabel: Option<(Option<PathBuf>, GivenTexts)>,
+    add: Option<(PathBuf, GivenTexts)>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let (command, how) = command;
@@ -134,9 +135,15 @@ pub(crate) fn edit(
     let options = options_of::<EditOptions>(&given)?;
     let relabel =
         relabel.map(|(table, given)| Ok::<_, Failure>((table, options_of::<RelabelOptions>(&given)?))).transpose()?;
+    let add =
+        add.map(|(table, given)| Ok::<_, Failure>((table, options_of::<AddFieldOptions>(&given)?))).transpose()?;
     let packs: Vec<_> = packs.iter().map(|pack| pack.get().shared()).collect();
     let report = watched(py, progress, AfterInterrupt::Wait, move |watch| {
         let (changes, chosen) = match (packs.as_slice(), drop, relabel) {
+            ([pack], None, None) if add.is_some() => {
+                let (table, how) = add.unwrap_or_default();
+                (Changes::add_fields(&***pack, pack.file_path(), &table, &how).map_err(Failure::from)?, None)
+            }
             ([pack], Some(names), _) => {
                 (Changes::drop_fields(&***pack, pack.file_path(), &names).map_err(Failure::from)?, None)
             }
@@ -176,6 +183,47 @@ pub(crate) fn append(
         let taken = packs.iter().map(|pack| Taken { pack: &***pack, path: pack.file_path(), samples: None });
         let taken: Vec<_> = taken.collect();
         let report = packds_convert::append(&target, current.as_deref(), &taken, &options, &**watch);
+        packs.iter().try_for_each(|pack| pack.still_good()).map_err(Failure::from)?;
+        report.map_err(Failure::from)
+    })?;
+    Ok(json!(report?).to_string())
+}
+
+/// Joins small shards of the set at `target`. Returns the report as JSON.
+#[pyfunction]
+#[pyo3(signature = (target, given, progress=None))]
+pub(crate) fn compact(
+    py: Python<'_>,
+    target: PathBuf,
+    given: GivenTexts,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let options = options_of::<CompactOptions>(&given)?;
+    let report = watched(py, progress, AfterInterrupt::Wait, move |watch| {
+        packds_convert::check_set_name(&target).map_err(Failure::from)?;
+        let current = packds_reader::open(&target).map_err(Failure::from)?;
+        let open = |path: &Path| packds_reader::open(path).map_err(Failure::from);
+        let report = packds_convert::compact(&target, &*current, open, &options, &**watch);
+        current.still_good().map_err(Failure::from)?;
+        report
+    })?;
+    Ok(json!(report?).to_string())
+}
+
+/// How two packs differ, as JSON.
+#[pyfunction]
+#[pyo3(signature = (packs, given, progress=None))]
+pub(crate) fn diff(
+    py: Python<'_>,
+    packs: [Bound<'_, Pack>; 2],
+    given: GivenTexts,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let options = options_of::<DiffOptions>(&given)?;
+    let packs = packs.each_ref().map(|pack| pack.get().shared());
+    let report = watched(py, progress, AfterInterrupt::Wait, move |watch| {
+        let both = packs.each_ref().map(|pack| Taken { pack: &***pack, path: pack.file_path(), samples: None });
+        let report = packds_convert::diff(&both, &options, &**watch);
         packs.iter().try_for_each(|pack| pack.still_good()).map_err(Failure::from)?;
         report.map_err(Failure::from)
     })?;
@@ -239,8 +287,11 @@ pub(crate) fn options(name: &str) -> Vec<OptionTuple> {
     }
     match name {
         "convert" => of::<ConvertOptions>(),
+        "add_field" => of::<AddFieldOptions>(),
         "append" => of::<AppendOptions>(),
         "build" => of::<BuildOptions>(),
+        "compact" => of::<CompactOptions>(),
+        "diff" => of::<DiffOptions>(),
         "edit" => of::<EditOptions>(),
         "relabel" => of::<RelabelOptions>(),
         "reorder" => of::<ReorderOptions>(),

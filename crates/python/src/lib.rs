@@ -52,6 +52,8 @@ fn _packds(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(distributed::commit, module)?)?;
     module.add_function(wrap_pyfunction!(distributed::plan_size, module)?)?;
     module.add_function(wrap_pyfunction!(conversion::in_file_order, module)?)?;
+    module.add_function(wrap_pyfunction!(conversion::compact, module)?)?;
+    module.add_function(wrap_pyfunction!(conversion::diff, module)?)?;
     module.add_function(wrap_pyfunction!(conversion::reordered, module)?)?;
     module.add_function(wrap_pyfunction!(conversion::sides, module)?)?;
     module.add_function(wrap_pyfunction!(conversion::formats, module)?)?;

@@ -62,12 +62,15 @@ EDITS = [
     ("reorder", ["reorder", "edit"]),
     ("relabel", ["relabel", "edit"]),
     ("drop_field", ["edit"]),
+    ("add_field", ["add_field", "edit"]),
+    ("compact", ["compact"]),
+    ("diff", ["diff"]),
 ]
 
 
 @pytest.mark.parametrize(("name", "of"), EDITS)
 def test_keywords_of_edits_are_the_declared_options(name, of):
-    others = {"pack", "packs", "dst", "samples", "fields", "table", "progress"}
+    others = {"pack", "packs", "dst", "samples", "fields", "table", "old", "new", "progress"}
     python = set(inspect.signature(getattr(packds, name)).parameters) - others
     assert python == {key for options in of for key, *_ in _packds.options(options)}
 

@@ -129,3 +129,66 @@ def test_files_do_not_get_the_names_of_sets(photo_pack, tmp_path):
         with pytest.raises(packds.ConvertError, match=message):
             packds.split(photo_pack, tmp_path / name, ratio=(0.5, 0.5), dry_run=True, progress=False)
         assert list(tmp_path.iterdir()) == []
+
+
+def test_columns_and_arrays_become_fields(photo_pack, tmp_path):
+    ds = packds.open(photo_pack)
+    n = len(ds)
+    np.save(tmp_path / "clip.npy", np.arange(n * 4, dtype=np.float32).reshape(n, 4))
+    packds.add_field(ds, tmp_path / "a.pack", tmp_path / "clip.npy", progress=False)
+    new = packds.open(tmp_path / "a.pack")
+    assert np.array_equal(np.stack([new[i]["clip"] for i in range(n)]), np.load(tmp_path / "clip.npy"))
+    rows = [f"{ds.source_path(i)},{i * 2},note {i},{i}" for i in reversed(range(n))]
+    (tmp_path / "t.csv").write_text("\n".join(["path,age,note,more", *rows]))
+    options = {"column": ["age", "note"], "progress": False}
+    packds.add_field(ds, tmp_path / "b.pack", tmp_path / "t.csv", **options)
+    new = packds.open(tmp_path / "b.pack")
+    assert new.columns["age"].tolist() == [2 * i for i in range(n)] and new[3]["note"] == "note 3"
+    assert "more" not in new.fields and len(new.select("age >= 10")) == n - 5
+    report = packds.diff(ds, new, progress=False)
+    assert report["fields"]["added"] == ["age", "note"] and report["n_equal"] == n
+    packds.add_field(ds, tmp_path / "c.pack", tmp_path / "t.csv", column="age", name="years", dtype="u8", progress=False)
+    assert packds.open(tmp_path / "c.pack").columns["years"].dtype == np.uint8
+    with pytest.raises(packds.ConvertError, match="has a field `age` already"):
+        packds.add_field(new, tmp_path / "d.pack", tmp_path / "t.csv", column="age", progress=False)
+    with pytest.raises(packds.OptionError, match="column"):
+        packds.add_field(ds, tmp_path / "d.pack", tmp_path / "t.csv", column=[3], progress=False)
+    with pytest.raises(packds.OptionError, match="string or json"):
+        packds.add_field(ds, tmp_path / "d.pack", tmp_path / "t.csv", dtype="float", progress=False)
+    assert not (tmp_path / "d.pack").exists()
+
+
+def test_parquet_tables_of_pyarrow_give_fields_and_labels(photo_pack, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    ds = packds.open(photo_pack)
+    n = len(ds)
+    columns = {
+        "path": [ds.source_path(i) for i in range(n)],
+        "small": pa.array(range(n), pa.int8()),
+        "half": pa.array(np.arange(n, dtype=np.float16)),
+        "flag": [i % 2 == 0 for i in range(n)],
+        "text": [f"t{i}" for i in range(n)],
+        "word": pa.array([f"w{i % 3}" for i in range(n)]).dictionary_encode(),
+        "vector": pa.FixedSizeListArray.from_arrays(pa.array(np.arange(n * 3, dtype=np.float32)), 3),
+        "list": [list(range(i % 4)) for i in range(n)],
+        "label": [ds.classes[0]] * n,
+        "holes": [None if i == 2 else i for i in range(n)],
+    }
+    table = pa.table(columns)
+    parquet.write_table(table.take(list(reversed(range(n)))), tmp_path / "t.parquet", row_group_size=5)
+    names = ["small", "half", "flag", "text", "word", "vector", "list"]
+    packds.add_field(ds, tmp_path / "a.pack", tmp_path / "t.parquet", column=names, progress=False)
+    new = packds.open(tmp_path / "a.pack")
+    assert new.columns["small"].dtype == np.int8 and new.columns["small"].tolist() == list(range(n))
+    assert new.columns["half"].dtype == np.float16 and new.columns["half"].tolist() == list(range(n))
+    assert new.columns["flag"].dtype == bool and new.columns["flag"].tolist() == columns["flag"]
+    assert [new[i]["text"] for i in range(n)] == columns["text"]
+    assert [new[i]["word"] for i in range(n)] == [f"w{i % 3}" for i in range(n)]
+    assert new.columns["vector"].shape == (n, 3) and new.columns["vector"][4].tolist() == [12, 13, 14]
+    assert [new[i]["list"] for i in range(n)] == columns["list"]
+    with pytest.raises(packds.ConvertError, match="row 17: `holes`: there is no value|`holes`: there is no value"):
+        packds.add_field(ds, tmp_path / "b.pack", tmp_path / "t.parquet", column="holes", progress=False)
+    with pytest.warns(UserWarning, match="without samples"):
+        packds.relabel(ds, tmp_path / "l.pack", tmp_path / "t.parquet", progress=False)
+    assert set(packds.open(tmp_path / "l.pack").labels.tolist()) == {0}

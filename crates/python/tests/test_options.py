@@ -58,6 +58,22 @@ def drops(name, value, folder):
     packds.drop_field(**options | {name: value})
 
 
+def adds(name, value, folder):
+    np.save(folder / "more.npy", np.zeros(16))
+    options = {"pack": folder / "a.pack", "dst": folder / "b.pack", "table": folder / "more.npy", "force": True, "progress": False}
+    packds.add_field(**options | {name: value})
+
+
+def compacts(name, value, folder):
+    if not (folder / "s.packs").exists():
+        packds.append(folder / "s.packs", folder / "a.pack", progress=False)
+    packds.compact(**{"dst": folder / "s.packs", "progress": False, name: value})
+
+
+def compares(name, value, folder):
+    packds.diff(**{"old": folder / "a.pack", "new": folder / "a.pack", "progress": False, name: value})
+
+
 def writes(name, value, folder):
     options = {"dst": folder / "b.pack", "schema": None, "force": True, name: value}
     with packds.write(**options) as writer:
@@ -86,6 +102,9 @@ EDITS = [
     (reorders, packds.reorder),
     (relabels, packds.relabel),
     (drops, packds.drop_field),
+    (compares, packds.diff),
+    (adds, packds.add_field),
+    (compacts, packds.compact),
 ]
 CASES = [(loads, name) for name in inspect.signature(packds.Loader).parameters]
 CASES += [(converts, name) for name in inspect.signature(packds.convert).parameters]

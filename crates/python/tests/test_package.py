@@ -115,7 +115,7 @@ def described(thing) -> set:
     return {name for names in re.findall(r"^    ([\w, ]+): ", arguments, re.M) for name in names.split(", ")}
 
 
-FUNCTIONS = ["Loader", "append", "convert", "doctor", "drop_field", "export", "from_dataset", "merge", "open", "relabel"]
+FUNCTIONS = ["Loader", "add_field", "append", "compact", "convert", "diff", "doctor", "drop_field", "export", "from_dataset", "merge", "open", "relabel"]
 FUNCTIONS += ["reorder", "split", "subset", "write"]
 
 

@@ -88,3 +88,29 @@ def test_every_shard_is_verified(set_and_pack, tmp_path):
     assert not report["ok"] and shards[1]["path"] in report["errors"][0]
     loader = packds.Loader(tmp_path / "s.packs", batch_size=2, samples=range(0, 4))
     assert sum(len(labels) for _, labels in loader) == 4
+
+
+def test_a_run_continues_on_the_compacted_set(photo_pack, tmp_path):
+    reports = packds.split(photo_pack, tmp_path / "part.pack", folds=3, chunk=2, progress=False)
+    for report in reports.values():
+        packds.append(tmp_path / "s.packs", report["output"], progress=False)
+    loader = packds.Loader(tmp_path / "s.packs", batch_size=4, seed=3)
+    batches = iter(loader)
+    next(batches)
+    state = loader.state_dict()
+    rest = [(np.array(images), np.array(labels)) for images, labels in batches]
+    dry = packds.compact(tmp_path / "s.packs", dry_run=True, delete_old=True, progress=False)
+    assert dry["version"] == 4 and len(dry["deleted"]) == 6 and (tmp_path / "s.packs" / "manifest-00000001.json").exists()
+    report = packds.compact(tmp_path / "s.packs", progress=False)
+    assert (report["version"], report["n_shards_before"], report["n_shards"]) == (4, 3, 1)
+    again = packds.Loader(tmp_path / "s.packs", batch_size=4, seed=3)
+    again.load_state_dict(state)
+    for (images, labels), (other_images, other_labels) in zip(rest, again, strict=True):
+        assert np.array_equal(images, other_images) and np.array_equal(labels, other_labels)
+    packds.compact(tmp_path / "s.packs", shard_size="1GB", delete_old=True, progress=False)
+    assert len(list((tmp_path / "s.packs").iterdir())) == 2
+    assert packds.open(tmp_path / "s.packs").verify()["ok"]
+    with pytest.raises(packds.OptionError, match="shard_size"):
+        packds.compact(tmp_path / "s.packs", shard_size="many", progress=False)
+    with pytest.raises(packds.Error, match="name of a set"):
+        packds.compact(photo_pack, progress=False)

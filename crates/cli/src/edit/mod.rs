@@ -1,6 +1,8 @@
 //! The commands that write packs from packs, such as `subset`, `split` and `merge`.
 
+pub(crate) mod add_field;
 pub(crate) mod append;
+pub(crate) mod compact;
 pub(crate) mod drop_field;
 pub(crate) mod merge;
 pub(crate) mod relabel;

@@ -30,7 +30,7 @@ pub(crate) struct RelabelArgs {
     /// Pack to write
     #[arg(value_name = "OUT", value_hint = ValueHint::FilePath)]
     output: PathBuf,
-    /// Table of new labels: a .csv, .tsv or .jsonl file
+    /// Table of new labels: a .csv, .tsv, .jsonl or .parquet file
     #[arg(value_name = "TABLE", value_hint = ValueHint::FilePath)]
     table: Option<PathBuf>,
     #[command(flatten)]

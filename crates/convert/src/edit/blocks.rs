@@ -107,6 +107,9 @@ impl<D: AsRef<[u8]> + Send + Sync> Copier<'_, D> {
     ) -> Result<(), FormatError> {
         let fields = self.joined.schema.fields();
         let unpacked = fields.iter().enumerate().map(|(number, field)| {
+            if self.joined.added_at(number).is_some() {
+                return Ok(Vec::new());
+            }
             let origin = self.joined.origin(number)?;
             unpack(taken, origin, field, samples)
         });

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use packds_format::{Field, Pack, Role, Schema, Store};
 use packds_system::counted;
 use serde_json::{Value, json};
 
 use super::Taken;
+use super::added::Added;
 use super::relabel::Relabelled;
 use super::values::items;
 use crate::error::ConvertError;
@@ -21,6 +23,8 @@ pub struct Changes {
     names: Vec<String>,
     /// The name of the label field that changes, and its new classes.
     pub(super) relabelled: Option<(String, Relabelled)>,
+    /// The fields that are added, each with an id of its items.
+    pub(super) added: Vec<(Arc<Added>, String)>,
     pub(super) warnings: Vec<String>,
 }
 
@@ -73,6 +77,10 @@ impl Changes {
     pub(super) fn described(&self) -> Option<Value> {
         match &self.relabelled {
             Some((field, relabelled)) => Some(relabelled.described(field)),
+            None if !self.added.is_empty() => {
+                let added = self.added.iter().map(|(added, ids)| added.described(ids));
+                Some(json!({"add": added.collect::<Value>()}))
+            }
             None => (!self.names.is_empty()).then(|| json!({"drop": self.names})),
         }
     }

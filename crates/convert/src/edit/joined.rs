@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use packds_format::{Classes, DType, Field, FormatError, Pack, Role, Scalar, Schema};
 use packds_system::{counted, to_u64, to_usize};
 use serde_json::Value;
 
+use super::added::Added;
 use super::relabel::{NewIds, Relabelled};
 use super::{Changes, Taken};
 use crate::error::ConvertError;
@@ -25,6 +27,8 @@ pub(super) struct Joined {
     pub(super) classes: Vec<Classes>,
     /// For each pack, the new class ids of each field of the packs whose ids change.
     maps: Vec<HashMap<usize, IdMap>>,
+    /// The fields that follow those of the packs.
+    added: Vec<Arc<Added>>,
     /// For a field of the packs, the new class id of each sample.
     labels: Option<(usize, Vec<i64>)>,
     pub(super) warnings: Vec<String>,
@@ -53,6 +57,7 @@ impl Joined {
             origins: (0..fields.len()).filter(|number| !changes.dropped.contains(number)).collect(),
             classes: Vec::new(),
             maps: taken.iter().map(|_| HashMap::new()).collect(),
+            added: changes.added.iter().map(|(added, _)| Arc::clone(added)).collect(),
             labels: None,
             warnings: Vec::new(),
         };
@@ -65,8 +70,9 @@ impl Joined {
                 }
             }
         }
-        let kept = joined.origins.iter().filter_map(|number| fields.get(*number).cloned()).collect();
-        joined.schema = Schema::new(kept).map_err(ConvertError::Format)?;
+        let kept = joined.origins.iter().filter_map(|number| fields.get(*number).cloned());
+        let added = joined.added.iter().map(|added| added.field.clone());
+        joined.schema = Schema::new(kept.chain(added).collect()).map_err(ConvertError::Format)?;
         Ok(joined)
     }
 
@@ -136,6 +142,12 @@ impl Joined {
         self.origins.get(number).copied().ok_or_else(unknown)
     }
 
+    /// A field of the new pack that the packs lack.
+    pub(super) fn added_at(&self, number: usize) -> Option<&Added> {
+        let added = number.checked_sub(self.origins.len()).and_then(|place| self.added.get(place));
+        added.map(Arc::as_ref)
+    }
+
     /// The item of a field of the new pack, for a sample of the pack with this index.
     pub(super) fn item<'a, D: AsRef<[u8]>>(
         &self,
@@ -143,6 +155,9 @@ impl Joined {
         number: usize,
         sample: u64,
     ) -> Result<Cow<'a, [u8]>, FormatError> {
+        if let Some(added) = self.added_at(number) {
+            return added.item(sample).map(Cow::Owned);
+        }
         let place = number;
         let number = self.origin(number)?;
         if let Some((_, ids)) = self.labels.as_ref().filter(|(field, _)| *field == number) {
@@ -189,7 +204,7 @@ fn label_item(dtype: DType, id: i64) -> Vec<u8> {
     }
 }
 
-pub(super) fn class_names<D: AsRef<[u8]>>(taken: &Taken<'_, D>, field: &Field) -> Result<Vec<String>, ConvertError> {
+pub(crate) fn class_names<D: AsRef<[u8]>>(taken: &Taken<'_, D>, field: &Field) -> Result<Vec<String>, ConvertError> {
     let classes = taken.pack.classes().map_err(|error| taken.located(error))?;
     let own = classes.into_iter().find(|classes| classes.field == field.name);
     Ok(own.map_or_else(Vec::new, |classes| classes.names))
@@ -236,7 +251,9 @@ fn check_fields<D: AsRef<[u8]>>(first: &Taken<'_, D>, other: &Taken<'_, D>) -> R
             return refused(format!("expected {}, as in {first}, found {}", name(one), name(two)));
         }
         let Some((one, two)) = one.zip(two) else { continue };
-        if let Some((key, expected, found)) = difference(one, two) {
+        let is_set = one.role == Some(Role::Labels);
+        let mut differing = differences(one, two).into_iter();
+        if let Some((key, expected, found)) = differing.find(|(key, ..)| !(is_set && key == "shape")) {
             let first = first.path.display();
             return refused(format!("field `{}`: expected {key} {expected}, as in {first}, found {found}", one.name));
         }
@@ -244,18 +261,20 @@ fn check_fields<D: AsRef<[u8]>>(first: &Taken<'_, D>, other: &Taken<'_, D>) -> R
     Ok(())
 }
 
-/// The first property in which two fields differ, and both values.
-fn difference(one: &Field, two: &Field) -> Option<(String, Value, Value)> {
+/// The properties in which two fields differ, each with both values.
+pub(crate) fn differences(one: &Field, two: &Field) -> Vec<(String, Value, Value)> {
     let object = |field: &Field| match serde_json::to_value(field) {
         Ok(Value::Object(object)) => object,
         _ => serde_json::Map::new(),
     };
-    let (one, mut two, is_set) = (object(one), object(two), one.role == Some(Role::Labels));
+    let (one, mut two) = (object(one), object(two));
+    let mut differing = Vec::new();
     for (key, expected) in one {
         let found = two.remove(&key).unwrap_or_default();
-        if expected != found && !(is_set && key == "shape") {
-            return Some((key, expected, found));
+        if expected != found {
+            differing.push((key, expected, found));
         }
     }
-    two.into_iter().next().map(|(key, found)| (key, Value::Null, found))
+    differing.extend(two.into_iter().map(|(key, found)| (key, Value::Null, found)));
+    differing
 }

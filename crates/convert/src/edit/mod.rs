@@ -1,9 +1,10 @@
 //! Writes a pack from samples of other packs. Items are copied as they are stored: no image is decoded or encoded.
 //!
 //! `sides` chooses the samples of a split, `order` gives all samples another order, `changes` says which fields the new
-//! pack has, `relabel` gives samples other classes, `joined` gives several packs one schema and one list of classes, `blocks` copies samples, and `totals`
+//! pack has, `relabel` gives samples other classes, `added` adds fields, `joined` gives several packs one schema and one list of classes, `blocks` copies samples, and `totals`
 //! computes the statistics of the new pack.
 
+mod added;
 mod blocks;
 mod changes;
 mod equal_paths;
@@ -25,10 +26,12 @@ use packds_system::{to_u64, to_usize};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
+pub use self::added::AddFieldOptions;
 use self::blocks::Copier;
 pub use self::changes::Changes;
 pub(crate) use self::equal_paths::equal_paths;
 use self::joined::Joined;
+pub(crate) use self::joined::{class_names, differences};
 pub use self::order::{ReorderOptions, in_file_order, reordered};
 pub use self::relabel::RelabelOptions;
 pub use self::sides::{Share, Side, SplitOptions, sides};
@@ -53,6 +56,10 @@ pub enum Edit {
     Merge,
     /// A shard of a set.
     Append,
+    /// A shard of a set, made from several.
+    Compact,
+    /// A pack with more fields.
+    AddField,
     /// A pack without some fields.
     DropField,
     /// All samples of a pack in another order.
@@ -61,8 +68,8 @@ pub enum Edit {
     Relabel,
 }
 
-packds_system::named!(Edit { Subset = "subset", Split = "split", Merge = "merge", DropField = "drop-field", Reorder = "reorder",
-    Relabel = "relabel", Append = "append" });
+packds_system::named!(Edit { Subset = "subset", Split = "split", Merge = "merge", AddField = "add-field", DropField = "drop-field", Reorder = "reorder",
+    Relabel = "relabel", Append = "append", Compact = "compact" });
 
 /// The samples of one pack that are copied to the new pack.
 #[derive(Debug)]
@@ -347,13 +354,13 @@ fn paths<D: AsRef<[u8]>>(taken: &[Taken<'_, D>]) -> Result<Paths, ConvertError> 
 }
 
 /// The paths of a pack's samples, in memory, because reading them one by one would decompress a group for each.
-struct KnownPaths {
+pub(crate) struct KnownPaths {
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
 impl KnownPaths {
-    fn of<D: AsRef<[u8]>>(taken: &Taken<'_, D>) -> Result<Self, ConvertError> {
+    pub(crate) fn of<D: AsRef<[u8]>>(taken: &Taken<'_, D>) -> Result<Self, ConvertError> {
         let mut known = Self { bytes: Vec::new(), ends: Vec::new() };
         let read = taken.pack.for_each_path_with(among(taken.samples), |sample, path| {
             // Samples of other shards are not read.
@@ -365,8 +372,17 @@ impl KnownPaths {
         read.map_err(|error| taken.located(error)).map(|()| known)
     }
 
+    /// The paths by which the rows of a table are matched. It is an error if the pack has none.
+    fn for_table<D: AsRef<[u8]>>(taken: &Taken<'_, D>) -> Result<Self, ConvertError> {
+        if taken.pack.has_paths() {
+            return Self::of(taken);
+        }
+        let hint = "use a column `sample` with the numbers of the samples instead of `path`";
+        Err(ConvertError::options(format!("{}: the pack has no paths", taken.path.display()), hint))
+    }
+
     /// The path of a sample. Empty if the pack has no paths.
-    fn path(&self, sample: u64) -> &[u8] {
+    pub(crate) fn path(&self, sample: u64) -> &[u8] {
         let place = usize::try_from(sample).ok();
         let end = place.and_then(|i| self.ends.get(i)).copied().unwrap_or(0);
         let start = place.and_then(|i| self.ends.get(i.checked_sub(1)?)).copied().unwrap_or(0);

@@ -128,12 +128,8 @@ impl Changes {
         self.warnings.extend(read.warnings.iter().cloned());
         let rows = match read.by_number {
             true => read.of_samples(taken.each().map(|sample| sample.to_string().into()))?,
-            false if !taken.pack.has_paths() => {
-                let hint = "use a column `sample` with the numbers of the samples instead of `path`";
-                return Err(ConvertError::options(format!("{}: the pack has no paths", taken.path.display()), hint));
-            }
             false => {
-                let paths = KnownPaths::of(taken)?;
+                let paths = KnownPaths::for_table(taken)?;
                 read.of_samples(taken.each().map(|sample| String::from_utf8_lossy(paths.path(sample))))?
             }
         };

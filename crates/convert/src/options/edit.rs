@@ -3,8 +3,9 @@
 use packds_system::Opt;
 
 use super::spec::{Declared, OptionSpec, parse, put, whole};
-use crate::edit::{RelabelOptions, ReorderOptions, SplitOptions};
+use crate::edit::{AddFieldOptions, RelabelOptions, ReorderOptions, SplitOptions};
 use crate::opt;
+use crate::set::CompactOptions;
 
 /// The options of every edit.
 #[derive(Debug, Clone, Default)]
@@ -28,7 +29,9 @@ pub struct AppendOptions {
     pub jobs: usize,
 }
 
+type AddFieldSpec = OptionSpec<AddFieldOptions>;
 type AppendSpec = OptionSpec<AppendOptions>;
+type CompactSpec = OptionSpec<CompactOptions>;
 type EditSpec = OptionSpec<EditOptions>;
 type RelabelSpec = OptionSpec<RelabelOptions>;
 type ReorderSpec = OptionSpec<ReorderOptions>;
@@ -39,10 +42,62 @@ const DRY_RUN_HELP: &str = "Report what would be written, without writing anythi
 const JOBS: Opt = Opt::new("jobs");
 const JOBS_HELP: &str = "Threads; 0 = one per core";
 
+impl Declared for AddFieldOptions {
+    const OPTIONS: &'static [AddFieldSpec] = &[
+        AddFieldSpec::value(
+            opt::COLUMN,
+            "NAME",
+            |o, text| {
+                o.columns.push(text.to_owned());
+                Ok(())
+            },
+            "Column of the table to add (repeatable) [default: all besides path or sample]",
+        )
+        .repeats(),
+        AddFieldSpec::value(
+            opt::NAME,
+            "NAME",
+            |o, text| put(&mut o.name, Ok(Some(text.to_owned()))),
+            "Name of the new field [default: that of the column, or of the .npy file]",
+        ),
+        AddFieldSpec::value(
+            opt::DTYPE,
+            "TYPE",
+            |o, text| put(&mut o.dtype, parse(text).map(Some)),
+            "Type of the values: bool, u8, i8, .., f32, f64, string or json [default: i64, f64, bool, string or json, as they are in the table]",
+        ),
+    ];
+}
+
 impl Declared for AppendOptions {
     const OPTIONS: &'static [AppendSpec] = &[
         AppendSpec::switch(DRY_RUN, |o| o.dry_run = true, DRY_RUN_HELP),
         AppendSpec::value(JOBS, "N", |o, text| put(&mut o.jobs, whole(text, 0, u64::MAX)), JOBS_HELP)
+            .short('j')
+            .default(|o| o.jobs.to_string()),
+    ];
+}
+
+impl Declared for CompactOptions {
+    const OPTIONS: &'static [CompactSpec] = &[
+        CompactSpec::switch(DRY_RUN, |o| o.dry_run = true, "Report what would be joined and deleted, without doing it"),
+        CompactSpec::value(
+            opt::SHARD_SIZE,
+            "BYTES",
+            |o, text| put(&mut o.shard_bytes, packds_system::parse_bytes(text)),
+            "Join neighbours to shards of at most about this many bytes [default: 8GB]",
+        ),
+        CompactSpec::switch(
+            Opt::new("delete_old"),
+            |o| o.delete_old = true,
+            "Delete older versions, and all files that the latest version does not use",
+        ),
+        CompactSpec::switch(
+            Opt::new("clean"),
+            |o| o.clean = true,
+            "Delete files that no version uses, such as those that a killed command left behind",
+        ),
+        CompactSpec::value(JOBS, "N", |o, text| put(&mut o.jobs, whole(text, 0, u64::MAX)), JOBS_HELP)
             .short('j')
             .default(|o| o.jobs.to_string()),
     ];

@@ -12,4 +12,5 @@ pub use self::convert::ConvertOptions;
 pub use self::edit::{AppendOptions, EditOptions};
 pub use self::export::ExportOptions;
 pub use self::spec::{Declared, OptionSpec, Takes, given};
+pub(crate) use self::spec::{put, whole};
 pub use self::values::{Compression, Mode, NormalizeBy, OnError};

@@ -18,6 +18,11 @@ pub(crate) fn commit(folder: &Path, manifest: &Manifest, observer: &dyn Observer
     let bytes = manifest.to_bytes().map_err(ConvertError::Format)?;
     let write = || {
         let output = Output::create(&target, false)?;
+        // Another process may have deleted a shard that no version had yet. It cannot do so while the name is locked.
+        if let Some(gone) = manifest.shards.iter().find(|shard| !folder.join(&shard.path).exists()) {
+            let reason = format!("{}: the shard {} was deleted meanwhile", folder.display(), gone.path);
+            return Err(ConvertError::options(reason, "run the command again"));
+        }
         output.file().write_all(&bytes).map_err(ConvertError::io(&target))?;
         crate::convert::name(output, 0, observer)
     };

@@ -2,7 +2,9 @@
 //! and a manifest never replaces another, so a crash or a second writer leaves every version whole.
 
 mod commit;
+mod compact;
 mod converted;
+mod leftovers;
 mod shard;
 pub(crate) mod totals;
 
@@ -16,8 +18,10 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::commit::commit;
+pub use self::compact::{CompactOptions, CompactReport, JoinedShard, compact};
 pub use self::converted::ShardRule;
 pub(crate) use self::converted::{AllShards, Shards, first_manifest};
+pub use self::leftovers::Leftover;
 pub(crate) use self::shard::file_name;
 use self::shard::{Shard, origins_of, origins_of_shard};
 use crate::edit::{Taken, equal_paths};

@@ -10,6 +10,7 @@ use packds_system::{open_regular, to_u64, to_usize};
 use serde_json::json;
 
 use super::Added;
+use super::leftovers::APPENDING;
 use crate::edit::{Changes, Edit, Taken, edit_as, joined_schema};
 use crate::error::ConvertError;
 use crate::options::{AppendOptions, EditOptions};
@@ -24,7 +25,7 @@ const COMPARED_BYTES: usize = 1 << 20;
 const TRAILER_BYTES: u64 = 64;
 
 /// What to do if a pack does not fit.
-const MERGE: &str = "`packds merge` makes one pack of the set and this pack";
+pub(super) const MERGE: &str = "`packds merge` makes one pack of the set and this pack";
 
 /// What a manifest says about a shard, and what it needs to sum up.
 pub(super) type Summary = (ShardEntry, Vec<Classes>, Stats);
@@ -138,7 +139,7 @@ impl<D: AsRef<[u8]> + Send + Sync> Shard<'_, D> {
         self.check_schema(manifest)?;
         let both = self.with_set();
         // The name of the shard contains a checksum that is known only when it is complete.
-        let target = |uuid: Uuid| self.folder.join(format!("appending-{uuid}.pack"));
+        let target = |uuid: Uuid| self.folder.join(format!("{APPENDING}{uuid}.pack"));
         let chunk_samples = Some(manifest.chunk_samples);
         // What a killed append left behind is replaced.
         let options = EditOptions { dry_run: options.dry_run, chunk_samples, jobs: options.jobs, force: true };
@@ -189,7 +190,9 @@ pub(super) fn origins_of<D: AsRef<[u8]>>(taken: &Taken<'_, D>) -> Vec<String> {
 /// Identifies a shard, and the pack that it was made from.
 pub(super) fn origins_of_shard(shard: &ShardEntry) -> Vec<String> {
     let own = [shard.path.clone(), file_name(shard.pack_uuid, shard.footer_crc32c)];
-    own.into_iter().chain(shard.origin.clone()).collect()
+    // A shard that was joined from several has the origins of all.
+    let origins = shard.origin.iter().flat_map(|origins| origins.split(' ').map(str::to_owned));
+    own.into_iter().chain(origins).collect()
 }
 
 /// Identifies a pack: the file name that it has as a shard, or the id of a version of a set.

@@ -5,11 +5,37 @@ use std::path::{Path, PathBuf};
 
 use super::ListOptions;
 use super::rows::{Cell, RowFile, RowForm, Rows};
+#[cfg(feature = "arrow")]
+use super::sample_table::is_parquet;
 use super::values::{CellKind, text_of};
 use crate::error::ConvertError;
 
 /// The columns that identify a sample: by its path, or by its number in the pack.
-const KEYS: [&str; 2] = ["path", "sample"];
+pub(super) const TABLE_KEYS: [&str; 2] = ["path", "sample"];
+
+/// The error for a file that is not a table.
+pub(super) fn no_table(path: &Path, forms: &str) -> ConvertError {
+    let hint = format!("pass a {forms} file");
+    ConvertError::contradictory(path, "", "this is not a table with rows of text", hint)
+}
+
+/// The column of the key, and whether the keys are numbers of samples.
+pub(super) fn columns_of_keys(path: &Path, columns: &[String]) -> Result<(usize, bool), ConvertError> {
+    let place = |name: &str| columns.iter().position(|column| column == name);
+    let reason = match TABLE_KEYS.map(place) {
+        [Some(path), None] => return Ok((path, false)),
+        [None, Some(sample)] => return Ok((sample, true)),
+        [Some(_), Some(_)] => "expected a column `path` or `sample`, found both",
+        [None, None] => "expected a column `path` or `sample`",
+    };
+    Err(refused(path, columns, reason))
+}
+
+fn refused(path: &Path, columns: &[String], reason: &str) -> ConvertError {
+    let found: Vec<String> = columns.iter().map(|name| format!("`{name}`")).collect();
+    let reason = format!("{reason}; the columns are {}", found.join(", "));
+    ConvertError::contradictory(path, "", reason, "write one row with its new value for each sample")
+}
 
 /// One value for each of some samples.
 #[derive(Debug)]
@@ -19,27 +45,32 @@ pub(crate) struct KeyedTable {
     pub(crate) by_number: bool,
     /// For each key, the line and the value.
     rows: HashMap<String, (u64, String)>,
+    /// What the places of rows are called.
+    unit: &'static str,
     pub(crate) warnings: Vec<String>,
 }
 
 impl KeyedTable {
-    /// Reads a CSV, TSV or JSON Lines file. The values are those of the only column besides the key, or of the column
+    /// Reads a CSV, TSV, JSON Lines or Parquet file. The values are those of the only column besides the key, or of the column
     /// `name`.
     pub(crate) fn read(path: &Path, name: &str) -> Result<Self, ConvertError> {
-        let Some(form) = RowForm::of_source(path) else {
-            let reason = "this is not a table with rows of text";
-            return Err(ConvertError::contradictory(path, "", reason, "pass a .csv, .tsv or .jsonl file"));
-        };
+        let mut table =
+            Self { path: path.to_owned(), by_number: false, rows: HashMap::new(), unit: "line", warnings: Vec::new() };
+        #[cfg(feature = "arrow")]
+        if is_parquet(path) {
+            table.read_parquet(name)?;
+            return Ok(table);
+        }
+        let form = RowForm::of_source(path).ok_or_else(|| no_table(path, ".csv, .tsv, .jsonl or .parquet"))?;
         let file = RowFile::new(path, &ListOptions::default().spool_folder().path)?;
         let mut rows = Rows::open(&file, form)?;
-        let mut table = Self { path: path.to_owned(), by_number: false, rows: HashMap::new(), warnings: Vec::new() };
         let mut columns: Option<(usize, usize, usize)> = None;
         while rows.advance()? {
             // Rows of JSON Lines may add columns.
             let n = rows.columns.len();
             let (_, key, value) = match columns {
                 Some(found @ (before, ..)) if before == n => found,
-                _ => table.columns(&rows, name).map(|(key, value)| (n, key, value))?,
+                _ => table.columns(&rows.columns, name).map(|(key, value)| (n, key, value))?,
             };
             columns = Some((n, key, value));
             let mut key = text_of(rows.cell(key)).into_owned();
@@ -67,26 +98,39 @@ impl KeyedTable {
         Ok(table)
     }
 
+    #[cfg(feature = "arrow")]
+    fn read_parquet(&mut self, name: &str) -> Result<(), ConvertError> {
+        let path = self.path.clone();
+        let (key, value) = self.columns(&super::parquet::names(&path)?, name)?;
+        let (keys, n) = super::parquet::column(&path, key)?;
+        let (values, _) = super::parquet::column(&path, value)?;
+        self.unit = "row";
+        for (row, place) in (0..n).zip(0_u64..) {
+            let (key, value) = (keys.text(row).into_owned(), values.text(row).into_owned());
+            let malformed = |reason: String| {
+                let hint = "write one row with its new value for each sample";
+                ConvertError::contradictory(&path, &format!("row {row}"), reason, hint)
+            };
+            if key.is_empty() || value.is_empty() {
+                return Err(malformed("a value is empty".to_owned()));
+            }
+            if let Some((first, _)) = self.rows.get(&key) {
+                return Err(malformed(format!("'{}' has row {first} too", key.escape_debug())));
+            }
+            self.rows.insert(key, (place, value));
+        }
+        Ok(())
+    }
+
     /// The columns of the key and of the value.
-    fn columns(&mut self, rows: &Rows<'_>, name: &str) -> Result<(usize, usize), ConvertError> {
-        let found: Vec<String> = rows.columns.iter().map(|name| format!("`{name}`")).collect();
-        let refused = |reason: &str| {
-            let reason = format!("{reason}; the columns are {}", found.join(", "));
-            ConvertError::contradictory(&self.path, "", reason, "write one row with its new value for each sample")
-        };
-        let place = |name: &str| rows.columns.iter().position(|column| column == name);
-        let (key, by_number) = match KEYS.map(place) {
-            [Some(path), None] => (path, false),
-            [None, Some(sample)] => (sample, true),
-            [Some(_), Some(_)] => return Err(refused("expected a column `path` or `sample`, found both")),
-            [None, None] => return Err(refused("expected a column `path` or `sample`")),
-        };
-        let value = match (place(name), rows.columns.len()) {
+    fn columns(&mut self, columns: &[String], name: &str) -> Result<(usize, usize), ConvertError> {
+        let key;
+        (key, self.by_number) = columns_of_keys(&self.path, columns)?;
+        let value = match (columns.iter().position(|column| column == name), columns.len()) {
             (Some(value), _) => value,
             (None, 2) => 1 - key,
-            (None, _) => return Err(refused(&format!("expected a column `{name}`"))),
+            (None, _) => return Err(refused(&self.path, columns, &format!("expected a column `{name}`"))),
         };
-        self.by_number = by_number;
         Ok((key, value))
     }
 
@@ -103,7 +147,7 @@ impl KeyedTable {
 
     /// An error about a line.
     pub(crate) fn wrong(&self, line: u64, reason: impl Into<String>, hint: &str) -> ConvertError {
-        ConvertError::contradictory(&self.path, &format!("line {line}"), reason, hint)
+        ConvertError::contradictory(&self.path, &format!("{} {line}", self.unit), reason, hint)
     }
 
     /// Takes the rows of these samples. `None` for a sample without a row. Several samples may have one path.

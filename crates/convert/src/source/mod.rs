@@ -109,6 +109,7 @@ mod root;
 mod rows;
 mod run_masks;
 pub(crate) mod safetensors;
+mod sample_table;
 mod several;
 mod shards;
 mod split;
@@ -120,6 +121,7 @@ mod swapped;
 mod table;
 mod table_join;
 mod table_note;
+mod table_values;
 mod taken;
 mod tally;
 mod tar;
@@ -151,7 +153,11 @@ pub(crate) use self::detect::Head;
 pub(crate) use self::found::Found;
 pub(crate) use self::keyed_table::{ClassWord, KeyedTable};
 pub(crate) use self::listing::{SourceField, append_stored};
+pub(crate) use self::npy::array_of_npy;
+pub(crate) use self::sample_table::SampleTable;
 pub(crate) use self::shards::Shards;
+pub(crate) use self::store::Store as ItemStore;
+pub(crate) use self::table_values::{TableValues, field_of};
 #[cfg(any(feature = "hdf5", feature = "zarr"))]
 pub(crate) use self::tree::CLASSES_ATTRIBUTE;
 pub(crate) use self::unread::Unread;
@@ -166,6 +172,7 @@ pub use self::{
     run_masks::MaskOrder,
     spool::Unpacking,
     table_note::TableNote,
+    table_values::ValueType,
     warning::Warning,
 };
 

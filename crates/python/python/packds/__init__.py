@@ -20,8 +20,9 @@ from ._batch import Batch, NamedBatch
 from ._convert import convert, export, formats
 from ._dataset import Dataset, Field, open
 from ._distributed import build, commit, plan
+from ._diff import diff
 from ._doctor import DoctorReport, doctor
-from ._edit import append, drop_field, merge, relabel, reorder, split, subset
+from ._edit import add_field, append, compact, drop_field, merge, relabel, reorder, split, subset
 from ._errors import ConvertError, Error, FormatError, NotFoundError, OptionError, ReadError, SourceNotFoundError
 from ._loader import Loader
 from ._packds import __version__
@@ -45,10 +46,13 @@ __all__ = [
     "Subset",
     "Writer",
     "__version__",
+    "add_field",
     "append",
     "build",
     "commit",
+    "compact",
     "convert",
+    "diff",
     "doctor",
     "drop_field",
     "export",

@@ -248,7 +248,7 @@ def given_options(command: str, values: Mapping[str, Any]) -> list[tuple[str, st
             given += [(name, "")] if truth(name, value) else []
             continue
         value = _TEXTS[name](value) if name in _TEXTS else value
-        for one in value if name in ("leave_out", "rename") else [value]:
+        for one in value if name in ("leave_out", "rename", "column") else [value]:
             # `item()` makes a NumPy number a Python number, whose `str` is what the native module parses.
             one = one.item() if isinstance(one, np.generic) else one
             given.append((name, os.fspath(one) if isinstance(one, os.PathLike) else str(one)))

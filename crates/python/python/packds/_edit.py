@@ -274,7 +274,7 @@ def relabel(
     Args:
         pack: A `Dataset` or a path.
         dst: The pack to write.
-        table: A `.csv`, `.tsv` or `.jsonl` file with a column `path` or `sample`, and a column of new classes.
+        table: A `.csv`, `.tsv`, `.jsonl` or `.parquet` file with a column `path` or `sample`, and a column of new classes.
         field: The label field to change; by default the only one.
         only: Leaves out samples without a row in the table.
         rename: The new name of each class to rename. Two classes with one new name are joined.
@@ -304,6 +304,104 @@ def relabel(
     if file:
         described["table"] = os.path.basename(file)
     return _edited([opened(pack)], dst, ("relabel", described), given, None, progress, relabelled=(file, how))
+
+
+@with_habits("packds.add_field", OF_EDITS)
+def add_field(
+    pack: Dataset | PathLike,
+    dst: PathLike,
+    table: PathLike,
+    *,
+    column: Sequence[str] | str | None = None,
+    name: str | None = None,
+    dtype: str | None = None,
+    chunk: int | None = None,
+    dry_run: bool = False,
+    jobs: int = 0,
+    force: bool = False,
+    progress: bool = True,
+) -> dict[str, Any]:
+    """Writes a pack with more fields: the columns of a table, or an array.
+
+    >>> np.save("score.npy", np.arange(28, dtype=np.float32))
+    >>> packds.add_field("train.pack", "more.pack", "score.npy", progress=False)["n_samples"]
+    28
+    >>> packds.open("more.pack").columns["score"][3]
+    np.float32(3.0)
+
+    Args:
+        pack: A `Dataset` or a path.
+        dst: The pack to write.
+        table: A `.csv`, `.tsv`, `.jsonl` or `.parquet` file with a column `path` or `sample` and a row for each sample, or
+            a `.npy` file with an item for each sample, in the order of the pack.
+        column: The columns to add; by default all besides `path` or `sample`.
+        name: The name of the new field; by default that of the column, or of the `.npy` file.
+        dtype: The type of the values, such as `u8`, `f32`, `string` or `json`; by default as they are in the table.
+        chunk: Samples per chunk; by default as in the pack.
+        dry_run: Says what would be written, without writing anything.
+        jobs: Number of threads; 0 means one for each core.
+        force: Replaces an existing pack.
+        progress: Shows progress.
+
+    Returns:
+        The report: `output`, `n_samples`, `bytes_copied`, `bytes_out` and others.
+
+    Raises:
+        ConvertError: The table does not fit the pack, the pack has such a field or is damaged, or `dst` cannot be written.
+            Nothing is left at `dst`.
+        OptionError: An option has a wrong value.
+    """
+    columns = [column] if isinstance(column, str) else column
+    if columns is not None and not (isinstance(columns, Sequence) and all(isinstance(one, str) for one in columns)):
+        raise OptionError(f"column: expected names of columns, found {column!r}")
+    values = {**locals(), "column": columns}
+    how, given = given_options("add_field", values), given_options("edit", values)
+    file = path("table", table)
+    described: dict[str, Any] = {key: value for key, value in how if key != "column"}
+    if columns:
+        described["column"] = list(columns)
+    described["table"] = os.path.basename(file)
+    return _edited([opened(pack)], dst, ("add-field", described), given, None, progress, added=(file, how))
+
+
+@with_habits("packds.compact", OF_EDITS)
+def compact(
+    dst: PathLike,
+    *,
+    shard_size: int | str | None = None,
+    delete_old: bool = False,
+    clean: bool = False,
+    dry_run: bool = False,
+    jobs: int = 0,
+    progress: bool = True,
+) -> dict[str, Any]:
+    """Joins small neighbouring shards of a set, as a new version. Saved training states stay valid.
+
+    >>> _ = packds.append("daily.packs", "train.pack", progress=False)
+    >>> _ = packds.append("daily.packs", packds.subset("train.pack", "few.pack", progress=False)["output"], progress=False)
+    >>> packds.compact("daily.packs", progress=False)["n_shards"]
+    1
+
+    Args:
+        dst: The set.
+        shard_size: A new shard has at most about this many bytes: a number, or a text such as "8GB", the default.
+        delete_old: Deletes older versions, and all files that the latest version does not use.
+        clean: Deletes files that no version uses, such as those that a killed process left behind.
+        dry_run: Says what would be joined and deleted, without doing it.
+        jobs: Number of threads; 0 means one for each core.
+        progress: Shows progress.
+
+    Returns:
+        The report: `output`, `version`, `n_shards`, `joined`, `deleted`, `old_bytes` and others.
+
+    Raises:
+        ConvertError: A shard is damaged, or another process is writing to the set. The set keeps its latest version.
+        OptionError: An option has a wrong value.
+    """
+    given = given_options("compact", locals())
+    with Progress(truth("progress", progress), "copying") as show:
+        text = _packds.compact(path("dst", dst), given, show)
+    return _reported(text)
 
 
 @with_habits("packds.drop_field", OF_EDITS)
@@ -359,11 +457,12 @@ def _edited(
     progress: bool,
     drop: list[str] | None = None,
     relabelled: tuple[PathLike | None, list[tuple[str, str]]] | None = None,
+    added: tuple[PathLike, list[tuple[str, str]]] | None = None,
 ) -> dict[str, Any]:
     name, how = command
     with Progress(truth("progress", progress), "copying") as show:
         handles = [pack._pack for pack in packs]
-        text = _packds.edit(handles, path("dst", dst), (name, json.dumps(how)), given, samples, drop, relabelled, show)
+        text = _packds.edit(handles, path("dst", dst), (name, json.dumps(how)), given, samples, drop, relabelled, added, show)
     return _reported(text)
 
 

@@ -12,12 +12,14 @@ use std::sync::Arc;
 use super::ListOptions;
 use super::arrays::{ArraySet, StoredArray};
 use super::beside::label_stems;
+use super::column::TextArena;
 use super::found::Found;
 use super::key_split::{self, SplitNames};
+use super::numbers::read_texts;
 use super::per_file::PerFile;
 use super::roles::{Keys, Part, find_field};
 use super::shards::Shards;
-use super::store::OpenFile;
+use super::store::{ArrayType, OpenFile, Store};
 use super::there::{is_there, is_there_as_file, text_file};
 use super::warning::Warning;
 use super::whole::FileValue;
@@ -79,6 +81,28 @@ pub(crate) fn read_whole(path: &Path, _: &ListOptions) -> Result<Vec<FileValue>,
     let mut set = ArraySet::new(DataFormat::Npy, path, PerFile::One);
     let file = push_file(&mut set, "image", path)?;
     set.into_values(&file)
+}
+
+/// The number of items of an array, and its items: numbers or arrays, or else texts.
+type NpyItems = (usize, Result<(ArrayType, Arc<dyn Store>), TextArena>);
+
+/// The items of the array in a file. The first dimension counts them.
+pub(crate) fn array_of_npy(path: &Path) -> Result<NpyItems, ConvertError> {
+    let mut set = ArraySet::new(DataFormat::Npy, path, PerFile::Many);
+    push_file(&mut set, "", path)?;
+    let Some(array) = set.arrays.first() else {
+        let hint = "save an array whose first dimension counts the samples";
+        return Err(ConvertError::contradictory(path, "", "it contains no items", hint));
+    };
+    let items = match (array.store(), array.elements) {
+        (Some(store), Elements::Numbers { dtype, .. }) => Ok((ArrayType { dtype, shape: array.item.clone() }, store)),
+        _ if array.is_scalar() => Err(read_texts(array)?),
+        _ => {
+            let reason = "expected numbers, or one text for each sample, found arrays of texts";
+            return Err(ConvertError::unsupported(path, "", reason, "save one text for each sample"));
+        }
+    };
+    Ok((array.rows(), items))
 }
 
 /// The `.npy` files directly in a folder, sorted by name, each with its name without the extension.

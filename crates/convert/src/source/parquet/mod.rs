@@ -2,6 +2,7 @@
 //!
 //! `table` decides how the columns are used.
 
+mod columns;
 mod expansion;
 mod footer;
 
@@ -19,6 +20,7 @@ use ::parquet::errors::ParquetError;
 use ::parquet::file::reader::{ChunkReader, Length};
 use bytes::Bytes;
 
+pub(super) use self::columns::{column, names};
 use super::ListOptions;
 use super::found::Found;
 use super::shards::Shards;

@@ -175,7 +175,7 @@ impl Known<'_> {
 }
 
 /// The type of a dictionary's values. Other types are returned unchanged.
-pub(super) fn plain_type(data_type: &DataType) -> &DataType {
+pub(in crate::source) fn plain_type(data_type: &DataType) -> &DataType {
     match data_type {
         DataType::Dictionary(_, values) => values,
         other => other,
@@ -187,6 +187,6 @@ fn is_binary(data_type: &DataType) -> bool {
 }
 
 /// Whether the value of this row is null.
-pub(super) fn is_null_at(array: &dyn Array, row: usize) -> bool {
+pub(in crate::source) fn is_null_at(array: &dyn Array, row: usize) -> bool {
     array.nulls().is_some_and(|nulls| nulls.is_null(row))
 }

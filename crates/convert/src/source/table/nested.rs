@@ -14,7 +14,7 @@ use packds_system::{to_u64, to_usize};
 const MAX_LEVELS: usize = 8;
 
 /// The type of the numbers in nested lists. `None` for any other type.
-pub(super) fn leaf_of(data_type: &DataType) -> Option<DType> {
+pub(in crate::source) fn leaf_of(data_type: &DataType) -> Option<DType> {
     let (mut data_type, mut levels) = (data_type, 0);
     loop {
         data_type = match data_type {
@@ -30,7 +30,7 @@ pub(super) fn leaf_of(data_type: &DataType) -> Option<DType> {
 }
 
 /// The shape of the first row of nested lists.
-pub(super) fn shape_of(array: &dyn Array) -> Result<Vec<u64>, String> {
+pub(in crate::source) fn shape_of(array: &dyn Array) -> Result<Vec<u64>, String> {
     if array.is_empty() {
         return Err("the shape is unknown, because there are no rows".to_owned());
     }
@@ -38,7 +38,7 @@ pub(super) fn shape_of(array: &dyn Array) -> Result<Vec<u64>, String> {
 }
 
 /// An array column split into its list levels, from the outside in, and its numbers.
-pub(super) struct Levels {
+pub(in crate::source) struct Levels {
     /// For each level, the ends of its lists in the next level.
     levels: Vec<Ends>,
     /// The numbers.
@@ -78,7 +78,7 @@ fn between<O: OffsetSizeTrait>(ends: &[O], idx: usize) -> Option<(usize, usize)>
 
 impl Levels {
     /// Splits a column into levels. Nulls inside rows are refused; the caller handles null rows.
-    pub(super) fn of(array: &dyn Array) -> Result<Self, String> {
+    pub(in crate::source) fn of(array: &dyn Array) -> Result<Self, String> {
         let mut levels = Vec::new();
         let mut current: ArrayRef = arrow_array::make_array(array.to_data());
         loop {
@@ -127,7 +127,7 @@ impl Levels {
     }
 
     /// The bytes of row `row`. All its lists must have the lengths in `shape`, from the outside in.
-    pub(super) fn row(&self, row: usize, shape: &[u64]) -> Result<&[u8], String> {
+    pub(in crate::source) fn row(&self, row: usize, shape: &[u64]) -> Result<&[u8], String> {
         let damaged = || "a list points past the end of the numbers".to_owned();
         let (mut start, mut end) = (row, row.checked_add(1).ok_or_else(damaged)?);
         for (level, &expected) in self.levels.iter().zip(shape) {
@@ -158,7 +158,7 @@ impl Levels {
 }
 
 /// The bytes of a numeric column, and the number of bytes per number. A boolean takes one byte.
-pub(super) fn numbers(array: &dyn Array) -> Result<(Buffer, usize), String> {
+pub(in crate::source) fn numbers(array: &dyn Array) -> Result<(Buffer, usize), String> {
     if let DataType::Boolean = array.data_type() {
         let bytes: Vec<u8> = array.as_boolean().values().iter().map(u8::from).collect();
         return Ok((Buffer::from_vec(bytes), 1));

@@ -15,7 +15,7 @@ use super::kind::is_null_at;
 const MAX_LEVELS: usize = 32;
 
 /// Whether values of a type have a common text form.
-pub(super) fn is_scalar(data_type: &DataType) -> bool {
+pub(in crate::source) fn is_scalar(data_type: &DataType) -> bool {
     is_string(data_type) || data_type.is_temporal() || data_type.is_decimal() || matches!(data_type, DataType::Null)
 }
 
@@ -24,7 +24,7 @@ pub(super) fn is_string(data_type: &DataType) -> bool {
 }
 
 /// Why values of a type cannot be converted to JSON. `None` if they can.
-pub(super) fn json_refusal(data_type: &DataType, level: usize) -> Option<String> {
+pub(in crate::source) fn json_refusal(data_type: &DataType, level: usize) -> Option<String> {
     if level > MAX_LEVELS {
         return Some(format!("lists and structs are nested more than {MAX_LEVELS} levels deep"));
     }
@@ -45,7 +45,7 @@ fn fields_refusal(fields: &Fields, level: usize) -> Option<String> {
 }
 
 /// Calls `each` with the text of every row in order; `None` for a null.
-pub(super) fn for_each_text(
+pub(in crate::source) fn for_each_text(
     array: &ArrayRef,
     mut each: impl FnMut(Option<&str>) -> Result<(), String>,
 ) -> Result<(), String> {
@@ -82,7 +82,7 @@ fn in_utc(array: &ArrayRef) -> Result<ArrayRef, String> {
 }
 
 /// The JSON of a row.
-pub(super) fn json_of(array: &dyn Array, row: usize) -> Result<Value, String> {
+pub(in crate::source) fn json_of(array: &dyn Array, row: usize) -> Result<Value, String> {
     if is_null_at(array, row) {
         return Ok(Value::Null);
     }
