@@ -15,14 +15,11 @@ use super::plan_file::ShardPlan;
 use crate::convert::{Identity, name, report, write_pack};
 use crate::error::ConvertError;
 use crate::identity;
-use crate::output::Output;
+use crate::output::{Output, sync_folder};
 use crate::pipeline::Observer;
 use crate::report::{Report, Skipped, Stages};
 use crate::restored::Restored;
-use crate::set::{check_set_name, file_name};
-
-/// The start of the names of shards that are not complete.
-const BUILDING: &str = "building-";
+use crate::set::{BUILDING, check_set_name, file_name};
 
 /// The options of building a shard.
 #[derive(Debug, Clone, Default)]
@@ -157,7 +154,7 @@ impl ShardPlan {
         let working = output.target().to_owned();
         name(output, written.summary.n_samples, observer)?;
         std::fs::rename(&working, &target).map_err(ConvertError::io(&target))?;
-        sync(folder)?;
+        sync_folder(folder)?;
         let restored = Restored { options, warnings: Vec::new() };
         let report = report(&listing, &plan, written, target, stages, restored);
         Ok(BuildReport::of(shard, report, started.elapsed()))
@@ -224,10 +221,6 @@ fn create(folder: &Path) -> Result<(), ConvertError> {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(ConvertError::io(folder)(error)),
         _ => Ok(()),
     }
-}
-
-fn sync(folder: &Path) -> Result<(), ConvertError> {
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(ConvertError::io(folder))
 }
 
 #[cfg(test)]

@@ -17,6 +17,8 @@ use crate::output::{Output, sync_folder};
 pub(super) const COMPACTING: &str = "compacting-";
 /// The same for shards that are added.
 pub(super) const APPENDING: &str = "appending-";
+/// The same for shards of a plan. A random number follows, because several processes may build the same shard.
+pub(crate) const BUILDING: &str = "building-";
 
 /// A file of a set that its latest version does not use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +53,9 @@ impl Kind {
         let stem = name.strip_suffix(".pack")?;
         if let Some(uuid) = [COMPACTING, APPENDING].iter().find_map(|start| stem.strip_prefix(start)) {
             return is_hex(uuid, 32).then_some(Self::Unfinished);
+        }
+        if let Some((uuid, random)) = stem.strip_prefix(BUILDING).and_then(|rest| rest.split_once('-')) {
+            return (is_hex(uuid, 32) && is_hex(random, 16)).then_some(Self::Unfinished);
         }
         let (uuid, checksum) = stem.split_once('-')?;
         (is_hex(uuid, 32) && is_hex(checksum, 8)).then_some(Self::Shard)
@@ -173,6 +178,7 @@ mod tests {
             format!("compacting-{uuid}.pack"),
             format!("appending-{uuid}.pack"),
             format!(".appending-{uuid}.pack.packing"),
+            format!("building-{uuid}-0123456789abcdef.pack"),
             format!(".{uuid}-41154568.pack.packing"),
             ".manifest-00000012.json.packing".to_owned(),
         ] {

@@ -21,6 +21,7 @@ pub(crate) use self::commit::commit;
 pub use self::compact::{CompactOptions, CompactReport, JoinedShard, compact};
 pub use self::converted::ShardRule;
 pub(crate) use self::converted::{AllShards, Shards, first_manifest};
+pub(crate) use self::leftovers::BUILDING;
 pub use self::leftovers::Leftover;
 pub(crate) use self::shard::file_name;
 use self::shard::{Shard, origins_of, origins_of_shard};
