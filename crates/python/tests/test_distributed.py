@@ -65,8 +65,10 @@ def test_missing_shards_are_listed(planned, tmp_path):
 def test_wrong_arguments_are_refused(photos, planned, tmp_path):
     with pytest.raises(TypeError, match="packds.plan has no option 'num_workers': pass jobs="):
         packds.plan(photos, tmp_path / "q.plan", shards=2, num_workers=3)
-    with pytest.raises(packds.OptionError, match="packds.plan has no option 'colour'"):
-        packds.plan(photos, tmp_path / "q.plan", shards=2, colour="red")
+    with pytest.raises(TypeError, match="packds.plan has no option 'cropp': did you mean crop?"):
+        packds.plan(photos, tmp_path / "q.plan", shards=2, cropp=8)
+    with pytest.raises(packds.OptionError, match="mode"):
+        packds.plan(photos, tmp_path / "q.plan", shards=2, mode="files", progress=False)
     with pytest.raises(TypeError, match="shards"):
         packds.plan(photos, tmp_path / "q.plan")
     with pytest.raises(packds.ConvertError, match="p.plan: this file already exists"):
@@ -106,7 +108,7 @@ def test_a_source_that_changed_is_refused(source, tmp_path):
 
 
 def shell(command, folder, **variables) -> str:
-    """Runs a command as a scheduler would: in the folder of the user, with its variables. The command `packds` is this package's."""
+    """Runs a command as a scheduler would, in the folder of the user, with its variables. `packds` is this package's command."""
     environment = os.environ | {"PATH": f"{sysconfig.get_path('scripts')}:{os.environ['PATH']}"} | variables
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

@@ -14,7 +14,7 @@ import os
 import shutil
 import uuid
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,10 +27,9 @@ try:
 except ImportError as error:
     raise ImportError(f"packds.ray needs Ray with its datasets ({error}): pip install 'ray[data]'") from error
 
-from . import _packds
 from ._arrays import widened_bfloat16
 from ._checks import path, whole
-from ._convert import WRITER_OPTIONS
+from ._convert import CONVERT_OPTIONS, WRITER_OPTIONS
 from ._dataset import Dataset, Field, PathLike, open, opened
 from ._distributed import build, commit, plan
 from ._edit import append
@@ -60,7 +59,7 @@ _OF_SETS = {
     "jobs": _CPUS,
     "force": _NEW,
 }
-_OPTIONS = [name for name, *_ in _packds.options("convert") if name not in ("jobs", "force", "shard_size")]
+_OPTIONS = [name for name in CONVERT_OPTIONS if name not in ("jobs", "force", "shard_size")]
 
 
 @with_habits("packds.ray.convert", _OF_SETS, _OPTIONS)
@@ -127,7 +126,8 @@ def _set_at(dst: PathLike) -> str:
     """The path of a set for all machines. A wrong name is an error now, and not after hours of work."""
     target = os.path.abspath(path("dst", dst))
     if not target.endswith(".packs"):
-        raise OptionError(f"{target}: expected the name of a set, which ends with .packs", "give the set a name such as photos.packs")
+        hint = "give the set a name such as photos.packs"
+        raise OptionError(f"{target}: expected the name of a set, which ends with .packs", hint)
     return target
 
 
@@ -161,7 +161,7 @@ def _build(planned: str, target: str, shard: int, jobs: int) -> dict[str, Any]:
         return build(planned, target, shard=shard, jobs=jobs, progress=False)
 
 
-def _built(planned: str, target: str, n_shards: int, cpus: int, retries: int) -> Iterator[dict[str, Any]]:
+def _built(planned: str, target: str, n_shards: int, cpus: int, retries: int) -> Generator[dict[str, Any], None, None]:
     """Builds all shards, and yields their reports as they are completed."""
     task = ray.remote(num_cpus=cpus, max_retries=retries)(_build).options(name="packds.build")
     waiting = iter(range(n_shards))
@@ -261,7 +261,7 @@ class PackDatasink(Datasink[Any]):
 
     def write(self, blocks: Iterable[Any], ctx: Any) -> Any:
         """Writes the rows of a task to a pack. An attempt that was repeated leaves a pack that nobody names."""
-        rows = (row for block in blocks for row in BlockAccessor.for_block(block).iter_rows(public_row_format=True))
+        rows = _rows(blocks)
         first = next(rows, None)
         if first is None:
             return None
@@ -292,6 +292,11 @@ class PackDatasink(Datasink[Any]):
         # A task that still runs may create a file meanwhile. Without the folder, it cannot create others.
         for _ in range(3):
             shutil.rmtree(self._staging, ignore_errors=True)
+
+
+def _rows(blocks: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    for block in blocks:
+        yield from BlockAccessor.for_block(block).iter_rows(public_row_format=True)
 
 
 def read(pack: Dataset | PathLike, *, fields: str | Sequence[str] | None = None, **options: Any) -> ray.data.Dataset:
