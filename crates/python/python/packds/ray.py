@@ -331,10 +331,9 @@ class _Packs(Datasource):
         super().__init__()
         self._fields = dataset._chosen(fields)
         self._set = dataset.info()["set"]
-        if self._set is not None:
-            # Packs may be added to the set before the tasks open it.
-            name = dataset._absolute.rsplit(".packs@", 1)[0].removesuffix(".packs")
-            dataset = open(f"{name}.packs@{self._set['version']}", checksums=dataset._checksums)
+        if self._set is not None and dataset._absolute.endswith(".packs"):
+            # Packs may be added to the set before the tasks open it. Other paths of a set name a version.
+            dataset = open(f"{dataset._absolute}@{self._set['version']}", checksums=dataset._checksums)
         self._dataset = dataset
 
     @property
@@ -350,25 +349,22 @@ class _Packs(Datasource):
 
     def get_read_tasks(self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None) -> list[Any]:
         tasks = []
-        for file, start, stop in self._parts(parallelism):
+        files = (self._dataset._absolute,)
+        for start, stop in self._parts(parallelism):
             reads = functools.partial(_blocks, self._dataset, self._fields, start, stop)
-            metadata = BlockMetadata(num_rows=stop - start, size_bytes=None, input_files=(file,), exec_stats=None)
+            metadata = BlockMetadata(num_rows=stop - start, size_bytes=None, input_files=files, exec_stats=None)
             tasks.append(ReadTask(reads, metadata, per_task_row_limit=per_task_row_limit))
         return tasks
 
-    def _parts(self, parallelism: int) -> Iterator[tuple[str, int, int]]:
-        """The file, the first sample and the end of each task: shards of a set, or whole chunks of a pack."""
-        start = 0
+    def _parts(self, parallelism: int) -> Iterator[tuple[int, int]]:
+        """The first sample and the end of each task: the shards of a set, or whole chunks of a pack."""
+        n = len(self._dataset)
         if self._set is not None:
-            folder = self._dataset._absolute.rsplit("@", 1)[0]
-            for shard in self._set["shards"]:
-                yield os.path.join(folder, shard["path"]), start, start + shard["n_samples"]
-                start += shard["n_samples"]
-            return
-        n_chunks, chunk = self._dataset.info()["n_chunks"], self._dataset.info()["chunk_samples"]
-        chunks = -(-n_chunks // max(parallelism, 1))
-        for start in range(0, len(self._dataset), chunks * chunk):
-            yield self._dataset._absolute, start, min(start + chunks * chunk, len(self._dataset))
+            ends = list(itertools.accumulate(shard["n_samples"] for shard in self._set["shards"]))
+            return zip([0, *ends], ends)
+        info = self._dataset.info()
+        step = -(-info["n_chunks"] // max(parallelism, 1)) * info["chunk_samples"]
+        return ((start, min(start + step, n)) for start in range(0, n, step))
 
 
 def _blocks(dataset: Dataset, fields: Sequence[Field], start: int, stop: int) -> Iterator[Any]:
