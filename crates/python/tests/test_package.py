@@ -92,7 +92,7 @@ def test_errors_go_to_other_processes(kind):
 
 
 GUIDES = ["README.md", "docs/tutorial/first-training.md", "docs/reference/python.md", "docs/reference/cuda.md"]
-GUIDES += [f"docs/how-to/{name}.md" for name in ("pytorch", "jax", "write-packs", "cookbook", "doctor")]
+GUIDES += [f"docs/how-to/{name}.md" for name in ("pytorch", "jax", "write-packs", "cookbook", "distributed", "doctor")]
 GUIDES += ["examples/migrate_from_dataloader.md", "examples/migrate_from_ffcv.md"]
 
 
@@ -115,8 +115,8 @@ def described(thing) -> set:
     return {name for names in re.findall(r"^    ([\w, ]+): ", arguments, re.M) for name in names.split(", ")}
 
 
-FUNCTIONS = ["Loader", "add_field", "append", "compact", "convert", "diff", "doctor", "drop_field", "export", "from_dataset", "merge", "open", "relabel"]
-FUNCTIONS += ["reorder", "split", "subset", "write"]
+FUNCTIONS = ["Loader", "add_field", "append", "build", "commit", "compact", "convert", "diff", "doctor", "drop_field", "export"]
+FUNCTIONS += ["from_dataset", "merge", "open", "plan", "relabel", "reorder", "split", "subset", "write"]
 
 
 @pytest.mark.parametrize("name", [*FUNCTIONS, "torch.MapDataset", "torch.IterableDataset", "jax.arrays"])

@@ -296,6 +296,8 @@ _TEXTS: dict[str, Callable[[Any], Any]] = {
 }
 
 _CONVERSIONS = _packds.options("convert")
+#: All options of a conversion.
+CONVERT_OPTIONS = [name for name, *_ in _CONVERSIONS]
 #: The options of a conversion that apply to writers, which have no source. General options come last.
 WRITER_OPTIONS = [name for name, heading, _, _ in _CONVERSIONS if heading not in ("Source", "")]
 WRITER_OPTIONS += [name for name, heading, _, _ in _CONVERSIONS if heading == ""]

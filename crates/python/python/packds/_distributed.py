@@ -7,14 +7,13 @@ from typing import Any
 from . import _packds
 from ._arrays import json_dict
 from ._checks import path, truth, whole
-from ._convert import given_options, report_with_warnings
+from ._convert import CONVERT_OPTIONS, given_options, report_with_warnings
 from ._dataset import PathLike
-from ._errors import OptionError
 from ._habits import OF_CONVERSIONS, with_habits
 from ._progress import Progress
 
 
-@with_habits("packds.plan", OF_CONVERSIONS)
+@with_habits("packds.plan", OF_CONVERSIONS, CONVERT_OPTIONS)
 def plan(src: PathLike, dst: PathLike, *, shards: int, progress: bool = True, **options: Any) -> dict[str, Any]:
     """Plans the conversion of a source to a set of packs, whose shards any machine can build.
 
@@ -39,10 +38,6 @@ def plan(src: PathLike, dst: PathLike, *, shards: int, progress: bool = True, **
         ConvertError: The source is invalid, or other machines could not read it, or `dst` cannot be written.
         OptionError: An option is invalid, or options contradict each other.
     """
-    known = {name for name, _, _, _ in _packds.options("convert")}
-    unknown = next((name for name in options if name not in known), None)
-    if unknown is not None:
-        raise OptionError(f"packds.plan has no option {unknown!r}", "packds.plan takes the options of packds.convert")
     given = given_options("convert", {**options, "shards": shards})
     with Progress(truth("progress", progress), "planning") as show:
         text = _packds.plan(path("src", src), path("dst", dst), given, show)
@@ -51,6 +46,10 @@ def plan(src: PathLike, dst: PathLike, *, shards: int, progress: bool = True, **
 
 def build(plan: PathLike, dst: PathLike, *, shard: int, jobs: int = 0, progress: bool = True) -> dict[str, Any]:
     """Builds one shard of a plan. Repeating it does no harm: a shard that is there and intact is kept.
+
+    >>> report = packds.plan("photos", "photos.plan", shards=2, chunk=8, progress=False)
+    >>> packds.build("photos.plan", "photos.packs", shard=1, progress=False)["n_samples"]
+    12
 
     Args:
         plan: The plan that `plan` wrote.
@@ -74,6 +73,11 @@ def build(plan: PathLike, dst: PathLike, *, shard: int, jobs: int = 0, progress:
 
 def commit(plan: PathLike, dst: PathLike, *, progress: bool = True) -> dict[str, Any]:
     """Makes a set of the shards of a plan, once all of them are built. Repeating it does no harm.
+
+    >>> report = packds.plan("photos", "photos.plan", shards=1, progress=False)
+    >>> report = packds.build("photos.plan", "photos.packs", shard=0, progress=False)
+    >>> packds.commit("photos.plan", "photos.packs", progress=False)["n_samples"]
+    28
 
     Args:
         plan: The plan that `plan` wrote.
