@@ -220,8 +220,7 @@ impl Manifest {
                 return Err(bad(format!("shard '{}': expected at least 1 sample, found 0", shard.path)));
             }
         }
-        let geometry = PackGeometry::of_shards(self.shards.iter().map(|shard| shard.n_samples), self.chunk_samples);
-        geometry.map_err(without_limit)
+        PackGeometry::of_shards(self.shards.iter().map(|shard| shard.n_samples), self.chunk_samples)
     }
 }
 
@@ -286,16 +285,6 @@ impl ShardEntry {
             largest_chunk: self.largest_chunk,
             origin: self.origin.clone(),
         }
-    }
-}
-
-/// The limits of a set are those of the format, which no reader can raise.
-pub(crate) fn without_limit(error: FormatError) -> FormatError {
-    match error {
-        FormatError::LimitExceeded { what, limit, found } => {
-            bad(format!("{what}: expected at most {limit}, found {found}"))
-        }
-        other => other,
     }
 }
 

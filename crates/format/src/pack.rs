@@ -9,7 +9,7 @@ use crate::columns::ColumnView;
 use crate::file::PackFile;
 use crate::geometry::PackGeometry;
 use crate::items::BlockItems;
-use crate::manifest::{Manifest, ShardEntry, without_limit};
+use crate::manifest::{Manifest, ShardEntry};
 use crate::verify::ChunkDamage;
 use crate::{
     ChunkEntry, ChunkView, Classes, Coding, FormatError, Limits, PartEntry, Schema, Stats, Uuid, check_file_chunk,
@@ -139,7 +139,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         for shard in &manifest.shards {
             let next = shard.bytes.div_ceil(SHARD_ALIGN).saturating_mul(SHARD_ALIGN);
             let end = offsets.last().copied().unwrap_or(0).saturating_add(next);
-            FormatError::check_limit("bytes of a set", u64::MAX / 2, end).map_err(without_limit)?;
+            FormatError::check_limit("bytes of a set", u64::MAX / 2, end)?;
             offsets.push(end);
         }
         let shards = manifest.shards.iter().map(|_| OnceLock::new()).collect();
