@@ -91,6 +91,12 @@ fn new_labels_classes_and_samples_are_told_apart() {
     classes(["cat", "dog"]).write(&folder, "cat.pack");
     classes(["dog", "cat"]).write(&folder, "dog.pack");
     let moved = diff(&folder, &["cat.pack", "dog.pack"]);
+    // Labels are compared by name, even if the ids are equal.
+    let paths = || Some((0..10_u8).map(|number| vec![b'a' + number]).collect::<Vec<_>>());
+    SamplePack { paths: paths(), ..classes(["cat", "dog"]) }.write(&folder, "ids.pack");
+    SamplePack { paths: paths(), ..classes(["dog", "cat"]) }.write(&folder, "other.pack");
+    let named = diff(&folder, &["ids.pack", "other.pack"]);
+    assert_eq!((counts(&named), &named["n_changed_by_field"]), ([0, 0, 10, 0], &json!({"label": 10})));
     // The paths name the classes, so no path is in both packs.
     assert_eq!((counts(&moved), &moved["classes"][0]["n_moved"]), ([10, 10, 0, 0], &json!(2)));
 }

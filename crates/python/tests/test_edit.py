@@ -153,8 +153,12 @@ def test_columns_and_arrays_become_fields(photo_pack, tmp_path):
         packds.add_field(new, tmp_path / "d.pack", tmp_path / "t.csv", column="age", progress=False)
     with pytest.raises(packds.OptionError, match="column"):
         packds.add_field(ds, tmp_path / "d.pack", tmp_path / "t.csv", column=[3], progress=False)
-    with pytest.raises(packds.OptionError, match="string or json"):
-        packds.add_field(ds, tmp_path / "d.pack", tmp_path / "t.csv", dtype="float", progress=False)
+    with pytest.raises(packds.OptionError, match="element type 'complex'"):
+        packds.add_field(ds, tmp_path / "d.pack", tmp_path / "t.csv", dtype="complex", progress=False)
+    packds.add_field(ds, tmp_path / "e.pack", tmp_path / "t.csv", column="age", dtype="string", progress=False)
+    assert packds.open(tmp_path / "e.pack")[2]["age"] == "4"
+    packds.add_field(ds, tmp_path / "f.pack", tmp_path / "t.csv", column="age", dtype=np.float16, progress=False)
+    assert packds.open(tmp_path / "f.pack").columns["age"].dtype == np.float16
     assert not (tmp_path / "d.pack").exists()
 
 

@@ -291,6 +291,7 @@ _TEXTS: dict[str, Callable[[Any], Any]] = {
     "dtype": dtype_name,
     "normalize": _normalize,
     "leave_out": lambda left_out: names("leave_out", left_out),
+    "column": lambda column: names("column", column),
     "ratio": lambda ratio: _listed("ratio", ratio),
     "names": lambda listed: _listed("names", listed),
 }

@@ -314,7 +314,7 @@ def add_field(
     *,
     column: Sequence[str] | str | None = None,
     name: str | None = None,
-    dtype: str | None = None,
+    dtype: Any = None,
     chunk: int | None = None,
     dry_run: bool = False,
     jobs: int = 0,
@@ -336,7 +336,7 @@ def add_field(
             a `.npy` file with an item for each sample, in the order of the pack.
         column: The columns to add; by default all besides `path` or `sample`.
         name: The name of the new field; by default that of the column, or of the `.npy` file.
-        dtype: The type of the values, such as `u8`, `f32`, `string` or `json`; by default as they are in the table.
+        dtype: The type of the values, such as `u8`, `np.float32`, `string` or `json`; by default as they are in the table.
         chunk: Samples per chunk; by default as in the pack.
         dry_run: Says what would be written, without writing anything.
         jobs: Number of threads; 0 means one for each core.
@@ -351,15 +351,17 @@ def add_field(
             Nothing is left at `dst`.
         OptionError: An option has a wrong value.
     """
-    columns = [column] if isinstance(column, str) else column
-    if columns is not None and not (isinstance(columns, Sequence) and all(isinstance(one, str) for one in columns)):
-        raise OptionError(f"column: expected names of columns, found {column!r}")
-    values = {**locals(), "column": columns}
+    # These types have no elements.
+    is_text = isinstance(dtype, str) and dtype in ("string", "json")
+    values = {**locals(), "dtype": None if is_text else dtype}
     how, given = given_options("add_field", values), given_options("edit", values)
+    if is_text:
+        how.append(("dtype", str(dtype)))
     file = path("table", table)
     described: dict[str, Any] = {key: value for key, value in how if key != "column"}
+    columns = [value for key, value in how if key == "column"]
     if columns:
-        described["column"] = list(columns)
+        described["column"] = columns
     described["table"] = os.path.basename(file)
     return _edited([opened(pack)], dst, ("add-field", described), given, None, progress, added=(file, how))
 
