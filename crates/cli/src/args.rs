@@ -16,7 +16,7 @@ use crate::console::Detail;
 use crate::failure::Failure;
 use crate::{
     bench, completions, convert, diff, distributed, doctor, edit, export, extract, formats, head, info, labels, man,
-    show, verify, view,
+    show, simulate, verify, view,
 };
 
 const ABOUT: &str = "Pack an image dataset into one chunked, checksummed file, inspect it, and unpack it.";
@@ -87,6 +87,7 @@ pub(crate) enum Command {
     Labels(labels::LabelsArgs),
     Diff(diff::DiffArgs),
     Bench(bench::BenchArgs),
+    Simulate(Box<simulate::SimulateArgs>),
     Doctor(Box<doctor::DoctorArgs>),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
@@ -199,7 +200,8 @@ mod tests {
     }
 
     /// Names of values that cannot be completed: numbers, names from a file, and free text.
-    const FREE: [&str; 23] = [
+    const FREE: [&str; 24] = [
+        "PRICE",
         "N",
         "N,..",
         "B",

@@ -42,6 +42,7 @@ mod samples;
 mod show;
 mod shuffle;
 mod shuffle_plot;
+mod simulate;
 mod table;
 mod task;
 mod terminal_line;
@@ -122,6 +123,7 @@ fn dispatch(command: &Command, console: &mut Console) -> Result<Exit, Failure> {
         Command::Extract(args) => extract::run(args, console),
         Command::Labels(args) => labels::run(args, console),
         Command::Diff(args) => diff::run(args, console),
+        Command::Simulate(args) => simulate::run(args, console),
         Command::Bench(args) => bench::run(args, console),
         Command::Doctor(args) => doctor::run(args, console),
         Command::Completions(args) => completions::run(args, console),

@@ -42,16 +42,16 @@ pub(super) fn figure(caches: &[CacheSize], title: &str, subtitle: &str) -> Figur
     );
     let shares: [(&str, fn(&CacheSize) -> f64); 2] =
         [("evicts by next use", |cache| cache.by_next_use), ("evicts by last use", |cache| cache.by_last_use)];
-    let mut x = LEFT + PANEL_SIZE.0;
-    for ((name, share), color) in shares.into_iter().zip(SERIES).rev() {
+    let widths = shares.map(|(name, _)| text_width(name, SMALL.size, false) + 30.0);
+    let mut x = LEFT + PANEL_SIZE.0 - widths.iter().sum::<f64>();
+    for (((name, share), color), width) in shares.into_iter().zip(SERIES).zip(widths) {
         let places: Vec<Place> =
             caches.iter().map(|cache| (across.at(gib(cache)), up.at(share(cache) * 100.0))).collect();
         figure.line(places.clone(), 2.0, color);
         figure.dots(places, 7.0, color);
-        figure.words((x, TOP - 8.0), Anchor::End, SMALL, DIM, name);
-        x -= text_width(name, SMALL.size, false) + 12.0;
         figure.dots(vec![(x, TOP - 12.0)], 7.0, color);
-        x -= 16.0;
+        figure.words((x + 8.0, TOP - 8.0), Anchor::Start, SMALL, DIM, name);
+        x += width;
     }
     figure
 }

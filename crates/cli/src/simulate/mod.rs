@@ -11,9 +11,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::{Args, ValueHint};
-use packds_format::{
-    Classes, DType, Field, Limits, Manifest, Schema, ShardEntry, Stats, Uuid, chunk_samples_for,
-};
+use packds_format::{Classes, DType, Field, Limits, Manifest, Schema, ShardEntry, Stats, Uuid, chunk_samples_for};
 use packds_reader::plan::{Order, PlanError};
 use packds_report::{PlotFile, whole};
 use packds_system::{parse_bytes, to_u64, to_usize};
@@ -287,11 +285,8 @@ impl SimulateArgs {
     }
 
     fn epochs(&self, cluster: &Cluster, found: &Reads, answered: &[bool]) -> Vec<Epoch> {
-        let link = Link {
-            bandwidth: self.bandwidth.max(1) as f64,
-            latency: self.latency_ms / 1000.0,
-            ahead: self.ahead,
-        };
+        let link =
+            Link { bandwidth: self.bandwidth.max(1) as f64, latency: self.latency_ms / 1000.0, ahead: self.ahead };
         let step_s = f64::from(cluster.batch) / self.rate;
         let misses = found.reads.iter().zip(answered).filter(|(_, hit)| !**hit).map(|(read, _)| *read);
         let misses: Vec<Read> = misses.collect();
@@ -321,7 +316,7 @@ impl SimulateArgs {
 
     fn subtitle(&self, found: &Simulation) -> String {
         format!(
-            "{} on {}, {} order, batches of {} per rank, seed {}, epochs 2 to {}. Simulated: no byte is read.",
+            "{} on {}, {} order, batches of {} per rank, seed {}, {} epochs. Simulated: no byte is read.",
             counted(found.n_ranks, "rank"),
             counted(found.n_hosts, "machine"),
             self.order,
@@ -404,10 +399,21 @@ fn show(found: &Simulation, args: &SimulateArgs, console: &mut Console) -> Resul
     let manifest = human_bytes(found.manifest_bytes);
     writeln!(out, "manifest {manifest}, parsed in {:.1} ms on this machine", found.manifest_ms)?;
     let held = format!("{} ({})", counted(found.held_chunks, "chunk"), human_bytes(found.held_bytes));
-    writeln!(out, "rank     a plan of {}, {:.0} ns per position on this machine; at most {held} at once", human_bytes(found.plan_bytes), found.ns_per_position)?;
+    writeln!(
+        out,
+        "rank     a plan of {}, {:.0} ns per position on this machine; at most {held} at once",
+        human_bytes(found.plan_bytes),
+        found.ns_per_position
+    )?;
     let (hosts, rate) = (counted(found.n_hosts, "machine"), found.bytes_per_s / 1e9);
     writeln!(out, "cluster  {} on {hosts}, which train {rate:.1} GB/s together", counted(found.n_ranks, "rank"))?;
-    writeln!(out, "machine  cache {}, {}/s and {} ms to the store", human_bytes(args.cache), human_bytes(args.bandwidth), args.latency_ms)?;
+    writeln!(
+        out,
+        "machine  cache {}, {}/s and {} ms to the store",
+        human_bytes(args.cache),
+        human_bytes(args.bandwidth),
+        args.latency_ms
+    )?;
     let mut epochs = Figures::new(EPOCHS.to_vec(), Keys::Numbers(1));
     for epoch in &found.epochs {
         let cells = vec![
