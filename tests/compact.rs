@@ -20,7 +20,8 @@ fn grown(folder: &Folder, n: u32) {
     for number in 0..n {
         let name = format!("{number}.pack");
         SamplePack { n_samples: 5 + number, chunk_samples: 4, ..SamplePack::default() }.write(folder, &name);
-        folder.packds(&["append", "s.packs", &name, "-q"]).ok();
+        // Equal paths are told.
+        assert_eq!(folder.packds(&["append", "s.packs", &name, "-q"]).code, 0);
     }
 }
 
@@ -70,9 +71,9 @@ fn shards_of_the_chosen_size_stay_and_a_dry_run_writes_nothing() {
     let folder = Folder::new();
     grown(&folder, 4);
     SamplePack { n_samples: 4000, chunk_samples: 4, ..SamplePack::default() }.write(&folder, "large.pack");
-    folder.packds(&["append", "s.packs", "large.pack", "-q"]).ok();
+    folder.packds(&["append", "s.packs", "large.pack", "-q"]);
     SamplePack { n_samples: 3, chunk_samples: 4, ..SamplePack::default() }.write(&folder, "last.pack");
-    folder.packds(&["append", "s.packs", "last.pack", "-q"]).ok();
+    folder.packds(&["append", "s.packs", "last.pack", "-q"]);
     let files = folder.files("s.packs");
     let dry = folder.packds(&["compact", "s.packs", "--shard-size", "400KB", "--dry-run", "--json"]).json();
     assert_eq!((&dry["version"], &dry["n_shards"], &dry["dry_run"]), (&json!(7), &json!(3), &json!(true)));
@@ -162,7 +163,7 @@ fn a_killed_compact_leaves_the_latest_version_whole() {
     let folder = Folder::new();
     for (name, n_samples) in [("a.pack", 20_000), ("b.pack", 20_001)] {
         SamplePack { n_samples, chunk_samples: 16, ..SamplePack::default() }.write(&folder, name);
-        folder.packds(&["append", "s.packs", name, "-q"]).ok();
+        folder.packds(&["append", "s.packs", name, "-q"]);
     }
     let copy = || {
         let _ = fs::remove_dir_all(folder.path("t.packs"));

@@ -1,12 +1,12 @@
 //! Builds one shard of a plan. The bytes follow from the plan, so a shard that is built twice, at the same time or after
 //! a crash, is the same file.
 
-use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use packds_format::{Pack, Uuid};
+use packds_system::open_regular;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Serialize, Serializer};
 use serde_json::json;
@@ -192,7 +192,7 @@ pub(super) fn remove_leftovers(folder: &Path, start: &str) -> Result<(), Convert
     for name in names(folder)?.into_iter().filter(is_leftover) {
         let path = folder.join(name);
         // Another process may remove it first.
-        let Ok(file) = File::open(&path) else { continue };
+        let Ok(file) = open_regular(&path) else { continue };
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
             let _ = std::fs::remove_file(&path);
         }
@@ -225,6 +225,8 @@ fn create(folder: &Path) -> Result<(), ConvertError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
 
     #[test]

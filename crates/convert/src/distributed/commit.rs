@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use packds_format::{Manifest, Pack, ShardEntry, manifest_name};
-use packds_system::to_u64;
+use packds_system::{read_regular, to_u64};
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
@@ -13,6 +13,7 @@ use super::build::{names, remove_all_leftovers};
 use super::plan_file::ShardPlan;
 use crate::convert::kept_sorted;
 use crate::error::ConvertError;
+use crate::opt::SHARD;
 use crate::pipeline::{Observer, Phase, Progress};
 use crate::provenance::{Found, provenance};
 use crate::report::Skipped;
@@ -161,7 +162,7 @@ impl<'a> Commit<'a> {
     #[must_use]
     pub fn unreadable(&self, path: &Path, reason: &str) -> ConvertError {
         let shard = self.n_added;
-        let hint = format!("build it again with `packds build --shard {shard}`, which replaces it");
+        let hint = format!("build it again with {}, which replaces it", SHARD.with(shard));
         ConvertError::contradictory(path, "", format!("shard {shard} cannot be used: {reason}"), hint)
     }
 
@@ -205,7 +206,7 @@ impl<'a> Commit<'a> {
     fn write(&self, observer: &dyn Observer) -> Result<(), ConvertError> {
         let mut tries = 0;
         loop {
-            let done = commit(self.folder, &self.manifest, observer);
+            let done = commit(self.folder, &self.manifest, &[], observer);
             if done.is_ok() || self.is_there()? {
                 return Ok(());
             }
@@ -222,7 +223,7 @@ impl<'a> Commit<'a> {
     /// Whether the folder has this manifest.
     fn is_there(&self) -> Result<bool, ConvertError> {
         let path = self.folder.join(manifest_name(1));
-        let there = match std::fs::read(&path) {
+        let there = match read_regular(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
             there => there.map_err(ConvertError::io(&path))?,
         };
@@ -238,10 +239,9 @@ fn missing_shards(folder: &Path, missing: &[String], plan: &ShardPlan) -> Conver
     let few = missing.get(..LISTED).unwrap_or(missing).join(", ");
     let more = missing.len().saturating_sub(LISTED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let (folder, path) = (folder.display(), plan.path.display());
-    let reason = format!("{folder}: {} of {} shards are missing: {few}{more}", missing.len(), plan.n_shards());
+    let reason = format!("{}: {} of {} shards are missing: {few}{more}", folder.display(), missing.len(), plan.n_shards());
     let first = missing.first().map_or("0", String::as_str);
-    ConvertError::options(reason, format!("build each of them: packds build {path} --shard {first} -o {folder}"))
+    ConvertError::options(reason, format!("build each of them, from {} on; then commit again", SHARD.with(first)))
 }
 
 /// What was found in the samples of a shard, as its provenance tells.

@@ -1,7 +1,8 @@
 //! Writes a pack from samples of other packs. Items are copied as they are stored: no image is decoded or encoded.
 //!
 //! `sides` chooses the samples of a split, `order` gives all samples another order, `changes` says which fields the new
-//! pack has, `relabel` gives samples other classes, `added` adds fields, `joined` gives several packs one schema and one list of classes, `blocks` copies samples, and `totals`
+//! pack has, `relabel` gives samples other classes, `added` adds fields, `joined` gives several packs one schema and one
+//! list of classes, `equal_paths` finds samples that may be in several packs, `blocks` copies samples, and `totals`
 //! computes the statistics of the new pack.
 
 mod added;

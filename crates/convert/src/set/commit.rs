@@ -3,23 +3,29 @@
 use std::io::Write;
 use std::path::Path;
 
-use packds_format::{Manifest, manifest_name};
+use packds_format::{Manifest, ShardEntry, manifest_name};
 
 use crate::error::ConvertError;
 use crate::output::Output;
 use crate::pipeline::Observer;
 
-/// Writes the manifest. The version exists once this returns.
+/// Writes the manifest. The version exists once this returns. `old` are the shards of the version before.
 ///
 /// # Errors
 /// [`ConvertError::Options`] if another process committed this version first, or is committing it.
-pub(crate) fn commit(folder: &Path, manifest: &Manifest, observer: &dyn Observer) -> Result<(), ConvertError> {
+pub(crate) fn commit(
+    folder: &Path,
+    manifest: &Manifest,
+    old: &[ShardEntry],
+    observer: &dyn Observer,
+) -> Result<(), ConvertError> {
     let target = folder.join(manifest_name(manifest.version));
     let bytes = manifest.to_bytes().map_err(ConvertError::Format)?;
     let write = || {
         let output = Output::create(&target, false)?;
         // Another process may have deleted a shard that no version had yet. It cannot do so while the name is locked.
-        if let Some(gone) = manifest.shards.iter().find(|shard| !folder.join(&shard.path).exists()) {
+        let mut new = manifest.shards.iter().filter(|shard| !old.contains(shard));
+        if let Some(gone) = new.find(|shard| !folder.join(&shard.path).exists()) {
             let reason = format!("{}: the shard {} was deleted meanwhile", folder.display(), gone.path);
             return Err(ConvertError::options(reason, "run the command again"));
         }

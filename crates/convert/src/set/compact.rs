@@ -301,7 +301,7 @@ impl Next {
         }
         // The names of the new shards must be on disk before a manifest has them.
         sync_folder(folder)?;
-        commit(folder, &self.manifest, observer)
+        commit(folder, &self.manifest, &last.shards, observer)
     }
 }
 

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use packds_format::{Limits, Manifest, manifest_name, manifest_version};
-use packds_system::open_regular;
+use packds_system::{open_regular, read_regular};
 use rustix::fs::{FlockOperation, flock};
 
 use super::CompactOptions;
@@ -130,7 +130,7 @@ pub(super) fn find(
 
 /// The files that a manifest names.
 fn shards_of(path: &Path) -> Result<Vec<String>, ConvertError> {
-    let bytes = std::fs::read(path).map_err(ConvertError::io(path))?;
+    let bytes = read_regular(path).map_err(ConvertError::io(path))?;
     let manifest = Manifest::parse(&bytes, Limits::default()).map_err(|error| {
         let hint = "restore this file from a copy, or delete it if no run uses this version; nothing was deleted";
         ConvertError::contradictory(path, "", error.to_string(), hint)

@@ -232,7 +232,8 @@ fn add<D: AsRef<[u8]> + Send + Sync>(
     }
     if !options.dry_run {
         next.identify();
-        commit(folder, &next.manifest, observer)?;
+        let old = current.and_then(Pack::manifest).map_or(&[][..], |manifest| &manifest.shards);
+        commit(folder, &next.manifest, old, observer)?;
     }
     Ok((all, warnings))
 }
