@@ -1,5 +1,6 @@
 """Ray: conversion by its tasks, and sets as the input and the output of Ray Data. If Ray is missing, the tests are skipped."""
 
+import gc
 import inspect
 import io
 import os
@@ -37,7 +38,12 @@ def ray():
     context.enable_progress_bars = False
     context.execution_options.preserve_order = True
     yield ray
+    # Ray may not wait for its processes, and Python warns if one that is still running is forgotten.
+    started = [one for one in gc.get_objects() if isinstance(one, subprocess.Popen) and "ray" in str(one.args)]
     ray.shutdown()
+    assert started
+    for process in started:
+        process.wait(30)
 
 
 def contents(folder) -> dict[str, bytes]:
