@@ -239,7 +239,8 @@ fn missing_shards(folder: &Path, missing: &[String], plan: &ShardPlan) -> Conver
     let few = missing.get(..LISTED).unwrap_or(missing).join(", ");
     let more = missing.len().saturating_sub(LISTED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let reason = format!("{}: {} of {} shards are missing: {few}{more}", folder.display(), missing.len(), plan.n_shards());
+    let reason =
+        format!("{}: {} of {} shards are missing: {few}{more}", folder.display(), missing.len(), plan.n_shards());
     let first = missing.first().map_or("0", String::as_str);
     ConvertError::options(reason, format!("build each of them, from {} on; then commit again", SHARD.with(first)))
 }
