@@ -122,7 +122,7 @@ fn bad_samples_are_left_out_or_replaced_and_the_commit_lists_them() {
         .collect();
     assert!(!failed.is_empty() && failed.iter().all(|err| err.contains("photos/")), "{failed:?}");
     let missing = folder.packds(&["commit", "stop.plan", "-o", "stop.packs"]);
-    assert!(missing.code == 2 && missing.stderr.contains("of 4 shards are missing"), "{}", missing.stderr);
+    assert!(missing.code == 2 && missing.stderr.contains("of 4 shards missing"), "{}", missing.stderr);
 }
 
 #[test]
@@ -205,6 +205,79 @@ fn a_source_that_changed_is_refused_with_the_name_of_the_file() {
 }
 
 #[test]
+fn a_new_plan_never_keeps_shards_of_older_contents() {
+    let folder = Folder::new();
+    let source = photos(&folder);
+    folder.packds(&["convert", &source, "all.pack", "--keep-order", "-q"]).ok();
+    assert_eq!(folder.packds(&["export", "all.pack", "x.npy", "-q"]).code, 0);
+    let array = fs::read(folder.path("x.npy")).unwrap();
+    let options = ["--chunk", "4", "--shards", "2"];
+    let plan = || folder.packds(&[&["plan", "x.npy", "-o", "x.plan", "--force", "-q"], &options[..]].concat()).ok();
+    let build = |shard: &str| folder.packds(&["build", "x.plan", "--shard", shard, "-o", "x.packs", "--json"]);
+    plan();
+    assert_eq!(build("0").json()["is_kept"], json!(false));
+    assert_eq!(build("0").json()["is_kept"], json!(true));
+    let changed: Vec<u8> =
+        array.iter().enumerate().map(|(at, byte)| if at < 128 { *byte } else { 255 - byte }).collect();
+    fs::write(folder.path("x.npy"), &changed).unwrap();
+    // The old plan is refused, also for a shard that is there.
+    let refused = build("0");
+    assert!(refused.code == 1 && refused.stderr.contains("x.npy: the file was changed"), "{}", refused.stderr);
+    plan();
+    let again = build("0").json();
+    assert_eq!(again["is_kept"], json!(false));
+    assert!(again["warnings"][0].as_str().unwrap().contains("older than the source"), "{again}");
+    build("1");
+    folder.packds(&["commit", "x.plan", "-o", "x.packs", "-q"]).ok();
+    folder.packds(&[&["convert", "x.npy", "c.packs", "-q"], &options[..]].concat()).ok();
+    assert!(bytes(&folder, "x.packs") == bytes(&folder, "c.packs"));
+}
+
+#[test]
+fn chunks_are_divided_evenly_and_a_manifest_that_changed_is_refused() {
+    let folder = Folder::new();
+    photos(&folder);
+    let names: Vec<String> = ["circle", "noise", "square"]
+        .iter()
+        .flat_map(|class| {
+            folder.files(&format!("photos/{class}")).into_iter().map(move |name| format!("{class}/{name}"))
+        })
+        .collect();
+    let table = |label: &str| {
+        let rows = names.iter().map(|name| format!("{name},{label}\n"));
+        fs::write(folder.path("photos/m.csv"), format!("path,label\n{}", rows.collect::<String>())).unwrap();
+    };
+    table("one");
+    let planned =
+        folder.packds(&["plan", "photos/m.csv", "-o", "m.plan", "--chunk", "3", "--shards", "5", "--json"]).json();
+    // 20 samples in 7 chunks.
+    assert_eq!((&planned["n_shards"], &planned["shard_samples"]), (&json!(5), &json!(6)), "{planned}");
+    let build = |shard: &str| folder.packds(&["build", "m.plan", "--shard", shard, "-o", "m.packs", "--json"]);
+    let sizes = ["0", "1", "2", "3", "4"].map(|shard| build(shard).json()["n_samples"].as_u64().unwrap());
+    assert_eq!(sizes, [6, 6, 3, 3, 2]);
+    let set = folder.packds(&["convert", "photos/m.csv", "c.packs", "--chunk", "3", "--shards", "5", "--json"]).json();
+    assert_eq!(set["n_shards"], json!(5));
+    table("two");
+    let refused = build("3");
+    assert!(refused.code == 1 && refused.stderr.contains("m.csv: the file was changed"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_a_bad_sample() {
+    let folder = Folder::new();
+    let source = photos(&folder);
+    std::os::unix::fs::symlink("/nowhere", folder.path("photos/noise/gone.png")).unwrap();
+    let options = ["--chunk", "4", "--shards", "2", "--on-error", "skip"];
+    folder.packds(&[&["plan", &source, "-o", "p.plan", "-q"], &options[..]].concat()).ok();
+    for shard in ["0", "1"] {
+        folder.packds(&["build", "p.plan", "--shard", shard, "-o", "p.packs", "-q"]).ok();
+    }
+    let done = folder.packds(&["commit", "p.plan", "-o", "p.packs", "--json"]);
+    let done: Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!((&done["n_skipped"], &done["skipped"][0]["path"]), (&json!(1), &json!("noise/gone.png")), "{done}");
+}
+
+#[test]
 fn what_cannot_be_planned_built_or_committed_is_refused() {
     let folder = Folder::new();
     let source = photos(&folder);
@@ -225,14 +298,16 @@ fn what_cannot_be_planned_built_or_committed_is_refused() {
         (&["plan", source, "-o", "x.plan"][..], 2, "a plan needs the number of shards"),
         (&["plan", source, "-o", "x.plan", "--shard-size", "1GB"], 2, "a plan needs the number of shards"),
         (&["plan", source, "-o", "p.plan", "--shards", "2"], 2, "p.plan: this file already exists"),
-        (&["plan", "all.parquet", "-o", "x.plan", "--shards", "2"], 2, "other machines could not read them"),
-        (&["build", "p.plan", "--shard", "2", "-o", "p.packs"], 2, "the plan has 2 shards, so there is no shard 2"),
+        (&["plan", "all.parquet", "-o", "x.plan", "--shards", "2"], 2, "other machines could not read these samples"),
+        (&["build", "p.plan", "--shard", "2", "-o", "u.packs"], 2, "the plan has 2 shards, so there is no shard 2"),
         (&["build", "p.plan", "--shard", "0", "-o", "p.pack"], 2, "expected the name of a set, which ends with .packs"),
         (&["build", "all.pack", "--shard", "0", "-o", "p.packs"], 1, "this is no plan of a set"),
         (&["build", "text.plan", "--shard", "0", "-o", "p.packs"], 1, "this is no plan of a set"),
         (&["build", "cut.plan", "--shard", "0", "-o", "p.packs"], 1, "the plan is cut off"),
-        (&["commit", "p.plan", "-o", "none.packs"], 2, "2 of 2 shards are missing: 0, 1"),
+        (&["commit", "p.plan", "-o", "none.packs"], 2, "2 of 2 shards missing: 0-1"),
         (&["commit", "p.plan", "-o", "p.packs"], 2, "the folder has another set than that of the plan"),
+        (&["build", "p.plan", "--shard", "1", "-o", "p.packs"], 2, "the folder has another set than that of the plan"),
+        (&["plan", source, "-o", "x.plan", "--shards", "2", "--split", "all"], 2, "a plan has one split"),
     ] {
         let ran = folder.packds(args);
         assert!(ran.code == code && ran.stderr.contains(expected), "{args:?}: {} {}", ran.code, ran.stderr);

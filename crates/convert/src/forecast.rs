@@ -151,8 +151,8 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
 /// The number of shards of a set, and the approximate size of each.
 fn shards(options: &ConvertOptions, form: &FormForecast) -> Option<(u64, u64)> {
     let chunk_bytes = form.bytes / form.n_chunks.max(1);
-    let n_chunks = options.shards?.chunks_per_shard(form.n_chunks, chunk_bytes).min(form.n_chunks);
-    Some((form.n_chunks.div_ceil(n_chunks.max(1)), chunk_bytes.saturating_mul(n_chunks)))
+    let n_shards = options.shards?.n_shards(form.n_chunks, chunk_bytes).max(1);
+    Some((n_shards, chunk_bytes.saturating_mul(form.n_chunks.div_ceil(n_shards))))
 }
 
 /// A warning about empty image files. File sizes are already known, so nothing is read.

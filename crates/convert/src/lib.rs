@@ -70,7 +70,9 @@ mod survey;
 pub use convert::{check_apart, check_target, check_target_name, convert, convert_listing};
 pub use data_format::DataFormat;
 pub use diff::{ClassChanges, DiffOptions, DiffReport, Few, FieldChanges, ItemChange, SampleChange, SampleName, diff};
-pub use distributed::{BuildOptions, BuildReport, Commit, CommitReport, PlanReport, ShardPlan, plan_shards};
+pub use distributed::{
+    BuildOptions, BuildReport, Commit, CommitReport, PlanReport, ShardPlan, list_to_plan, plan_shards,
+};
 pub use edit::{
     AddFieldOptions, Changes, Edit, EditReport, RelabelOptions, ReorderOptions, Share, Side, SplitOptions, Taken, edit,
     in_file_order, reordered, sides,

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use packds_convert::source::list;
-use packds_convert::{BuildOptions, ConvertOptions, ShardPlan, check_apart, plan_shards};
+use packds_convert::{BuildOptions, ConvertOptions, ShardPlan, check_apart, list_to_plan, plan_shards};
 use pyo3::prelude::*;
 use serde_json::json;
 
@@ -28,8 +27,8 @@ pub(crate) fn plan(
         options.list.unpacking = watch.unpacking();
         check_apart(&source, &output)?;
         let started = Instant::now();
-        let listing = list(&source, &options.list)?;
-        plan_shards(&listing, started.elapsed(), &output, &options, &**watch)
+        let listing = list_to_plan(&source, &options.list)?;
+        plan_shards(&source, (&listing, started.elapsed()), &output, &options, &**watch)
     })?;
     Ok(json!(report.map_err(Failure::Convert)?).to_string())
 }

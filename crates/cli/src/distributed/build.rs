@@ -68,8 +68,8 @@ pub fn build_shard(
     let started = Instant::now();
     packds_convert::check_set_name(folder)?;
     let there = plan.find(folder, shard)?;
-    let is_damaged = there.is_some();
-    if let Some(path) = there
+    let why = there.as_ref().map(|(_, is_old)| if *is_old { "older than the source" } else { "damaged" });
+    if let Some((path, false)) = there
         && let Ok(pack) = packds_reader::open(&path)
         && plan.is_shard(shard, &pack)
         && let Ok(found) = packds_reader::verify(&pack, VerifyOptions::jobs(options.jobs), &|_, _| ())
@@ -78,9 +78,7 @@ pub fn build_shard(
         return Ok(plan.kept(shard, path, &pack, started.elapsed()));
     }
     let mut report = plan.build(shard, folder, options, observer)?;
-    if is_damaged {
-        report.warnings.push("the shard that was there is damaged: it was replaced".to_owned());
-    }
+    report.warnings.extend(why.map(|why| format!("the shard that was there is {why}: it was replaced")));
     Ok(report)
 }
 

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::{Args, ValueHint};
-use packds_convert::source::list;
-use packds_convert::{ConvertOptions, PlanReport, check_apart, plan_shards};
+use packds_convert::{ConvertOptions, PlanReport, check_apart, list_to_plan, plan_shards};
 
 use crate::console::{Console, Detail};
 use crate::declared::Given;
@@ -48,10 +47,11 @@ pub(crate) fn run(args: &PlanArgs, console: &mut Console) -> Result<Exit, Failur
     shown.reading(&args.source);
     options.list.unpacking = shown.unpacking();
     let started = Instant::now();
-    let listing = shown.during("listing", || list(&args.source, &options.list))?;
+    let listing = shown.during("listing", || list_to_plan(&args.source, &options.list))?;
     let list_time = started.elapsed();
-    let report =
-        shown.stoppable("planning", "", || plan_shards(&listing, list_time, &args.output, &options, &shown))?;
+    let report = shown.stoppable("planning", "", || {
+        plan_shards(&args.source, (&listing, list_time), &args.output, &options, &shown)
+    })?;
     console.result(|| &report, |console| show(&report, console))?;
     Ok(Exit::Done)
 }
@@ -67,7 +67,7 @@ fn show(report: &PlanReport, console: &mut Console) -> Result<(), Failure> {
     let out = &mut console.prose();
     writeln!(out, "{path}: {samples} in {shards} of up to {shard_samples}, in chunks of {chunk_samples}, {bytes}")?;
     writeln!(out, "images   {}", report.images)?;
-    writeln!(out, "time     {}", time_line(report.time.as_secs_f64(), *n_samples, "images"))?;
+    writeln!(out, "time     {}", time_line(report.time.as_secs_f64(), *n_samples, "samples"))?;
     for note in &report.notes {
         writeln!(out, "note     {note}")?;
     }

@@ -2,6 +2,7 @@
 //! a crash, is the same file.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,7 @@ use super::plan_file::ShardPlan;
 use crate::convert::{Identity, name, report, write_pack};
 use crate::error::ConvertError;
 use crate::identity;
-use crate::output::{Output, sync_folder};
+use crate::output::{Output, check_name, sync_folder};
 use crate::pipeline::Observer;
 use crate::report::{Report, Skipped, Stages};
 use crate::restored::Restored;
@@ -81,14 +82,21 @@ impl ShardPlan {
         identity::of_shard(Uuid(self.header.pack_uuid), shard)
     }
 
-    /// The file of a shard, if there is one in the folder of the set.
+    /// The file of a shard, if there is one in the folder of the set, and whether it is older than its source. Such a shard may have
+    /// other contents: its name says nothing about times.
     ///
     /// # Errors
-    /// [`ConvertError::Io`] if the folder cannot be read.
-    pub fn find(&self, folder: &Path, shard: u64) -> Result<Option<PathBuf>, ConvertError> {
+    /// [`ConvertError::SourceMalformed`] if the source has changed since the plan was made, [`ConvertError::Options`] if
+    /// the folder has another set, or [`ConvertError::Io`] if it cannot be read.
+    pub fn find(&self, folder: &Path, shard: u64) -> Result<Option<(PathBuf, bool)>, ConvertError> {
+        super::commit::check_folder(self, folder)?;
+        let part = self.part(shard)?;
+        part.check_unchanged(&self.header.shared)?;
         let start = format!("{}-", self.uuid(shard));
         let found = names(folder)?.into_iter().find(|name| name.starts_with(&start) && name.ends_with(".pack"));
-        Ok(found.map(|name| folder.join(name)))
+        let Some(path) = found.map(|name| folder.join(name)) else { return Ok(None) };
+        let written = std::fs::metadata(&path).and_then(|there| there.modified()).map_err(ConvertError::io(&path))?;
+        Ok(Some((path, written < part.last_change())))
     }
 
     /// Whether a pack is this shard. Its chunks are not checked.
@@ -209,7 +217,7 @@ pub(super) fn remove_all_leftovers(folder: &Path) -> Result<(), ConvertError> {
 pub(super) fn names(folder: &Path) -> Result<Vec<String>, ConvertError> {
     let failed = |error| ConvertError::io(folder)(error);
     let entries = match std::fs::read_dir(folder) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(failed)?,
     };
     let name = |entry: std::io::Result<std::fs::DirEntry>| entry.map(|entry| entry.file_name().into_string().ok());
@@ -217,9 +225,13 @@ pub(super) fn names(folder: &Path) -> Result<Vec<String>, ConvertError> {
 }
 
 fn create(folder: &Path) -> Result<(), ConvertError> {
+    check_name(folder)?;
     match std::fs::create_dir(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(ConvertError::io(folder)(error)),
-        _ => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            Err(ConvertError::OutputIsFile { path: folder.to_owned() })
+        }
+        made => made.map_err(ConvertError::io(folder)),
     }
 }
 

@@ -1,11 +1,12 @@
 //! Makes a set of the shards of a plan: reads the footers of all shards, and writes the manifest.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use packds_format::{Manifest, Pack, ShardEntry, manifest_name};
-use packds_system::{read_regular, to_u64};
+use packds_format::{Limits, Manifest, Pack, ShardEntry, manifest_name};
+use packds_system::{counted, read_regular, to_u64};
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
@@ -19,8 +20,8 @@ use crate::provenance::{Found, provenance};
 use crate::report::Skipped;
 use crate::set::{check_set_name, commit, first_manifest, totals};
 
-/// Number of missing shards that an error lists.
-const LISTED: usize = 20;
+/// Number of ranges of missing shards that an error lists.
+const LISTED: usize = 100;
 
 /// How often, and after what time, a manifest is tried again that another process is writing.
 const MAX_TRIES: usize = 100;
@@ -106,7 +107,7 @@ impl<'a> Commit<'a> {
         let mut paths = Vec::new();
         for shard in 0..plan.n_shards() {
             match files.get(&plan.uuid(shard).to_string()).map(Vec::as_slice) {
-                None | Some([]) => missing.push(shard.to_string()),
+                None | Some([]) => missing.push(shard),
                 Some([name]) => paths.push(folder.join(name)),
                 Some([one, other, ..]) => {
                     let reason = format!("{}: shard {shard} is there twice, as {one} and {other}", folder.display());
@@ -222,27 +223,57 @@ impl<'a> Commit<'a> {
 
     /// Whether the folder has this manifest.
     fn is_there(&self) -> Result<bool, ConvertError> {
+        check_folder(self.plan, self.folder)?;
         let path = self.folder.join(manifest_name(1));
-        let there = match read_regular(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
-            there => there.map_err(ConvertError::io(&path))?,
-        };
-        if there == self.manifest.to_bytes()? {
-            return Ok(true);
+        match read_regular(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Ok(there) if there == self.manifest.to_bytes()? => Ok(true),
+            Ok(_) => Err(other_set(self.folder)),
+            Err(error) => Err(ConvertError::io(&path)(error)),
         }
-        let reason = format!("{}: the folder has another set than that of the plan", self.folder.display());
-        Err(ConvertError::options(reason, "build the plan in a folder of its own"))
     }
 }
 
-fn missing_shards(folder: &Path, missing: &[String], plan: &ShardPlan) -> ConvertError {
-    let few = missing.get(..LISTED).unwrap_or(missing).join(", ");
-    let more = missing.len().saturating_sub(LISTED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let reason =
-        format!("{}: {} of {} shards are missing: {few}{more}", folder.display(), missing.len(), plan.n_shards());
-    let first = missing.first().map_or("0", String::as_str);
-    ConvertError::options(reason, format!("build each of them, from {} on; then commit again", SHARD.with(first)))
+/// Refuses a folder that has the set of another plan.
+pub(super) fn check_folder(plan: &ShardPlan, folder: &Path) -> Result<(), ConvertError> {
+    let path = folder.join(manifest_name(1));
+    let there = match read_regular(&path) {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(()),
+        there => there.map_err(ConvertError::io(&path))?,
+    };
+    let found = Manifest::parse(&there, Limits::default()).map_err(|error| {
+        let hint = "delete this file, and commit again: the shards are not affected";
+        ConvertError::contradictory(&path, "", error.to_string(), hint)
+    })?;
+    match found.pack_uuid.0 == plan.header.pack_uuid {
+        true => Ok(()),
+        false => Err(other_set(folder)),
+    }
+}
+
+fn other_set(folder: &Path) -> ConvertError {
+    let reason = format!("{}: the folder has another set than that of the plan", folder.display());
+    ConvertError::options(reason, "build the plan in a folder of its own")
+}
+
+fn missing_shards(folder: &Path, missing: &[u64], plan: &ShardPlan) -> ConvertError {
+    let ranges = ranges(missing);
+    let few = ranges.get(..LISTED).unwrap_or(&ranges).join(",");
+    let more = if ranges.len() > LISTED { " and more" } else { "" };
+    let (n, all) = (missing.len(), counted(plan.n_shards(), "shard"));
+    let reason = format!("{}: {n} of {all} missing: {few}{more}", folder.display());
+    let first = missing.first().copied().unwrap_or(0);
+    ConvertError::options(reason, format!("build each of them, such as {}; then commit again", SHARD.with(first)))
+}
+
+/// Ascending numbers as Slurm writes them: `0-3` and `7`.
+fn ranges(numbers: &[u64]) -> Vec<String> {
+    let runs = numbers.chunk_by(|one, next| one + 1 == *next);
+    let range = |run: &[u64]| match run {
+        [first, .., last] => format!("{first}-{last}"),
+        run => run.iter().map(u64::to_string).collect(),
+    };
+    runs.map(range).collect()
 }
 
 /// What was found in the samples of a shard, as its provenance tells.

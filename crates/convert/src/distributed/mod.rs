@@ -11,4 +11,4 @@ mod settled;
 pub use self::build::{BuildOptions, BuildReport};
 pub use self::commit::{Commit, CommitReport};
 pub use self::plan_file::ShardPlan;
-pub use self::planned::{PlanReport, plan_shards};
+pub use self::planned::{PlanReport, list_to_plan, plan_shards};

@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use packds_format::{Uuid, crc32c};
-use packds_system::{open_regular, to_u64, to_usize};
+use packds_system::{counted, open_regular, to_u64, to_usize};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -91,7 +91,7 @@ impl ShardPlan {
         if head.get(8..12) != Some(&FILE_VERSION.to_le_bytes()) {
             return Err(failed("version", "a newer packds made this plan: use that version".to_owned()));
         }
-        let truncated = || failed("", "the plan is cut off: copy it again".to_owned());
+        let truncated = || failed("", "the plan is cut off, or has bytes after its end: copy it again".to_owned());
         let trailer_at =
             bytes.checked_sub(to_u64(TRAILER_BYTES)).filter(|at| *at >= HEAD_BYTES).ok_or_else(truncated)?;
         let trailer = read(trailer_at, to_u64(TRAILER_BYTES))?;
@@ -131,7 +131,7 @@ impl ShardPlan {
     /// The samples of a shard.
     pub(super) fn part(&self, shard: u64) -> Result<Part, ConvertError> {
         let entry = self.index.get(to_usize(shard).saturating_add(1)).ok_or_else(|| {
-            let reason = format!("the plan has {} shards, so there is no shard {shard}", self.n_shards());
+            let reason = format!("the plan has {}, so there is no shard {shard}", counted(self.n_shards(), "shard"));
             ConvertError::options(reason, format!("shards are numbered from 0 to {}", self.n_shards() - 1))
         })?;
         let bytes = self.file.metadata().map_err(ConvertError::io(&self.path))?.len();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use packds_format::DType;
-use packds_system::{to_u64, to_usize};
+use packds_system::{counted, to_u64, to_usize};
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use super::plan_file::{Header, PlanWriter, frame};
 use super::settled::Settled;
 use crate::convert::{Identity, measure, name, refuse_fault};
 use crate::error::ConvertError;
-use crate::opt::SHARDS;
+use crate::opt::{CHUNK, SHARDS, SPLIT};
 use crate::options::{ConvertOptions, NormalizeBy};
 use crate::ordered::{Next, ordered};
 use crate::output::Output;
@@ -21,8 +21,8 @@ use crate::pipeline::{Observer, Phase, Progress};
 use crate::plan::{Order, plan};
 use crate::provenance::VERSION;
 use crate::restored::Restored;
-use crate::set::ShardRule;
-use crate::source::Listing;
+use crate::set::{ShardRule, chunks_of_shard};
+use crate::source::{ListOptions, Listed, Listing, list_all};
 
 /// The result of planning a set.
 #[derive(Debug, Clone)]
@@ -34,7 +34,7 @@ pub struct PlanReport {
     pub n_samples: u64,
     /// Number of shards. There may be fewer than requested, because every shard has at least one chunk.
     pub n_shards: u64,
-    /// Number of samples in every shard but the last.
+    /// Number of samples in the largest shard.
     pub shard_samples: u64,
     /// Samples per chunk.
     pub chunk_samples: u32,
@@ -71,25 +71,47 @@ impl Serialize for PlanReport {
     }
 }
 
-/// Writes the plan of a set to `output`. `options` say how many shards there are. `list_time` is how long listing took.
+/// Lists a source to plan it.
+///
+/// # Errors
+/// As for [`list_all`](crate::source::list_all). Several splits are an error: each has a plan of its own.
+pub fn list_to_plan(source: &Path, options: &ListOptions) -> Result<Listing, ConvertError> {
+    let several = |names: &str| {
+        let reason = format!("{}: a plan has one split, found {names}", source.display());
+        ConvertError::options(reason, format!("plan each split by itself: {}", SPLIT.with("train")))
+    };
+    if options.split.as_deref() == Some("all") {
+        return Err(several("'all'"));
+    }
+    match list_all(source, options)? {
+        Listed::One(listing) => Ok(*listing),
+        Listed::Splits(splits) => {
+            let names: Vec<String> = splits.iter().map(|(name, _)| format!("'{name}'")).collect();
+            Err(several(&names.join(", ")))
+        }
+    }
+}
+
+/// Writes the plan of a set to `output`. `options` say how many shards there are. `listing` is that of `source`, and
+/// `list_time` is how long listing took.
 ///
 /// # Errors
 /// [`ConvertError`] says what failed and where. Nothing is left at `output`.
 pub fn plan_shards(
-    listing: &Listing,
-    list_time: Duration,
+    source: &Path,
+    (listing, list_time): (&Listing, Duration),
     output: &Path,
     options: &ConvertOptions,
     observer: &dyn Observer,
 ) -> Result<PlanReport, ConvertError> {
     let started = Instant::now();
     options.check()?;
-    let Some(rule @ ShardRule::Count(n_shards)) = options.shards else {
+    let Some(rule @ ShardRule::Count(asked)) = options.shards else {
         let reason = "a plan needs the number of shards: the size of a shard is known only when it is built";
         return Err(ConvertError::options(reason, format!("pass {}, for example", SHARDS.with(64))));
     };
     refuse_fault(listing, options)?;
-    let shared = listing.shared()?;
+    let shared = listing.shared(source)?;
     let Restored { options, mut warnings } = Restored::of(listing, options, observer)?;
     let output = Output::create(output, options.force)?;
     let mut plan = plan(listing, &options, observer)?;
@@ -107,22 +129,30 @@ pub fn plan_shards(
         shared,
         origin,
     };
-    let n_chunks = rule.chunks_per_shard(n_samples.div_ceil(chunk_samples), 0);
-    let shard_samples = n_chunks.saturating_mul(chunk_samples);
-    let bytes_out = write(listing, &options, &output, &header, shard_samples, observer)?;
+    let n_chunks = n_samples.div_ceil(chunk_samples);
+    let n_shards = rule.n_shards(n_chunks, 0);
+    // Samples of a shard.
+    let size = |shard| chunks_of_shard(shard, n_shards, n_chunks).saturating_mul(chunk_samples);
+    let sizes = (0..n_shards).map(size);
+    let bytes_out = write(listing, &options, &output, &header, sizes, observer)?;
     let target = output.target().to_owned();
     name(output, n_samples, observer)?;
-    let planned = n_samples.div_ceil(shard_samples);
-    if planned < n_shards {
+    if n_shards < asked {
+        let (shards, chunks) = (counted(n_shards, "shard"), counted(chunk_samples, "sample"));
         warnings.push(format!(
-            "the samples fill {planned} shards, not {n_shards}, because a shard has at least one chunk of {chunk_samples} samples"
+            "{}: the plan has {shards}, because a shard has whole chunks of {chunks}; {CHUNK} makes chunks smaller",
+            SHARDS.with(asked)
         ));
+    }
+    if let n @ 1.. = listing.faulty().count() {
+        let bad = counted(n, "sample");
+        warnings.push(format!("{bad} of the source cannot be read: `commit` lists the bad samples of all shards"));
     }
     Ok(PlanReport {
         output: target,
         n_samples,
-        n_shards: planned,
-        shard_samples: shard_samples.min(n_samples),
+        n_shards,
+        shard_samples: size(0).min(n_samples),
         chunk_samples: plan.pack.chunk_samples,
         n_classes: listing.classes().len(),
         images: plan.describe_images(&options),
@@ -133,13 +163,13 @@ pub fn plan_shards(
     })
 }
 
-/// Writes the header and the parts. Returns the size of the file.
+/// Writes the header, and a part with each of these numbers of samples. Returns the size of the file.
 fn write(
     listing: &Listing,
     options: &ConvertOptions,
     output: &Output,
     header: &Header,
-    shard_samples: u64,
+    mut sizes: impl Iterator<Item = u64>,
     observer: &dyn Observer,
 ) -> Result<u64, ConvertError> {
     let failed = |error| ConvertError::io(output.target())(error);
@@ -154,7 +184,7 @@ fn write(
         |(), places: Vec<usize>| Ok((to_u64(places.len()), frame(&listing.part(&places)?).map_err(failed)?)),
         || {
             observer.check()?;
-            let end = total.min(next + shard_samples);
+            let end = total.min(next + sizes.next().unwrap_or(0));
             let places: Vec<usize> = (next..end).filter_map(|position| order.at(to_usize(position))).collect();
             next = end;
             Ok::<_, ConvertError>((!places.is_empty()).then_some(places))

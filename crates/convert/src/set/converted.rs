@@ -29,13 +29,18 @@ pub enum ShardRule {
 }
 
 impl ShardRule {
-    /// The number of chunks of each shard but the last, if all chunks have this size.
-    pub(crate) fn chunks_per_shard(self, n_chunks: u64, chunk_bytes: u64) -> u64 {
+    /// The number of shards of `n_chunks` chunks, if all chunks have this size.
+    pub(crate) fn n_shards(self, n_chunks: u64, chunk_bytes: u64) -> u64 {
         match self {
-            Self::Count(n) => n_chunks.div_ceil(n.max(1)).max(1),
-            Self::Bytes(most) => (most / chunk_bytes.max(1)).max(1),
+            Self::Count(n) => n.min(n_chunks).max(1),
+            Self::Bytes(most) => n_chunks.div_ceil((most / chunk_bytes.max(1)).max(1)),
         }
     }
+}
+
+/// The number of chunks of a shard, if chunks are divided evenly. The first shards have one more than the others.
+pub(crate) fn chunks_of_shard(shard: u64, n_shards: u64, n_chunks: u64) -> u64 {
+    n_chunks / n_shards + u64::from(shard < n_chunks % n_shards)
 }
 
 /// The shards of a conversion.
@@ -114,7 +119,7 @@ impl<'a> Shards<'a> {
         match self.rule {
             rule @ ShardRule::Count(_) => {
                 let all = to_u64(self.from.listing.len()).div_ceil(chunk_samples);
-                n_chunks >= rule.chunks_per_shard(all, 0)
+                n_chunks >= chunks_of_shard(to_u64(self.manifest.shards.len()), rule.n_shards(all, 0), all)
             }
             // The next chunk is expected to have the mean size.
             ShardRule::Bytes(most) => open.bytes().saturating_add(open.bytes() / n_chunks.max(1)) > most,

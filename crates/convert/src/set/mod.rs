@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 pub(crate) use self::commit::commit;
 pub use self::compact::{CompactOptions, CompactReport, JoinedShard, compact};
 pub use self::converted::ShardRule;
-pub(crate) use self::converted::{AllShards, Shards, first_manifest};
+pub(crate) use self::converted::{AllShards, Shards, chunks_of_shard, first_manifest};
 pub(crate) use self::leftovers::BUILDING;
 pub use self::leftovers::Leftover;
 pub(crate) use self::shard::file_name;

@@ -1,9 +1,11 @@
 //! Some samples of a listing as a document, so that another process can convert them without listing the source.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use packds_format::Role;
 use packds_system::to_u64;
@@ -24,6 +26,8 @@ use crate::metadata::Metadata;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Shared {
     root: FilePath,
+    /// The source itself, if it is a file, such as a manifest.
+    source: Option<(FilePath, Stamp)>,
     classes: Vec<String>,
     mask_colors: Option<MaskColors>,
     metadata: Option<Metadata>,
@@ -94,13 +98,16 @@ impl Listing {
     ///
     /// # Errors
     /// [`ConvertError::SourceUnsupported`] if other processes could not read the samples.
-    pub(crate) fn shared(&self) -> Result<Shared, ConvertError> {
+    pub(crate) fn shared(&self, source: &Path) -> Result<Shared, ConvertError> {
         if !self.unpacked.is_empty() {
             let reason = "the source is an archive, which would be unpacked on this machine alone";
             return Err(ConvertError::unsupported(&self.root, "", reason, "unpack it, and pass the folder"));
         }
         let root = std::path::absolute(&self.root).map_err(ConvertError::io(&self.root))?;
+        let absolute = std::path::absolute(source).map_err(ConvertError::io(source))?;
+        let stamped = || Ok::<_, ConvertError>((FilePath::from(absolute.as_path()), stamp(&absolute)?));
         Ok(Shared {
+            source: source.is_file().then(stamped).transpose()?,
             root: FilePath::from(root.as_path()),
             classes: self.classes.iter().map(|class| lossy(class)).collect(),
             mask_colors: self.mask_colors.as_deref().cloned(),
@@ -123,9 +130,9 @@ impl Listing {
             Ok::<_, ConvertError>(items)
         };
         let images = match &picked.images {
-            Images::Files => {
-                PartImages::Files(all.iter().map(|idx| picked.image_stamp(*idx)).collect::<Result<_, _>>()?)
-            }
+            Images::Files => PartImages::Files(
+                all.iter().map(|idx| stamp_if_there(&self.file_path(places[*idx]))).collect::<Result<_, _>>()?,
+            ),
             Images::Stored(store) => PartImages::Stored(portable(store)?),
         };
         let masks = match &picked.masks {
@@ -158,23 +165,15 @@ impl Listing {
     }
 
     fn not_portable(&self) -> ConvertError {
-        let reason = "the samples of this source are unpacked when it is listed, so other machines could not read them";
-        let hint = "convert it on one machine with `packds convert`, or convert its files to packs of their own and add them with `packds append`";
+        let reason = "other machines could not read these samples by themselves: they are unpacked or joined when the source is listed";
+        let hint = "convert it on one machine with `packds convert`; if it has several files, convert each, and add the packs with `packds append`";
         ConvertError::unsupported(&self.root, "", reason, hint)
-    }
-
-    fn image_stamp(&self, idx: usize) -> Result<Option<Stamp>, ConvertError> {
-        match self.faults.contains_key(&idx) {
-            true => Ok(None),
-            false => stamp(&self.file_path(idx)).map(Some),
-        }
     }
 
     fn mask_stamps(&self, masks: &MaskFiles) -> Result<PartMasks, ConvertError> {
         let of_sample = |idx: usize| {
             let stamped = |(path, bytes): (Vec<u8>, u64)| {
-                let is_bad = self.faults.contains_key(&idx);
-                let stamp = (!is_bad).then(|| stamp(&self.root.join(as_path(&path)))).transpose()?;
+                let stamp = stamp_if_there(&self.root.join(as_path(&path)))?;
                 Ok((FilePath::from(path.as_slice()), bytes, stamp))
             };
             masks.of(idx).into_iter().map(stamped).collect::<Result<_, ConvertError>>()
@@ -205,6 +204,7 @@ impl Part {
             None => Ok(()),
             Some(listed) => check_stamp(&root.join(path.as_path()), *listed),
         };
+        shared.source.iter().try_for_each(|(path, listed)| check_stamp(path.as_path(), *listed))?;
         self.files.iter().try_for_each(|(path, listed)| check_stamp(path.as_path(), *listed))?;
         if let PartImages::Files(stamps) = &self.images {
             self.paths.iter().zip(stamps).try_for_each(|(path, listed)| check(path, listed))?;
@@ -213,6 +213,23 @@ impl Part {
             masks.iter().flatten().try_for_each(|(path, _, listed)| check(path, listed))?;
         }
         Ok(())
+    }
+
+    /// When the last file of the samples was changed.
+    pub(crate) fn last_change(&self) -> SystemTime {
+        let images = match &self.images {
+            PartImages::Files(stamps) => stamps.as_slice(),
+            PartImages::Stored(_) => &[],
+        };
+        let masks = match &self.masks {
+            PartMasks::Files(masks) => masks.as_slice(),
+            _ => &[],
+        };
+        let masks = masks.iter().flatten().map(|(_, _, stamp)| stamp);
+        let files = self.files.iter().map(|(_, stamp)| stamp);
+        let last = images.iter().chain(masks).flatten().chain(files).map(|Stamp(_, time)| *time).max();
+        let since = u64::try_from(last.unwrap_or(0)).unwrap_or(0);
+        SystemTime::UNIX_EPOCH + Duration::from_nanos(since)
     }
 
     /// The listing of these samples. `plan` is the file that contains the part.
@@ -293,8 +310,19 @@ fn mask_files(paths: &[FilePath], masks: Vec<Vec<(FilePath, u64, Option<Stamp>)>
     all
 }
 
+/// `None` if the file is missing, or a link leads nowhere. Then the sample is bad.
+fn stamp_if_there(path: &Path) -> Result<Option<Stamp>, ConvertError> {
+    match stamp(path) {
+        Err(ConvertError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
+    }
+}
+
 fn stamp(path: &Path) -> Result<Stamp, ConvertError> {
     let found = std::fs::metadata(path).map_err(ConvertError::io(path))?;
+    if !found.is_file() {
+        return Err(ConvertError::io(path)(std::io::Error::other("this is no regular file")));
+    }
     let seconds = found.mtime().saturating_mul(1_000_000_000);
     Ok(Stamp(found.len(), seconds.saturating_add(found.mtime_nsec())))
 }
