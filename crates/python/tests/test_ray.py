@@ -39,7 +39,7 @@ def ray():
     context.execution_options.preserve_order = True
     yield ray
     # Ray may not wait for its processes, and Python warns if one that is still running is forgotten.
-    started = [one for one in gc.get_objects() if type(one) is subprocess.Popen and "ray" in str(one.args)]
+    started = [one for one in gc.get_objects() if issubclass(type(one), subprocess.Popen) and "ray" in str(one.args)]
     ray.shutdown()
     assert started
     for process in started:
