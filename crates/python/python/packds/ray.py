@@ -17,8 +17,6 @@ import warnings
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 try:
     import ray
     import ray.data
@@ -105,7 +103,7 @@ def convert(
     # Each call has its own plan, which all machines can read, because they can read the set.
     planned = _beside(target, ".plan")
     try:
-        described = plan(os.path.abspath(path("src", src)), planned, shards=shards, progress=progress, **options)
+        described = plan(src, planned, shards=shards, progress=progress, **options)
         told = {*described["warnings"], *described["notes"]}
         done = 0
         with Progress(progress, "building", " samples") as show, contextlib.closing(
@@ -374,21 +372,11 @@ def _blocks(dataset: Dataset, fields: Sequence[Field], start: int, stop: int) ->
     while start < stop:
         end = min(start + rows, stop)
         columns = dataset.samples(slice(start, end), names)
-        block = BlockAccessor.batch_to_block({field.name: _column(field, columns[field.name]) for field in fields})
+        for field in fields:
+            if field.dtype == "bf16" and field.kind == "tensor":
+                columns[field.name] = widened_bfloat16(columns[field.name])
+        block = BlockAccessor.batch_to_block(columns)
         yield block
         fit = (end - start) * _BLOCK_BYTES // max(BlockAccessor.for_block(block).size_bytes(), 1)
         rows = max(1, min(fit, 4 * rows))
         start = end
-
-
-def _column(field: Field, values: Any) -> Any:
-    """The values of a field as Ray Data takes them."""
-    if field.dtype == "bf16" and field.kind == "tensor":
-        return widened_bfloat16(values)
-    if field.kind != "image" or isinstance(values, np.ndarray):
-        return values
-    # Images of several sizes.
-    items = np.empty(len(values), object)
-    for row, value in enumerate(values):
-        items[row] = value
-    return items
