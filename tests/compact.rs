@@ -139,7 +139,7 @@ fn what_is_no_set_is_refused() {
     for (args, says) in [
         (&["0.pack"][..], "expected the name of a set, which ends with .packs"),
         (&["no.packs"], "no.packs"),
-        (&["s.packs@1"], "expected the name of a set"),
+        (&["s.packs@1"], "this is the name of a version of the set"),
         (&["s.packs", "--shard-size", "many"], "'--shard-size <BYTES>'"),
     ] {
         let ran = folder.packds(&[&["compact"], args].concat());

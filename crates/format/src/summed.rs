@@ -100,6 +100,9 @@ fn other_pixels(field: &str, found: &FieldStats, own: &[&FieldStats]) -> Option<
         let found = found.n_pixels;
         return Some(format!("pixels of `{field}`: expected {n_pixels}, as in the shards, found {found}"));
     }
+    if n_pixels == 0 {
+        return None;
+    }
     let n_channels = own.iter().map(|stats| stats.mean.len()).max().unwrap_or(0);
     (0..n_channels).find_map(|channel| {
         let at = |values: &[f64]| values.get(channel).copied().unwrap_or(f64::NAN);

@@ -162,6 +162,7 @@ impl ShardPlan {
         let working = output.target().to_owned();
         name(output, written.summary.n_samples, observer)?;
         std::fs::rename(&working, &target).map_err(ConvertError::io(&target))?;
+        remove_others(folder, uuid, &target)?;
         sync_folder(folder)?;
         let restored = Restored { options, warnings: Vec::new() };
         let report = report(&listing, &plan, written, target, stages, restored);
@@ -203,6 +204,21 @@ pub(super) fn remove_leftovers(folder: &Path, start: &str) -> Result<(), Convert
         let Ok(file) = open_regular(&path) else { continue };
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
             let _ = std::fs::remove_file(&path);
+        }
+    }
+    Ok(())
+}
+
+/// Removes files of the same shard with other contents: those of an older source.
+fn remove_others(folder: &Path, uuid: Uuid, target: &Path) -> Result<(), ConvertError> {
+    let is_other = |name: &String| {
+        name.starts_with(&format!("{uuid}-")) && name.ends_with(".pack") && target.file_name() != Some(name.as_ref())
+    };
+    for name in names(folder)?.into_iter().filter(is_other) {
+        let path = folder.join(name);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(ConvertError::io(&path)(error)),
+            _ => {}
         }
     }
     Ok(())

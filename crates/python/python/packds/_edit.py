@@ -379,8 +379,9 @@ def compact(
 ) -> dict[str, Any]:
     """Joins small neighbouring shards of a set, as a new version. Saved training states stay valid.
 
-    >>> _ = packds.append("daily.packs", "train.pack", progress=False)
-    >>> _ = packds.append("daily.packs", packds.subset("train.pack", "few.pack", progress=False)["output"], progress=False)
+    >>> days = packds.split("train.pack", "day.pack", ratio=(0.5, 0.5), progress=False)
+    >>> packds.append("daily.packs", ["day.train.pack", "day.val.pack"], progress=False)["n_shards"]
+    2
     >>> packds.compact("daily.packs", progress=False)["n_shards"]
     1
 
