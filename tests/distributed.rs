@@ -1,5 +1,7 @@
 //! Conversion on many machines: `packds plan`, `packds build` and `packds commit`.
 
+#![cfg(test)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Stdio;

@@ -40,7 +40,8 @@ pub(super) fn figure(caches: &[CacheSize], title: &str, subtitle: &str) -> Figur
         DIM,
         "cache of one machine (GiB); at the right end, all machines hold the whole set together",
     );
-    let shares: [(&str, fn(&CacheSize) -> f64); 2] =
+    type Share = fn(&CacheSize) -> f64;
+    let shares: [(&str, Share); 2] =
         [("evicts by next use", |cache| cache.by_next_use), ("evicts by last use", |cache| cache.by_last_use)];
     let widths = shares.map(|(name, _)| text_width(name, SMALL.size, false) + 30.0);
     let mut x = LEFT + PANEL_SIZE.0 - widths.iter().sum::<f64>();
