@@ -29,6 +29,7 @@ mod seekable;
 mod sets;
 mod sheet;
 mod shuffle;
+mod simulate;
 mod summary;
 mod support;
 mod terminal;

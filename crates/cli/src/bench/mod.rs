@@ -2,6 +2,7 @@
 
 mod charts;
 mod convert;
+mod edit;
 mod formats;
 mod load;
 mod tune;
@@ -25,6 +26,7 @@ pub(crate) struct BenchArgs {
 #[derive(Debug, Subcommand)]
 enum What {
     Convert(convert::ConvertBenchArgs),
+    Edit(edit::EditBenchArgs),
     Load(load::LoadBenchArgs),
     Formats(formats::FormatsBenchArgs),
     Tune(tune::TuneBenchArgs),
@@ -33,6 +35,7 @@ enum What {
 pub(crate) fn run(args: &BenchArgs, console: &mut Console) -> Result<Exit, Failure> {
     match &args.what {
         What::Convert(args) => convert::run(args, console),
+        What::Edit(args) => edit::run(args, console),
         What::Load(args) => load::run(args, console),
         What::Formats(args) => formats::run(args, console),
         What::Tune(args) => tune::run(args, console),
