@@ -40,7 +40,8 @@ fn machines_share_the_reads_and_a_slow_link_makes_training_wait() {
     let bytes = found["epochs"][0]["bytes"].as_u64().unwrap();
     assert!((24_900_000_000..25_200_000_000).contains(&bytes), "{found}");
     // 4 ranks train 1.6 GB/s.
-    let slow = simulate(&folder, &["--ranks", "4", "--bandwidth", "800MB", "--epochs", "1"]);
+    let slow = ["--ranks", "4", "--bandwidth", "800MB", "--epochs", "1", "--json"];
+    let slow = folder.packds(&[&large[..], &slow].concat()).json();
     let epoch = &slow["epochs"][0];
     let share = epoch["wait_s"].as_f64().unwrap() / epoch["seconds"].as_f64().unwrap();
     assert!((0.48..0.52).contains(&share), "{slow}");
