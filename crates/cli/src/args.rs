@@ -200,7 +200,8 @@ mod tests {
     }
 
     /// Names of values that cannot be completed: numbers, names from a file, and free text.
-    const FREE: [&str; 24] = [
+    const FREE: [&str; 25] = [
+        "K",
         "PRICE",
         "N",
         "N,..",
