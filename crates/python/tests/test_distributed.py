@@ -58,7 +58,7 @@ def test_the_shards_are_those_that_convert_writes(planned, converted, tmp_path):
 
 def test_missing_shards_are_listed(planned, tmp_path):
     packds.build(planned, tmp_path / "p.packs", shard=2, progress=False)
-    with pytest.raises(packds.ConvertError, match="3 of 4 shards are missing: 0, 1, 3"):
+    with pytest.raises(packds.ConvertError, match="3 of 4 shards missing: 0-1,3"):
         packds.commit(planned, tmp_path / "p.packs", progress=False)
 
 

@@ -193,6 +193,6 @@ def test_parquet_tables_of_pyarrow_give_fields_and_labels(photo_pack, tmp_path):
     assert [new[i]["list"] for i in range(n)] == columns["list"]
     with pytest.raises(packds.ConvertError, match="row 17: `holes`: there is no value|`holes`: there is no value"):
         packds.add_field(ds, tmp_path / "b.pack", tmp_path / "t.parquet", column="holes", progress=False)
-    with pytest.warns(UserWarning, match="without samples"):
+    with pytest.warns(UserWarning, match="have no samples any more"):
         packds.relabel(ds, tmp_path / "l.pack", tmp_path / "t.parquet", progress=False)
     assert set(packds.open(tmp_path / "l.pack").labels.tolist()) == {0}
