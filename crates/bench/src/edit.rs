@@ -18,7 +18,7 @@ use crate::watch::{Progress, Watcher};
 
 /// Bytes per read and write of the plain copy, as `cat` uses.
 const PIECE: usize = 128 << 10;
-/// Number of samples of which `subset` takes one.
+/// `subset` takes one sample of this many.
 const SUBSET: usize = 10;
 
 /// Options of [`bench_edit`].

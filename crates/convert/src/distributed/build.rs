@@ -195,7 +195,7 @@ fn working_name(uuid: Uuid) -> String {
     format!("{BUILDING}{uuid}-{random:016x}.pack")
 }
 
-/// Removes what killed processes left behind: files whose names contain `start`, and that nobody has locked.
+/// Removes the files of killed processes: their names begin with `start`, and no process has locked them.
 pub(super) fn remove_leftovers(folder: &Path, start: &str) -> Result<(), ConvertError> {
     let is_leftover = |name: &String| name.strip_prefix('.').unwrap_or(name).starts_with(start);
     for name in names(folder)?.into_iter().filter(is_leftover) {

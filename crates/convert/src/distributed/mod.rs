@@ -1,5 +1,5 @@
 //! Conversion on many machines, in three steps that can be repeated: a plan of a set, its shards one by one on any
-//! machine, and the manifest that makes the shards a set. Nobody coordinates the machines, because the bytes of a shard
+//! machine, and the manifest that makes the shards a set. The machines need no coordinator, because the bytes of a shard
 //! follow from the plan alone.
 
 mod build;
