@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use packds_format::Geometry;
 use packds_reader::plan::{Batching, Dataset, EpochPlan, Order, PlanError, Ranks, Sampler};
 
-/// The data set, and who reads it.
+/// A data set and the ranks that read it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cluster {
     pub(super) n_samples: u64,
@@ -42,8 +42,8 @@ pub(super) struct Reads {
 
 impl Cluster {
     /// The reads of the first machine. The others read other chunks at the same rate. `tell` is called with the number of
-    /// steps done, and may stop.
-    pub(super) fn reads(&self, epochs: u32, tell: &dyn Fn(u64, u64) -> bool) -> Result<Option<Reads>, PlanError> {
+    /// steps done.
+    pub(super) fn reads(&self, epochs: u32, tell: &dyn Fn(u64, u64)) -> Result<Reads, PlanError> {
         let ranks = self.ranks_per_host.min(self.ranks);
         let plans = (0..ranks).map(|rank| self.epochs(rank, epochs)).collect::<Result<Vec<_>, _>>()?;
         let steps_per_epoch = plans.first().and_then(|plans| plans.first()).map_or(0, EpochPlan::steps);
@@ -54,8 +54,8 @@ impl Cluster {
         for epoch in 0..epochs {
             for step in 0..steps_per_epoch {
                 let all = u64::from(epoch) * steps_per_epoch + step;
-                if step % 64 == 0 && tell(all, u64::from(epochs) * steps_per_epoch) {
-                    return Ok(None);
+                if step % 64 == 0 {
+                    tell(all, u64::from(epochs) * steps_per_epoch);
                 }
                 for (held, plans) in held.iter_mut().zip(&plans) {
                     let Some(plan) = plans.get(usize::try_from(epoch).unwrap_or(usize::MAX)) else { continue };
@@ -74,7 +74,7 @@ impl Cluster {
         }
         let positions = u64::from(epochs) * steps_per_epoch * u64::from(self.batch) * u64::from(ranks);
         found.ns_per_position = started.elapsed().as_secs_f64() * 1e9 / positions.max(1) as f64;
-        Ok(Some(found))
+        Ok(found)
     }
 
     fn epochs(&self, rank: u32, epochs: u32) -> Result<Vec<EpochPlan>, PlanError> {

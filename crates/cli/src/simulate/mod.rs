@@ -188,12 +188,8 @@ pub(crate) fn run(args: &SimulateArgs, console: &mut Console) -> Result<Exit, Fa
     }
     let (cluster, n_shards) = args.cluster()?;
     let shown = Shown::new(console);
-    let tell = |done, total| {
-        shown.report(Amount::Of { done, total, thing: "step", bytes: 0 });
-        false
-    };
+    let tell = |done, total| shown.report(Amount::Of { done, total, thing: "step", bytes: 0 });
     let reads = shown.during("planning", || cluster.reads(args.epochs, &tell)).map_err(refused)?;
-    let Some(reads) = reads else { return Err(Failure::not_run("interrupted")) };
     let found = shown.during("counting", || args.simulate(&cluster, n_shards, &reads))?;
     if let Some(plot) = &args.plot {
         let figure = chart::figure(&found.caches, &found.title(), &args.subtitle(&found));
