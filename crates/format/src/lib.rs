@@ -112,7 +112,7 @@ mod internal {
     pub use crate::stats::{FieldStats, LabelStats, SeekStats, SizeStats, label_icc};
     pub use crate::trailer::Trailer;
     pub use crate::verify::{ChunkDamage, check_file_chunk};
-    pub use crate::writer::WriteSummary;
+    pub use crate::writer::{StoredChunk, WriteSummary};
 
     /// Sizes and offsets from `docs/reference/format.md`. A test compares them with the tables in that document.
     pub mod constants {

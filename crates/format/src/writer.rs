@@ -91,6 +91,19 @@ impl WriteSummary {
     }
 }
 
+/// A chunk of a pack whose body has the same fields, as it is stored.
+#[derive(Debug)]
+pub struct StoredChunk<'a> {
+    /// The stored bytes.
+    pub bytes: &'a [u8],
+    /// Their CRC32C.
+    pub crc32c: u32,
+    /// Number of samples.
+    pub n_samples: u32,
+    /// The items of each column, in the order of the schema.
+    pub columns: Vec<Vec<u8>>,
+}
+
 /// Writes a pack sequentially. Bytes that have been written never change. The pack is valid once its trailer is
 /// written.
 ///
@@ -209,6 +222,7 @@ impl<W: Write> PackWriter<W> {
             let full = counted(self.block_samples, "sample");
             return Err(FormatError::WrongUse(format!("a block with fewer than {full} must be the last of its chunk")));
         }
+        self.check_not_ended()?;
         let most = self.next_block_samples();
         if n > most {
             let most = counted(most, "sample");
@@ -221,6 +235,49 @@ impl<W: Write> PackWriter<W> {
         self.n_samples += u64::from(n);
         self.open.push(block);
         if self.open_samples == self.options.chunk_samples { self.write_chunk() } else { Ok(()) }
+    }
+
+    /// Appends a chunk of another pack with its checksum. Its bytes are those that the blocks of the same samples would
+    /// give.
+    ///
+    /// # Errors
+    /// [`FormatError::WrongUse`] if the last chunk is not full, or if the chunk or its columns have another size than
+    /// the schema says. [`FormatError::Io`].
+    #[doc(hidden)]
+    pub fn append_chunk(&mut self, chunk: &StoredChunk<'_>) -> Result<(), FormatError> {
+        self.check_not_ended()?;
+        let (n, stored_len) = (u64::from(chunk.n_samples), len_u64(chunk.bytes));
+        let item_bytes = self.options.schema.columns().map(|(_, field)| field.item_bytes());
+        let are_columns = item_bytes.eq(chunk.columns.iter().map(|items| len_u64(items).checked_div(n)))
+            && chunk.columns.iter().all(|items| len_u64(items).checked_rem(n) == Some(0));
+        let is_full = chunk.n_samples == self.options.chunk_samples;
+        let is_strided = self.options.schema.is_strided() && is_full;
+        if self.open_samples > 0
+            || chunk.n_samples > self.options.chunk_samples
+            || !are_columns
+            || (is_strided && stored_len != self.header.chunk_stride)
+        {
+            return Err(FormatError::WrongUse("a stored chunk must have the division of this pack".to_owned()));
+        }
+        if !self.options.schema.is_strided() {
+            self.pad_to(1 << self.header.align_log2)?;
+        }
+        for (column, items) in self.columns.iter_mut().zip(&chunk.columns) {
+            column.extend_from_slice(items);
+        }
+        let entry = ChunkEntry { offset: self.position, stored_len, crc32c: chunk.crc32c, n_samples: chunk.n_samples };
+        self.write(chunk.bytes)?;
+        self.chunks.push(entry);
+        self.n_samples += n;
+        Ok(())
+    }
+
+    /// Only the last chunk may be shorter than the others.
+    fn check_not_ended(&self) -> Result<(), FormatError> {
+        if self.chunks.last().is_some_and(|last| last.n_samples < self.options.chunk_samples) {
+            return Err(FormatError::WrongUse("a chunk that is not full must be the last".to_owned()));
+        }
+        Ok(())
     }
 
     /// A written block for [`BlockBuilder::recycle`](crate::BlockBuilder::recycle), if there is one.

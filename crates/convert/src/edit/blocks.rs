@@ -1,14 +1,15 @@
-//! Copies samples into blocks, on all cores.
+//! Copies samples into blocks, on all cores. `chunks` copies the chunks that remain as they are.
 
 use std::borrow::Cow;
 use std::fs::File;
 
 use packds_format::{
-    Block, BlockBuilder, ChunkEntry, Field, FieldKind, FormatError, PackOptions, PackWriter, Role, Store,
+    Block, BlockBuilder, ChunkEntry, Field, FieldKind, FormatError, PackOptions, PackWriter, Role, Store, StoredChunk,
 };
 use packds_system::{counted, to_usize};
 
 use super::Taken;
+use super::chunks::{self, WholeChunk};
 use super::joined::Joined;
 use super::totals::Totals;
 use crate::convert::write_error;
@@ -28,7 +29,19 @@ pub(super) struct Copier<'a, D> {
 }
 
 /// The samples of a block: runs of taken samples, each with the index of its pack, the first number and the length.
-type Runs = Vec<(usize, u64, u64)>;
+pub(super) type Runs = Vec<(usize, u64, u64)>;
+
+/// What is copied at once.
+enum Task {
+    Block(Runs),
+    Chunk(WholeChunk),
+}
+
+/// What a task gives to the writer.
+enum Copied<'a> {
+    Block(Block),
+    Chunk(StoredChunk<'a>),
+}
 
 impl<D: AsRef<[u8]> + Send + Sync> Copier<'_, D> {
     /// Writes the body of the new pack.
@@ -49,6 +62,7 @@ impl<D: AsRef<[u8]> + Send + Sync> Copier<'_, D> {
         let mut writer = PackWriter::new(output.file(), options).map_err(failed)?;
         let mut tasks = Tasks::new(self.taken.iter().map(Taken::len).collect(), chunk_samples, block_samples);
         let total = tasks.left;
+        let kept = chunks::packs_with_kept_chunks(self, chunk_samples);
         let (mut totals, mut samples) = (Totals::of(self), 0_u64);
         let tell = |samples| {
             observer.progress(Progress { samples, total, bytes_in: 0, phase: Phase::Copy });
@@ -61,18 +75,32 @@ impl<D: AsRef<[u8]> + Send + Sync> Copier<'_, D> {
             jobs,
             jobs * 2 + per_chunk,
             || (),
-            |(), (runs, old): (Runs, Option<Block>)| self.block(&runs, old),
+            |(), (task, old): (Task, Option<Block>)| match task {
+                Task::Block(runs) => self.block(&runs, old).map(|(block, totals)| (Copied::Block(block), totals)),
+                Task::Chunk(whole) => self.chunk(&whole).map(|(chunk, totals)| (Copied::Chunk(chunk), totals)),
+            },
             || {
                 observer.check()?;
-                Ok::<_, ConvertError>(tasks.next().map(|runs| (runs, spare.borrow_mut().pop())))
+                if let Some(whole) = tasks.whole_chunk(self, &kept) {
+                    return Ok::<_, ConvertError>(Some((Task::Chunk(whole), None)));
+                }
+                Ok(tasks.next().map(|runs| (Task::Block(runs), spare.borrow_mut().pop())))
             },
-            |made: Result<(Block, Totals), ConvertError>| {
+            |made: Result<(Copied<'_>, Totals), ConvertError>| {
                 observer.check()?;
-                let (block, seen) = made?;
-                samples += u64::from(block.n_samples());
+                let (copied, seen) = made?;
                 totals.merge(&seen);
-                writer.append(block).map_err(failed)?;
-                spare.borrow_mut().extend(writer.reclaim());
+                match copied {
+                    Copied::Block(block) => {
+                        samples += u64::from(block.n_samples());
+                        writer.append(block).map_err(failed)?;
+                        spare.borrow_mut().extend(writer.reclaim());
+                    }
+                    Copied::Chunk(chunk) => {
+                        samples += u64::from(chunk.n_samples);
+                        writer.append_chunk(&chunk).map_err(failed)?;
+                    }
+                }
                 tell(samples);
                 Ok(Next::Continue)
             },
@@ -210,6 +238,20 @@ struct Tasks {
 }
 
 impl Tasks {
+    /// The samples of the next chunk, if it is a chunk of a pack that remains as it is.
+    fn whole_chunk<D: AsRef<[u8]>>(&mut self, copier: &Copier<'_, D>, kept: &[bool]) -> Option<WholeChunk> {
+        while self.number == *self.lens.get(self.pack)? {
+            (self.pack, self.number) = (self.pack + 1, 0);
+        }
+        let n = u64::from(self.chunk_samples).min(self.left);
+        let is_open = self.in_chunk > 0 || !*kept.get(self.pack)? || self.lens.get(self.pack)? - self.number < n;
+        let taken = copier.taken.get(self.pack).filter(|_| !is_open)?;
+        let whole = WholeChunk::at((self.pack, taken), self.number, n)?;
+        self.number += n;
+        self.left -= n;
+        Some(whole)
+    }
+
     fn new(lens: Vec<u64>, chunk_samples: u32, block_samples: u32) -> Self {
         let left = lens.iter().sum();
         Self { lens, pack: 0, number: 0, left, in_chunk: 0, chunk_samples, block_samples }

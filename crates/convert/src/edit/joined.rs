@@ -135,6 +135,17 @@ impl Joined {
         }
     }
 
+    /// Whether the body of the new pack has the same fields as that of the pack with this index, and none of its items
+    /// changes.
+    pub(super) fn keeps_body<D: AsRef<[u8]>>(&self, index: usize, pack: &Pack<D>) -> bool {
+        let is_mapped = |number: &usize| self.maps.get(index).is_some_and(|maps| maps.contains_key(number));
+        let is_changed =
+            |number: usize| is_mapped(&number) || self.labels.as_ref().is_some_and(|(field, _)| *field == number);
+        let own = self.schema.body().map(|(_, field)| field);
+        own.eq(pack.schema().body().map(|(_, field)| field))
+            && !pack.schema().body().any(|(field, _)| is_changed(field))
+    }
+
     /// The number in the schema of the packs of a field of the new pack.
     pub(super) fn origin(&self, number: usize) -> Result<usize, FormatError> {
         let unknown =

@@ -8,6 +8,7 @@
 mod added;
 mod blocks;
 mod changes;
+mod chunks;
 mod equal_paths;
 mod joined;
 mod order;
@@ -96,6 +97,13 @@ impl<D: AsRef<[u8]>> Taken<'_, D> {
             // An unknown number is refused when its item is read.
             Some(chosen) => chosen.copied().unwrap_or(u64::MAX),
         }
+    }
+
+    /// Whether the samples with these numbers among the taken ones are consecutive in the pack.
+    fn is_run(&self, first: u64, n: u64) -> bool {
+        let Some(samples) = self.samples else { return true };
+        let run = samples.get(to_usize(first)..to_usize(first + n)).unwrap_or(&[]);
+        run.iter().zip(run.iter().skip(1)).all(|(one, next)| one.checked_add(1) == Some(*next))
     }
 
     /// Whether every sample of the pack is taken once, in any order, or none.

@@ -77,9 +77,21 @@ impl Totals {
         Ok(())
     }
 
+    /// Whether the items themselves are counted, not only their sizes.
+    pub(super) fn needs_items(&self) -> bool {
+        !self.pixels.is_empty()
+    }
+
     /// Counts an item in the body.
     pub(super) fn add(&mut self, number: usize, item: &[u8]) {
-        let bytes = to_u64(item.len());
+        self.add_size(number, to_u64(item.len()));
+        if let Some(histogram) = self.pixels.get_mut(&number).filter(|_| self.is_valid) {
+            histogram.add(item);
+        }
+    }
+
+    /// Counts an item of this size in the body.
+    pub(super) fn add_size(&mut self, number: usize, bytes: u64) {
         self.body_bytes += bytes;
         for (index, (image, seek)) in &mut self.seek {
             if *index == number {
@@ -89,14 +101,8 @@ impl Totals {
                 seek.image_bytes += bytes;
             }
         }
-        if !self.is_valid {
-            return;
-        }
-        if let Some(sizes) = self.sizes.get_mut(&number) {
+        if let Some(sizes) = self.sizes.get_mut(&number).filter(|_| self.is_valid) {
             sizes.add(bytes);
-        }
-        if let Some(histogram) = self.pixels.get_mut(&number) {
-            histogram.add(item);
         }
     }
 

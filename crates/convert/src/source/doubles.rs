@@ -1,10 +1,11 @@
 //! Finds files in the same folder whose names belong together, such as `1.jpg` and `1.png`, or `rain-1.png` and
 //! `norain-1.png`. `pairs` handles common names of masks.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::listing::Listing;
 use super::look::{MAX_LOOKED, MIN_FILES, look_at};
+use super::pairs::key;
 use super::paths::{PathTable, joined, lossy, stem};
 use super::walk::count;
 use super::warning::Warning;
@@ -23,21 +24,21 @@ pub(super) struct Doubles {
 
 impl Doubles {
     /// Finds pairs of files whose names differ only in the extension, if nearly all files belong to such a pair.
-    pub(super) fn find(paths: &PathTable, keys: &[Vec<u8>]) -> Option<Self> {
-        let mut first_of: HashMap<&[u8], usize> = HashMap::with_capacity(keys.len());
+    pub(super) fn find(paths: &PathTable) -> Option<Self> {
+        if !has_two_extensions(paths) {
+            return None;
+        }
+        let mut first_of: HashMap<Vec<u8>, usize> = HashMap::with_capacity(paths.len());
         let mut files = Vec::new();
-        for (idx, key) in keys.iter().enumerate() {
-            if let Some(first) = first_of.insert(key, idx) {
+        for idx in 0..paths.len() {
+            if let Some(first) = first_of.insert(key(paths, idx, b""), idx) {
                 files.push([first, idx]);
             }
         }
-        let extension = |idx: usize| {
-            let name = paths.name(idx);
-            name[stem(name).len()..].to_ascii_lowercase()
-        };
+        let extension = |idx: usize| extension(paths, idx).to_ascii_lowercase();
         let extensions = files.first()?.map(extension);
         files.retain(|pair| pair.map(extension) == extensions);
-        let are_most = files.len() >= MIN_FILES && 20 * files.len() >= 9 * keys.len();
+        let are_most = files.len() >= MIN_FILES && are_most(files.len(), paths.len());
         (are_most && extensions[0] != extensions[1]).then_some(Self { files, extensions })
     }
 
@@ -60,37 +61,81 @@ impl Doubles {
     }
 }
 
-/// The warning about names that consist of another name plus a prefix or suffix with letters. `files` holds the file index for each
-/// key.
-pub(super) fn marked(paths: &PathTable, keys: &[Vec<u8>], files: &[usize]) -> Option<Warning> {
-    let places: HashMap<&[u8], usize> = keys.iter().enumerate().map(|(idx, key)| (key.as_slice(), idx)).collect();
-    let mut marks: BTreeMap<Vec<u8>, (usize, usize, usize)> = BTreeMap::new();
-    let compared = keys.len().min(MAX_COMPARED);
-    for (idx, key) in keys.iter().enumerate().take(compared) {
-        for (mark, other) in rests(key) {
-            if let Some(of) = places.get(other.as_slice()) {
-                marks.entry(mark).or_insert((0, idx, *of)).0 += 1;
+fn extension(paths: &PathTable, idx: usize) -> &[u8] {
+    let name = paths.name(idx);
+    &name[stem(name).len()..]
+}
+
+/// Whether so many pairs are nearly all files.
+fn are_most(n_pairs: usize, n_files: usize) -> bool {
+    20 * n_pairs >= 9 * n_files
+}
+
+/// Whether two extensions are so frequent that nearly all files may be pairs. Otherwise, the names of all files need not
+/// be kept in memory.
+fn has_two_extensions(paths: &PathTable) -> bool {
+    let mut counts: HashMap<Vec<u8>, usize> = HashMap::new();
+    for idx in 0..paths.len() {
+        *counts.entry(extension(paths, idx).to_ascii_lowercase()).or_default() += 1;
+    }
+    counts.values().filter(|n| are_most(**n, paths.len())).count() == 2
+}
+
+/// The warning about names that consist of another name plus a prefix or suffix with letters.
+pub(super) fn marked(paths: &PathTable, files: impl Iterator<Item = usize> + Clone) -> Option<Warning> {
+    let compared = files.clone().take(MAX_COMPARED).map(|idx| (idx, rests(&key(paths, idx, b"")))).collect::<Vec<_>>();
+    // Only the names that are looked for are kept, because there may be very many files.
+    let wanted = compared.iter().flat_map(|(_, rests)| rests).map(|(_, other)| (other.clone(), None));
+    let mut places: HashMap<Vec<u8>, Option<usize>> = wanted.collect();
+    for idx in files.clone() {
+        if let Some(place) = places.get_mut(&key(paths, idx, b"")) {
+            *place = Some(idx);
+        }
+    }
+    let mut marks: BTreeMap<&[u8], (usize, usize, usize)> = BTreeMap::new();
+    for (idx, rests) in &compared {
+        for (mark, other) in rests {
+            if let Some(Some(of)) = places.get(other) {
+                marks.entry(mark).or_insert((0, *idx, *of)).0 += 1;
             }
         }
     }
-    let marked = marks.into_values().max_by_key(|(n, ..)| *n).filter(|(n, ..)| *n >= MIN_FILES && 4 * n >= compared);
-    let [idx, of] = marked.map(|(_, idx, of)| [idx, of]).or_else(|| two_ends(keys))?;
-    let [first, of] = [idx, of].map(|idx| paths.path(files[idx]));
+    let is_enough = |n: usize| n >= MIN_FILES && 4 * n >= compared.len();
+    let marked = marks.into_values().max_by_key(|(n, ..)| *n).filter(|(n, ..)| is_enough(*n));
+    let [first, of] = marked.map(|(_, idx, of)| [idx, of]).or_else(|| two_ends(paths, files))?;
+    let [first, of] = [first, of].map(|idx| paths.path(idx));
     Some(Warning::MarkedNames { first, of })
 }
 
-/// The first two keys if all keys form pairs that differ only in the same two last words, as in `1_colors` and `1_depth`.
-fn two_ends(keys: &[Vec<u8>]) -> Option<[usize; 2]> {
-    let mut pairs: BTreeMap<&[u8], BTreeMap<&[u8], usize>> = BTreeMap::new();
-    for (idx, key) in keys.iter().enumerate() {
-        let at = key.iter().rposition(|byte| matches!(byte, b'_' | b'-'))?;
-        pairs.entry(&key[..at]).or_default().insert(&key[at + 1..], idx);
+/// The first two files if all files form pairs whose names differ only in the same two last words, as in `1_colors` and
+/// `1_depth`.
+fn two_ends(paths: &PathTable, files: impl Iterator<Item = usize> + Clone) -> Option<[usize; 2]> {
+    let parts = |idx: usize| {
+        let mut start = key(paths, idx, b"");
+        let at = start.iter().rposition(|byte| matches!(byte, b'_' | b'-'))?;
+        let word = start.split_off(at);
+        Some((start, word))
+    };
+    let mut words = BTreeSet::new();
+    for idx in files.clone() {
+        words.insert(parts(idx)?.1);
+        if words.len() > 2 {
+            return None;
+        }
     }
-    let first = pairs.values().next().filter(|first| first.len() == 2)?;
-    let are_words = first.keys().all(|word| word.iter().all(u8::is_ascii_alphabetic));
-    let are_all = pairs.len() >= MIN_FILES && pairs.values().all(|pair| pair.keys().eq(first.keys()));
-    let [one, other] = *first.values().copied().collect::<Vec<_>>().as_slice() else { return None };
-    (are_words && are_all).then_some([other, one])
+    let is_word = |word: &Vec<u8>| word.iter().skip(1).all(u8::is_ascii_alphabetic);
+    if words.len() != 2 || !words.iter().all(is_word) {
+        return None;
+    }
+    let mut pairs: BTreeMap<Vec<u8>, BTreeMap<Vec<u8>, usize>> = BTreeMap::new();
+    for idx in files {
+        let (start, word) = parts(idx)?;
+        pairs.entry(start).or_default().insert(word, idx);
+    }
+    let are_all = pairs.len() >= MIN_FILES && pairs.values().all(|pair| pair.len() == 2);
+    let first: Vec<usize> = pairs.values().next()?.values().copied().collect();
+    let [one, other] = *first.as_slice() else { return None };
+    are_all.then_some([other, one])
 }
 
 /// All possible prefixes and suffixes of a name, each with the rest of the path.

@@ -276,7 +276,7 @@ pub(super) fn walked(root: &Path, folder: &[u8], files: SampleFiles) -> Result<F
 }
 
 /// A file's path below `folder`, without its extension.
-fn key(paths: &PathTable, idx: usize, folder: &[u8]) -> Vec<u8> {
+pub(super) fn key(paths: &PathTable, idx: usize, folder: &[u8]) -> Vec<u8> {
     let directory = paths.directory(idx);
     let below = directory.strip_prefix(folder).unwrap_or(directory);
     joined(below.strip_prefix(b"/").unwrap_or(below), stem(paths.name(idx)))
@@ -437,18 +437,25 @@ pub(super) fn are_beside(keys: &BTreeSet<&[u8]>) -> bool {
 
 /// In a listing of a folder, turns images named like masks, such as `1_mask.png` next to `1.png`, into the masks of the others.
 pub(super) fn split_masks(listing: &mut Listing) {
-    let keys = keys(&listing.paths, 0, b"");
-    if let Some(doubles) = Doubles::find(&listing.paths, &keys) {
+    if let Some(doubles) = Doubles::find(&listing.paths) {
         let masks = doubles.masks(listing);
         listing.warnings.push(doubles.warning(masks));
         if let Some(masks) = masks {
             let masks_of = doubles.files.iter().map(|pair| (pair[1 - masks], vec![pair[masks]])).collect();
             let is_mask: HashSet<usize> = doubles.files.iter().map(|pair| pair[masks]).collect();
-            let images: Vec<usize> = (0..keys.len()).filter(|idx| !is_mask.contains(idx)).collect();
+            let images: Vec<usize> = (0..listing.len()).filter(|idx| !is_mask.contains(idx)).collect();
             take_masks(listing, &images, &masks_of);
         }
         return;
     }
+    // Otherwise, the names of all files need not be kept in memory.
+    let is_like_mask =
+        |name: &[u8]| mask_bases(name).chain(unnumbered(name).into_iter().flat_map(mask_bases)).count() > 0;
+    if !(0..listing.len()).any(|idx| is_like_mask(stem(listing.paths.name(idx)))) {
+        listing.warnings.extend(marked(&listing.paths, 0..listing.len()));
+        return;
+    }
+    let keys = keys(&listing.paths, 0, b"");
     let bare_image = |key: &Vec<u8>| bare(key, &IMAGE_PREFIXES, &IMAGE_SUFFIXES);
     let bare_keys: Vec<Vec<u8>> = keys.iter().map(bare_image).collect();
     // A full name takes precedence over the same name without its prefix or suffix.
@@ -459,9 +466,8 @@ pub(super) fn split_masks(listing: &mut Listing) {
     let bases: Vec<Option<usize>> = keys.iter().map(|key| base(key)).collect();
     let images: Vec<usize> = (0..keys.len()).filter(|idx| bases[*idx].is_none()).collect();
     let n_masks = keys.len() - images.len();
-    let image_keys: Vec<Vec<u8>> = images.iter().map(|idx| keys[*idx].clone()).collect();
     if n_masks == 0 {
-        listing.warnings.extend(marked(&listing.paths, &image_keys, &images));
+        listing.warnings.extend(marked(&listing.paths, images.iter().copied()));
         return;
     }
     if !are_enough(n_masks, images.len()) {
@@ -475,7 +481,7 @@ pub(super) fn split_masks(listing: &mut Listing) {
             masks_of.entry(*image).or_default().push(mask);
         }
     }
-    listing.warnings.extend(marked(&listing.paths, &image_keys, &images));
+    listing.warnings.extend(marked(&listing.paths, images.iter().copied()));
     take_masks(listing, &images, &masks_of);
 }
 

@@ -19,6 +19,8 @@ use crate::opt::{IMAGES, MASKS};
 
 /// Maximum number of files in a folder that holds one sample.
 const MAX_PARTS: usize = 16;
+/// Maximum number of files of a class to compare with those of other classes. Their names take about 100 bytes each.
+const MAX_COMPARED: usize = 1 << 18;
 /// Names of two folders with the same images in two formats. Classes may have the same names, so the files decide.
 const FORMATS: [[&str; 2]; 3] = [["png", "tif"], ["png", "jpg"], ["jpg", "tif"]];
 
@@ -176,6 +178,9 @@ fn all_keys(listing: &Listing) -> Vec<Keys> {
         let Some((keys, class)) = class.and_then(|class| Some((keys.get_mut(class)?, &listing.classes[class]))) else {
             continue;
         };
+        if keys.len() == MAX_COMPARED {
+            continue;
+        }
         let path = listing.paths.path(idx);
         let below = path.get(class.len() + 1..).unwrap_or_default();
         keys.insert(without_class(stem(below), class).to_vec(), idx);
