@@ -179,8 +179,22 @@ def imagefolder(root):
     assert again["text"] == read["text"] == [row["text"] for row in rows]
 
 
+def parquet(root):
+    """Splits with metadata.parquet, one of the three forms that Hugging Face documents for folders of images."""
+    from datasets import load_dataset
+
+    for split in ("train", "test"):
+        images(root / split)
+        frame = pd.DataFrame({"file_name": FILES, "text": [f"{split} {i}" for i in range(len(FILES))]})
+        frame.assign(score=[i / 2 for i in range(len(FILES))]).to_parquet(root / split / "metadata.parquet")
+    read = load_dataset("imagefolder", data_dir=str(root), cache_dir=str(root.with_suffix(".cache")))
+    assert {split: len(read[split]) for split in read} == {"train": len(FILES), "test": len(FILES)}
+    frame = pd.DataFrame({"path": [f"train/{name}" for name in FILES], "label": NAMES, "when": pd.Timestamp("2026-01-02", tz="UTC")})
+    frame.to_parquet(root / "rows.parquet")
+
+
 root = Path(sys.argv[1])
-for part in (tables, encodings, papers, others, written, imagefolder):
+for part in (tables, encodings, papers, others, written, imagefolder, parquet):
     (root / part.__name__).mkdir()
     part(root / part.__name__)
 print(json.dumps({"labels": LABELS, "runs": {"one": runs_mask({1: "1 3 10 5"}), "two": runs_mask({1: "1 3 10 5", 2: "3 2"}), "none": runs_mask({}), "rows": runs_mask({1: "1 3 10 5"}, "C")}}))

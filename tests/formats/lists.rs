@@ -260,6 +260,20 @@ fn an_image_folder_of_datasets_has_the_images_of_its_table() {
 }
 
 #[test]
+fn parquet_tables_that_name_files_are_read_as_tables() {
+    let (folder, _) = sources();
+    let text = |items: Vec<Vec<u8>>| String::from_utf8(items[3].clone()).unwrap();
+    for split in ["train", "test"] {
+        let pack = convert(&folder, "parquet", &["--split", split]);
+        assert_eq!((pack.n_samples(), text(items(&pack, "text"))), (12, format!("{split} 3")));
+        assert_eq!(items(&pack, "score")[3], 1.5_f64.to_le_bytes());
+    }
+    let pack = convert(&folder, "parquet/rows.parquet", &[]);
+    assert_eq!((pack.n_samples(), names(&pack)), (12, vec!["cat".to_owned(), "dog".to_owned(), "owl".to_owned()]));
+    assert_eq!(items(&pack, "when")[0], b"2026-01-02T00:00:00Z");
+}
+
+#[test]
 fn the_explanation_has_the_reason_and_the_option_that_decides_otherwise() {
     let (folder, _) = sources();
     for (source, words) in [

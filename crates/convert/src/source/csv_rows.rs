@@ -36,6 +36,15 @@ pub(super) struct CsvRows {
     pub(super) warnings: Vec<Warning>,
 }
 
+/// Whether a column may contain texts with unquoted delimiters, judged by its name or the last word of its name, as in
+/// `productDisplayName`.
+fn has_texts(name: &str) -> bool {
+    const WORDS: [&str; 5] = ["name", "title", "text", "description", "comment"];
+    let start = name.rfind(|c: char| c.is_uppercase() || !c.is_alphanumeric()).unwrap_or(0);
+    let last = name[start..].trim_start_matches(|c: char| !c.is_alphanumeric());
+    is_caption_name(name) || WORDS.iter().any(|word| word.eq_ignore_ascii_case(last))
+}
+
 /// Maximum size of a row, in bytes, so that a file without line feeds cannot exhaust the memory.
 pub(super) const MAX_ROW_BYTES: u64 = 64 << 20;
 /// Number of bytes to read at the start of a file to detect its delimiter and line endings.
@@ -152,7 +161,7 @@ impl CsvRows {
         }
         check_header(&file.path, rows.line(), &cells)?;
         rows.has_header = true;
-        rows.has_captions = matches!(cells.as_slice(), [_, .., last] if is_caption_name(last));
+        rows.has_captions = matches!(cells.as_slice(), [_, .., last] if has_texts(last));
         rows.is_read = rows.read(file)?;
         // A header may lack a name for the first column if that column contains the files.
         let first = rows.record.get(0).unwrap_or_default();

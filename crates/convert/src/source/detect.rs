@@ -69,10 +69,14 @@ pub(super) fn detect(source: &Path) -> Result<DataFormat, ConvertError> {
         return Ok(DataFormat::Manifest);
     }
     let start = Head::new(source, &head);
+    #[cfg(feature = "arrow")]
+    if named == Some(DataFormat::Parquet) && super::parquet::names_files(source) {
+        return Ok(DataFormat::Manifest);
+    }
     if let Some(format) = format_of_start(&start) {
         return Ok(format);
     }
-    if RowForm::of_source(source).is_some() {
+    if named != Some(DataFormat::Parquet) && RowForm::of_source(source).is_some() {
         return Ok(DataFormat::Manifest);
     }
     let known = named.filter(|format| format.entry().trusts_names);
@@ -239,7 +243,11 @@ fn of_own_files(folder: &Path) -> Option<DataFormat> {
     let found = found.or_else(|| names.iter().find_map(|name| of_set(name)).filter(|_| !is_image_folder()));
     // A repository has its data in a subfolder, next to a dataset card and scripts.
     let found = found.or_else(|| names_in(&data_folder(folder)).iter().find_map(|name| of_set(name)));
-    let in_splits = || split_folders(folder).iter().flat_map(|split| names_in(split)).find_map(|name| of_set(&name));
+    let has_images = |names: &Vec<String>| names.iter().any(|name| is_image_name(name.as_bytes()));
+    let in_splits = || {
+        let splits = split_folders(folder).into_iter().map(|split| names_in(&split));
+        splits.filter(|names| !has_images(names)).flatten().find_map(|name| of_set(&name))
+    };
     found.or_else(in_splits)
 }
 
@@ -257,6 +265,12 @@ pub(super) fn of_set(name: &str) -> Option<DataFormat> {
 
 /// Finds the first file or folder in `folder` that looks like a dataset, and its format, to suggest it to the user.
 pub(super) fn data_set_in(folder: &Path) -> Option<(PathBuf, DataFormat)> {
+    // Hugging Face's cache has a data set in `snapshots/REVISION`.
+    const LEVELS: usize = 2;
+    data_set_within(folder, LEVELS)
+}
+
+fn data_set_within(folder: &Path, levels: usize) -> Option<(PathBuf, DataFormat)> {
     let mut names = names_in(folder);
     names.sort();
     names.into_iter().find_map(|name| {
@@ -265,7 +279,8 @@ pub(super) fn data_set_in(folder: &Path) -> Option<(PathBuf, DataFormat)> {
             true => of_folder(&path).ok().flatten(),
             false => of_set(&name),
         };
-        format.map(|format| (path, format))
+        let deeper = || if levels > 1 && path.is_dir() { data_set_within(&path, levels - 1) } else { None };
+        format.map(|format| (path.clone(), format)).or_else(deeper)
     })
 }
 

@@ -19,6 +19,15 @@ pub enum FolderNote {
         /// The other.
         other: Vec<u8>,
     },
+    /// Two classes contain files with the same names and bytes.
+    SameFiles {
+        /// One class.
+        one: Vec<u8>,
+        /// The other.
+        other: Vec<u8>,
+        /// Number of files.
+        count: u64,
+    },
     /// Two folders have versions of the same images. One supplies the images, the other a field.
     Versions {
         /// The folder of the images.
@@ -42,6 +51,18 @@ pub enum FolderNote {
         /// The folder.
         folder: Vec<u8>,
     },
+    /// Folders that are not used as classes, because they have the first digits of the names of the files in them.
+    HashFolders {
+        /// The first of the inner folders.
+        first: Vec<u8>,
+    },
+    /// Files with different names are read as parts of one data set.
+    OneSet {
+        /// One file.
+        one: String,
+        /// The next file with another name.
+        other: String,
+    },
     /// The names of the images may be texts, as for captchas.
     NamesAsTexts {
         /// The first image.
@@ -62,6 +83,14 @@ impl fmt::Display for FolderNote {
                     "the classes '{one}' and '{other}' have files with the same names: if they are two versions of each image, pack only one with {alone}"
                 )
             }
+            Self::SameFiles { one, other, count } => write!(
+                out,
+                "the classes '{}' and '{}' have {} with the same names, and the first ones have the same bytes, so these images are packed twice: to pack only one folder, add {}",
+                lossy(one),
+                lossy(other),
+                counted(*count, "file"),
+                IMAGES.with(lossy(one))
+            ),
             Self::Versions { images, other, field } => write!(
                 out,
                 "'{}' and '{}' have two versions of each image: the first is packed as 'image', and the file of the second, unchanged, as the field '{field}', which is not cropped, resized or augmented with the image; {}",
@@ -73,6 +102,15 @@ impl fmt::Display for FolderNote {
                 out,
                 "ignored the folder '{}' next to the files: it should have the same images as tensors",
                 lossy(folder)
+            ),
+            Self::HashFolders { first } => write!(
+                out,
+                "the folders, such as '{}', are not read as classes, because their names are digits of hashes",
+                lossy(first)
+            ),
+            Self::OneSet { one, other } => write!(
+                out,
+                "'{one}' and '{other}' are read as parts of one data set, so that equal class ids mean the same class; if they are different data sets, convert each file alone"
             ),
             Self::NamesAsTexts { first, line } => write!(
                 out,

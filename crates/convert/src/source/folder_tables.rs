@@ -23,7 +23,12 @@ pub(super) const FIRST_ROWS: u64 = 100;
 
 /// The names of the tables in a folder, sorted. Sample submissions and tables of colours do not describe images.
 pub(super) fn names_in(top: &Directory, is_form: impl Fn(RowForm) -> bool) -> Vec<Vec<u8>> {
-    let is_table = |name: &&[u8]| RowForm::from_path(as_path(name)).is_some_and(&is_form);
+    // Hugging Face calls a table of the files next to it `metadata`, in each of its formats.
+    let form = |name: &[u8]| match name {
+        b"metadata.parquet" => RowForm::of_source(as_path(name)),
+        _ => RowForm::from_path(as_path(name)),
+    };
+    let is_table = |name: &&[u8]| form(name).is_some_and(&is_form);
     let tables = top.names().filter(is_table).filter(|name| !is_submission(name) && !mask_colors::is_table(name));
     let mut tables: Vec<Vec<u8>> = tables.map(<[u8]>::to_vec).collect();
     tables.sort_unstable();

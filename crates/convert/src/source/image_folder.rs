@@ -340,9 +340,13 @@ pub(super) fn list_opened(
                 mistaken::refuse_parts(&root, &top.subdirectories, table)?;
             }
             let parts = if has_only_classes { None } else { mistaken::numbered_parts(&top) };
+            let hashes = if has_only_classes { None } else { mistaken::hash_folders(&root, &top, files)? };
             let listing = list_scanned((&root, files), top, all_classes, options.jobs)?;
             match parts {
-                None => listing,
+                None => match hashes {
+                    None => listing,
+                    Some(hashes) => without_nested(as_one(listing, hashes)),
+                },
                 Some(parts) => {
                     // Files next to numbered parts belong to the parts, so they are not reported as labels.
                     manifests.clear();
@@ -403,9 +407,13 @@ fn list_image_in_each(root: (&Path, SampleFiles), top: Directory, jobs: usize) -
         count: count(top.subdirectories.len()),
         first: top.subdirectories.iter().min().cloned().unwrap_or_default(),
     };
-    let mut listing = as_one(list_scanned(root, top, None, jobs)?, folders);
+    Ok(without_nested(as_one(list_scanned(root, top, None, jobs)?, folders)))
+}
+
+/// Removes the warning that classes have images only in subfolders.
+fn without_nested(mut listing: Listing) -> Listing {
     listing.warnings.retain(|warning| !matches!(warning, Warning::NestedClasses { .. }));
-    Ok(listing)
+    listing
 }
 
 /// Removes labels and classes from a listing whose folders are not classes, and adds a warning about the folders.

@@ -4,9 +4,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::ListOptions;
-use super::rows::{Cell, RowFile, RowForm, Rows};
+use super::rows::{Cell, RowFile, RowForm, Rows, is_parquet};
 #[cfg(feature = "arrow")]
-use super::sample_table::is_parquet;
 use super::values::{CellKind, text_of};
 use crate::error::ConvertError;
 

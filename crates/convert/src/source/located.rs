@@ -98,7 +98,16 @@ impl Located {
                 return Err(ConvertError::contradictory(manifest, "", reason, hint));
             }
         };
-        let by_name = by_name.into_iter().filter_map(|(key, all)| Some((key, file_of(&all)?))).collect();
+        // Kaggle's HAM10000 has each folder twice: `HAM10000_images_part_1` and `ham10000_images_part_1`.
+        let is_case_copy = |idx: usize, of: usize| {
+            idx != of && found.bytes[idx] == found.bytes[of] && paths.path(idx).eq_ignore_ascii_case(&paths.path(of))
+        };
+        let file = |mut all: Vec<usize>| {
+            let first = *all.first()?;
+            all.retain(|idx| !is_case_copy(*idx, first));
+            file_of(&all)
+        };
+        let by_name = by_name.into_iter().filter_map(|(key, all)| Some((key, file(all)?))).collect();
         Ok(Some(Self { paths: found.paths, in_folder, by_name, is_in_masks }))
     }
 

@@ -23,6 +23,7 @@ use super::{
     folder_labels::{are_class_folders, class_below, common_folder, folder_of},
     foreign::Foreign,
     found::{Names, rename_taken, target},
+    id_column,
     image_folder::known_metadata,
     indicators::{are_classes, class_of},
     labels::{LabelBuilder, LabelForm, LabelSplit, NEGATIVE},
@@ -461,7 +462,17 @@ impl Plan {
         };
         let are_files = kept.iter().map(is_file).collect();
         let choices = Choices { source: &file.path, names: &kept_names, are_files, options };
-        let Roles { path, mask, label } = choices.roles(pixels.as_ref(), &mut warnings)?;
+        let roles = choices.roles(pixels.as_ref(), &mut warnings);
+        let candidates: Vec<(usize, &String)> = kept.iter().map(|column| (*column, &names[*column])).collect();
+        let roles = match id_column::instead((file, manifest.form, options), &candidates, &roles)? {
+            None => roles?,
+            Some(field) => {
+                let options = ListOptions { image_key: Some(field.clone()), ..(*options).clone() };
+                warnings.push(Warning::PathColumn { field });
+                Choices { options: &options, ..choices }.roles(pixels.as_ref(), &mut warnings)?
+            }
+        };
+        let Roles { path, mask, label } = roles;
         let [path, mask, label] = [path, mask, label].map(|column| column.map(|column| kept[column]));
         let mask = mask.filter(|mask| Some(*mask) != runs);
         let runs = runs.filter(|_| mask.is_none());

@@ -9,9 +9,10 @@ use packds_system::to_u64;
 
 use super::candidate::SampleFiles;
 use super::directory::Directory;
+use super::folder_note::FolderNote;
 use super::layout::Pair;
 use super::name_words::table_of_names;
-use super::paths::{as_path, lossy, stem};
+use super::paths::{as_path, joined, lossy, stem};
 use super::warning::Warning;
 use crate::error::ConvertError;
 use crate::opt::{FROM, IMAGES};
@@ -102,6 +103,29 @@ pub(super) fn numbered_parts(top: &Directory) -> Option<Warning> {
     let first = top.subdirectories.iter().min()?.clone();
     let count = to_u64(top.subdirectories.len());
     top.subdirectories.iter().all(|folder| is_part(&folder)).then_some(Warning::NumberedParts { count, first })
+}
+
+/// The warning about folders that divide files by the first digits of their hashes, such as `0/7/a`. Folders of classes such as `0`
+/// to `9` contain images, not such folders.
+pub(super) fn hash_folders(root: &Path, top: &Directory, files: SampleFiles) -> Result<Option<Warning>, ConvertError> {
+    let are_digits = |folders: &[Vec<u8>]| {
+        let len = folders.first().map_or(0, Vec::len);
+        let is_one = |name: &Vec<u8>| name.len() == len && name.iter().all(u8::is_ascii_hexdigit);
+        (1..=2).contains(&len) && folders.iter().all(is_one)
+    };
+    if top.subdirectories.len() < 2 || !are_digits(&top.subdirectories) {
+        return Ok(None);
+    }
+    let (mut first, mut has_several) = (None, false);
+    for folder in &top.subdirectories {
+        let inner = Directory::scan(root, folder, files)?;
+        if !are_digits(&inner.subdirectories) || inner.sample_names().next().is_some() {
+            return Ok(None);
+        }
+        first = first.or_else(|| Some(joined(folder, inner.subdirectories.iter().min()?)));
+        has_several |= inner.subdirectories.len() > 1;
+    }
+    Ok(first.filter(|_| has_several).map(|first| Warning::Folders(FolderNote::HashFolders { first })))
 }
 
 /// Refuses folders next to a table if their names differ only in a number, such as `images_001` and `images_002`.

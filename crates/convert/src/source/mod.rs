@@ -49,6 +49,7 @@ mod given;
 mod grid;
 #[cfg(feature = "hdf5")]
 pub(crate) mod hdf5;
+mod id_column;
 mod image_folder;
 mod indicators;
 mod joined;
@@ -414,6 +415,17 @@ fn list_input(
             };
             let mut listing = read(part, of, options)?.into_listing(source)?;
             listing.warnings.extend(unread::tables_in(source, listing.kind));
+            // Other formats may keep each field in a file of its own.
+            let has_whole_samples = matches!(
+                format,
+                DataFormat::Npz
+                    | DataFormat::Hdf5
+                    | DataFormat::Parquet
+                    | DataFormat::Arrow
+                    | DataFormat::Safetensors
+                    | DataFormat::TfRecord
+            );
+            listing.warnings.extend(part.note_names().filter(|_| has_whole_samples));
             Ok(Listed::one(listing))
         }
     }

@@ -23,12 +23,22 @@ pub(super) fn note_overlooked_labels(listing: &mut Listing) {
     // In sources of other formats, vectors are rarely labels. They may be boxes.
     let has_arrays = matches!(listing.kind, SourceKind::Container(format) if format.may_hold_one_sample());
     let may_be_labels = |field: &&SourceField| is_one_integer(field) || (has_arrays && is_vector(field));
-    let numbers = listing.fields.iter().filter(may_be_labels).map(|field| field.name.clone()).collect::<Vec<_>>();
+    let mut numbers = listing.fields.iter().filter(may_be_labels).map(|field| field.name.clone()).collect::<Vec<_>>();
+    numbers.extend(integer_columns(listing));
     let json = json_columns(listing);
     listing.warnings.extend(json);
     if !numbers.is_empty() {
         listing.warnings.push(Warning::NoLabels { fields: numbers, is_program });
     }
+}
+
+/// The columns of integers that may be labels. Next to texts, these are only columns with a word for labels in their names.
+fn integer_columns(listing: &Listing) -> Vec<String> {
+    let has_texts = listing.columns.iter().any(|column| matches!(column.values, ColumnValues::Text(_)));
+    let is_named = |name: &str| name.split(['_', '-', ' ', '.']).any(is_label_name);
+    let integers = listing.columns.iter().filter(|column| matches!(column.values, ColumnValues::I64(_)));
+    let may_be = integers.filter(|column| !has_texts || is_named(&column.name));
+    may_be.map(|column| column.name.clone()).collect()
 }
 
 /// Warns about arrays in which a dimension other than the first may count the samples. It may be the last, as written

@@ -6,7 +6,7 @@ use std::{
     collections::{HashMap, HashSet, hash_map::Entry},
     fmt,
     fs::File,
-    io::{self, BufRead, BufReader, Read},
+    io::{self, BufRead, BufReader, BufWriter, Read, Write},
     marker::PhantomData,
     path::{Path, PathBuf},
 };
@@ -22,6 +22,7 @@ use super::csv_rows::{CsvRows, MAX_ROW_BYTES, long_row};
 use super::encoding::{START_BYTES, Utf16};
 use super::json_rows::{JsonRow, JsonRows, entry, json_rows};
 use super::warning::Warning;
+use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 
 /// The syntax of a manifest.
@@ -50,7 +51,9 @@ impl RowForm {
 
     /// The form indicated by the extension of a file that the caller passed as the source.
     pub(super) fn of_source(path: &Path) -> Option<Self> {
-        Self::from_path(path).or_else(|| match extension(path)?.as_str() {
+        // The rows of a Parquet file are read as JSON Lines.
+        let of_parquet = (cfg!(feature = "arrow") && is_parquet(path)).then_some(Self::JsonLines);
+        Self::from_path(path).or(of_parquet).or_else(|| match extension(path)?.as_str() {
             "txt" => Some(Self::Text),
             "json" => Some(Self::Json),
             _ => None,
@@ -72,6 +75,12 @@ impl RowForm {
     }
 }
 
+/// Whether the file at this path is a Parquet file, by its name.
+pub(super) fn is_parquet(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.and_then(DataFormat::from_file_name) == Some(DataFormat::Parquet)
+}
+
 /// The extension in lower case. An extension of a compression format is removed first.
 fn extension(path: &Path) -> Option<String> {
     let (_, extension) = without_extension(path.file_name()?.to_str()?).rsplit_once('.')?;
@@ -89,10 +98,21 @@ pub(super) struct RowFile {
 }
 
 impl RowFile {
-    /// Opens `path`. If the file is compressed or in UTF-16, writes it to a temporary file in `folder`, unpacked and in UTF-8.
+    /// Opens `path`. If the file is Parquet, compressed or in UTF-16, writes its rows to a temporary file in `folder`, unpacked and
+    /// in UTF-8.
     pub(super) fn new(path: &Path, folder: &Path) -> Result<Self, ConvertError> {
         let mut file = Self { path: path.to_owned(), unpacked: None, first_rows: None };
         let new = || NamedTempFile::new_in(folder).map_err(ConvertError::io(folder));
+        #[cfg(feature = "arrow")]
+        if is_parquet(path) {
+            let mut lines = new()?;
+            let mut out = BufWriter::new(&mut lines);
+            super::parquet::write_lines(path, &mut out)?;
+            out.flush().map_err(ConvertError::io(folder))?;
+            drop(out);
+            file.unpacked = Some(lines);
+            return Ok(file);
+        }
         // Copying may fail for either file, but the user knows only `path`, so errors name it.
         if let Some(mut packed) = compressed::open(path).map_err(ConvertError::io(path))? {
             let mut unpacked = new()?;

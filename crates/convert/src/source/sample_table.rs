@@ -9,10 +9,9 @@ use packds_system::counted;
 use super::ListOptions;
 use super::column::ColumnValues;
 use super::keyed_table::{TABLE_KEYS, columns_of_keys, no_table};
-use super::rows::{Cell, RowFile, RowForm, Rows};
+use super::rows::{Cell, RowFile, RowForm, Rows, is_parquet};
 use super::table_values::{TableValues, ValueType};
 use super::values::{CellKind, KindsSeen, text_of};
-use crate::data_format::DataFormat;
 use crate::error::{ConvertError, quoted};
 use crate::opt::{COLUMN, DTYPE};
 
@@ -27,12 +26,6 @@ pub(crate) struct SampleTable {
     /// The columns besides the key.
     pub(crate) columns: Vec<(String, TableValues)>,
     pub(crate) warnings: Vec<String>,
-}
-
-/// Whether the file at this path is a Parquet file, by its name.
-pub(super) fn is_parquet(path: &Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str());
-    name.and_then(DataFormat::from_file_name) == Some(DataFormat::Parquet)
 }
 
 impl SampleTable {

@@ -5,7 +5,9 @@ use packds_system::to_u64;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::folder_note::FolderNote;
 use super::split::is_split_name;
+use super::warning::Warning;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 
@@ -73,6 +75,24 @@ impl Shards {
                 "pass one of them",
             )),
         }
+    }
+
+    /// The warning if the files have names with different words, so that they may be different data sets. Splits, numbers and
+    /// hashes do not count.
+    pub(super) fn note_names(&self) -> Option<Warning> {
+        let words = |file: &Path| {
+            let name = file.file_name()?.to_str()?.to_ascii_lowercase();
+            let is_word = |word: &&str| {
+                !word.is_empty() && !word.bytes().any(|b| b.is_ascii_digit()) && !is_split_name(word.as_bytes())
+            };
+            let words = name.split(|c: char| !c.is_alphanumeric()).filter(is_word).map(str::to_owned);
+            Some(words.collect::<Vec<_>>())
+        };
+        let first = self.files.first()?;
+        let other = self.files.iter().find(|file| words(file) != words(first))?;
+        let [one, other] =
+            [first, other].map(|file| file.file_name().unwrap_or_default().to_string_lossy().into_owned());
+        Some(Warning::Folders(FolderNote::OneSet { one, other }))
     }
 
     /// Groups the files by the split in their name (`train-00000-of-00010.parquet`) or in the name of their folder, sorted by split.

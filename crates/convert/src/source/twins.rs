@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use packds_system::{read_regular, to_u64};
+
 use super::folder_note::FolderNote;
 use super::layout::{is_like_images, is_mask_folder};
 use super::listing::Listing;
@@ -57,8 +59,14 @@ fn compare(listing: &Listing, keys: &[Keys], pair: [usize; 2]) -> Result<Option<
     let most = one.len().max(other.len());
     let names = pair.map(|class| listing.classes[class].as_slice());
     let is_named = roles(names).is_some() || FORMATS.iter().any(|known| is_pair(names, known));
-    if shared.len() < MIN_FILES || 2 * shared.len() <= most {
+    if shared.len() < MIN_FILES {
         return Ok(None);
+    }
+    if 2 * shared.len() <= most {
+        let are_same = shared.iter().take(MAX_LOOKED).all(|pair| have_same_bytes(listing, *pair));
+        let count = to_u64(shared.len());
+        let told = || FolderNote::SameFiles { one: names[0].to_vec(), other: names[1].to_vec(), count };
+        return Ok(are_same.then(|| Warning::Folders(told())));
     }
     let looks: Vec<[Look; 2]> = shared
         .iter()
@@ -192,6 +200,12 @@ fn all_keys(listing: &Listing) -> Vec<Keys> {
 fn without_class<'a>(stem: &'a [u8], class: &[u8]) -> &'a [u8] {
     let own = stem.strip_suffix(class).and_then(|rest| rest.strip_suffix(b"_").or_else(|| rest.strip_suffix(b"-")));
     own.unwrap_or(stem)
+}
+
+fn have_same_bytes(listing: &Listing, pair: [usize; 2]) -> bool {
+    let [one, other] = pair.map(|idx| listing.file_path(idx));
+    listing.bytes[pair[0]] == listing.bytes[pair[1]]
+        && read_regular(&one).is_ok_and(|bytes| read_regular(&other).is_ok_and(|others| others == bytes))
 }
 
 fn look(listing: &Listing, idx: usize) -> Option<Look> {

@@ -34,7 +34,7 @@ const fn row(name: &'static str, extensions: &'static [&'static str], hint: &'st
 /// bytes.
 const PICTURES: [&str; 6] = ["HEIC", "AVIF", "JPEG XL", "JPEG 2000", "OpenEXR", "PAM"];
 
-const TYPES: [Unread; 27] = [
+const TYPES: [Unread; 28] = [
     row(
         "DICOM",
         &["dcm", "dicom"],
@@ -115,6 +115,11 @@ const TYPES: [Unread; 27] = [
         &["p", "pkl", "pickle"],
         "packds never runs pickles; if you trust the file, write its arrays in Python: d = pickle.load(open(\"x.p\", \"rb\")); numpy.savez(\"x.npz\", images=d[\"features\"], labels=d[\"labels\"])",
     ),
+    row(
+        "ArrayRecord",
+        &["array_record", "arrayrecord", "riegeli"],
+        "write the data set as TFRecord files in Python: tfds.builder(\"NAME\", file_format=\"tfrecord\").download_and_prepare()",
+    ),
     row("video", &["mp4", "avi", "mov", "mkv", "webm", "m4v"], "write its frames with 'ffmpeg -i x.mp4 x_%06d.png'"),
     row(
         "whole slide",
@@ -141,6 +146,11 @@ impl Unread {
     /// The type indicated by the extension of a file.
     pub(super) fn of_name(file: &[u8]) -> Option<&'static Self> {
         let lower = lossy(file).to_ascii_lowercase();
+        // Each file of a set ends in its number, as in `x.array_record-00000-of-00001`.
+        let lower = match lower.rsplitn(4, '-').collect::<Vec<_>>().as_slice() {
+            [n, "of", _, name] if n.bytes().all(|byte| byte.is_ascii_digit()) => (*name).to_owned(),
+            _ => lower,
+        };
         let has = |extension: &&str| lower.strip_suffix(*extension).is_some_and(|stem| stem.ends_with('.'));
         TYPES.iter().find(|row| row.extensions.iter().any(has))
     }

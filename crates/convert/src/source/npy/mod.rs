@@ -26,7 +26,7 @@ use super::whole::FileValue;
 use crate::data_format::DataFormat;
 use crate::error::{ConvertError, quoted};
 use crate::metadata::METADATA_KEY;
-use crate::opt::{IMAGE_KEY, LABEL_KEY};
+use crate::opt::{IMAGE_KEY, LABEL_KEY, ONE_SAMPLE_PER_FILE};
 
 /// Number of bytes to read first when reading a header.
 const HEAD_BYTES: u64 = 512;
@@ -249,6 +249,19 @@ fn refuse_unnamed_images(folder: &Path, files: &[(String, PathBuf)]) -> Result<(
     for (stem, path) in files.iter().take(MAX_FIELDS) {
         let file = OpenFile::open(path).map_err(ConvertError::io(path))?;
         shapes.push((stem, read_header(&file, 0, file.bytes)?.shape));
+    }
+    if let ([(stem, shape)], [(_, path)]) = (shapes.as_slice(), files)
+        && shape.len() > 2
+        && shape.first().is_some_and(|n| *n > 4)
+    {
+        let reason = format!(
+            "expected a file for each sample, or a file named like images, found only '{stem}.npy', an array of shape {shape:?}"
+        );
+        let hint = format!(
+            "if its first dimension counts the samples, pass '{}'; if it is one sample, add {ONE_SAMPLE_PER_FILE}",
+            path.display()
+        );
+        return Err(ConvertError::contradictory(folder, "", reason, hint));
     }
     let pair = shapes.iter().find_map(|(label, own)| {
         let is_of = |(_, other): &&(&String, Vec<u64>)| other.len() > 2 && other.first() == own.first();

@@ -5,6 +5,7 @@
 mod columns;
 mod expansion;
 mod footer;
+mod lines;
 
 use packds_system::{to_u64, to_usize};
 use std::io::{BufReader, Read};
@@ -21,6 +22,7 @@ use ::parquet::file::reader::{ChunkReader, Length};
 use bytes::Bytes;
 
 pub(super) use self::columns::{column, names};
+pub(super) use self::lines::{names_files, write_lines};
 use super::ListOptions;
 use super::found::Found;
 use super::shards::Shards;

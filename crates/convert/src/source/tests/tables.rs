@@ -722,7 +722,32 @@ fn the_table_beside_folders_of_folders_is_read() {
     let listing = tree.list().unwrap();
     assert_eq!(paths(&listing), ["train/0/1/01a.jpg", "train/2/3/23b.jpg", "train/2/4/24c.jpg"]);
     assert_eq!(labels(&listing), [7, 9, 7]);
-    // If the table has no labels, the labels come from the folders.
+    // Digits of hashes are no labels.
     tree.write("train.csv", b"id,score\n01a,0.5\n23b,1.5\n24c,2.5\n");
-    assert_eq!(labels(&tree.list().unwrap()), [0, 1, 1]);
+    let listing = tree.list().unwrap();
+    assert_eq!((labels(&listing).len(), listing.columns[0].name.as_str()), (0, "score"));
+}
+
+#[test]
+fn ids_in_a_column_of_any_name_are_found_among_the_images() {
+    let tree = Tree::new(&["train/7.jpg", "train/8.jpg", "train/9.jpg"]);
+    tree.write("t.csv", b"GalaxyID,Class1.1,n\n7,0.5,7\n8,0.25,7\n9,1,8\n");
+    let listing = list(&tree.path("t.csv"), &ListOptions::default()).unwrap();
+    assert_eq!(paths(&listing), ["train/7.jpg", "train/8.jpg", "train/9.jpg"]);
+    assert!(listing.warnings().contains(&Warning::PathColumn { field: "GalaxyID".to_owned() }));
+    // Two columns may both be ids.
+    tree.write("t.csv", b"a,b\n7,8\n8,9\n");
+    assert!(list(&tree.path("t.csv"), &ListOptions::default()).is_err());
+}
+
+#[test]
+fn folders_that_differ_only_in_case_have_one_copy_of_each_file() {
+    let tree = Tree::new(&["Part_1/1.jpg", "part_1/1.jpg", "Part_2/2.jpg", "part_2/2.jpg"]);
+    tree.write("t.csv", b"image_id,dx\n1,a\n2,b\n");
+    let listing = list(&tree.path("t.csv"), &ListOptions::default()).unwrap();
+    assert_eq!(paths(&listing), ["Part_1/1.jpg", "Part_2/2.jpg"]);
+    // A file of another size is no copy.
+    tree.write("part_2/2.jpg", b"longer");
+    let error = list(&tree.path("t.csv"), &ListOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("matches both 'Part_2/2.jpg' and 'part_2/2.jpg'"), "{error}");
 }
