@@ -14,6 +14,7 @@ use super::folder_tables::{self, MAX_TABLES};
 use super::image_folder::is_archive;
 use super::listing::{Images, Listing};
 use super::manifest;
+use super::masks_beside;
 use super::numbered_labels;
 use super::paths::{FileTable, PathTable, as_path, lossy, stem};
 use super::roles::is_caption_name;
@@ -69,6 +70,7 @@ pub(super) fn instead(
     let file = table.strip_prefix(folder).unwrap_or(table).as_os_str().as_encoded_bytes().to_vec();
     let is_inside = is_inside(folder, found);
     listing.warnings.insert(0, Warning::TableRead { file, count: others.count, first: others.first, is_inside });
+    masks_beside::note(&mut listing, &options);
     Some(Ok(listing))
 }
 
@@ -162,7 +164,11 @@ pub(super) fn of_folder(folder: &Path, input: &Input, options: &ListOptions) -> 
             let table = folder.join(as_path(table));
             Some(Tables::Only(OnlyTable { form: RowForm::of_source(&table)?, folder: folder.to_owned(), table }))
         }
-        tables => tables::find(folder, tables, has_only_files, options).map(Tables::Splits),
+        tables => {
+            let mut splits = tables::find(folder, tables, has_only_files, options)?;
+            splits.iter_mut().for_each(|(_, listing)| masks_beside::note(listing, options));
+            Some(Tables::Splits(splits))
+        }
     }
 }
 

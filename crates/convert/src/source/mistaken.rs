@@ -105,27 +105,44 @@ pub(super) fn numbered_parts(top: &Directory) -> Option<Warning> {
     top.subdirectories.iter().all(|folder| is_part(&folder)).then_some(Warning::NumberedParts { count, first })
 }
 
-/// The warning about folders that divide files by the first digits of their hashes, such as `0/7/a`. Folders of classes such as `0`
-/// to `9` contain images, not such folders.
+/// The warning about folders that divide files by the first digits of their hashes: `0/7/a`, or `0` with `07a1b2c3.png`. Folders of
+/// classes such as `0` to `9` contain images with other names.
 pub(super) fn hash_folders(root: &Path, top: &Directory, files: SampleFiles) -> Result<Option<Warning>, ConvertError> {
-    let are_digits = |folders: &[Vec<u8>]| {
-        let len = folders.first().map_or(0, Vec::len);
-        let is_one = |name: &Vec<u8>| name.len() == len && name.iter().all(u8::is_ascii_hexdigit);
-        (1..=2).contains(&len) && folders.iter().all(is_one)
-    };
     if top.subdirectories.len() < 2 || !are_digits(&top.subdirectories) {
         return Ok(None);
     }
     let (mut first, mut has_several) = (None, false);
     for folder in &top.subdirectories {
         let inner = Directory::scan(root, folder, files)?;
-        if !are_digits(&inner.subdirectories) || inner.sample_names().next().is_some() {
-            return Ok(None);
+        let mut names = inner.sample_names().peekable();
+        if names.peek().is_some() {
+            if !inner.subdirectories.is_empty() || !names.all(|name| is_hash_of(folder, stem(name))) {
+                return Ok(None);
+            }
+            has_several = true;
+            first = first.or_else(|| Some(folder.clone()));
+        } else {
+            if !are_digits(&inner.subdirectories) {
+                return Ok(None);
+            }
+            has_several |= inner.subdirectories.len() > 1;
+            first = first.or_else(|| Some(joined(folder, inner.subdirectories.iter().min()?)));
         }
-        first = first.or_else(|| Some(joined(folder, inner.subdirectories.iter().min()?)));
-        has_several |= inner.subdirectories.len() > 1;
     }
     Ok(first.filter(|_| has_several).map(|first| Warning::Folders(FolderNote::HashFolders { first })))
+}
+
+/// Whether all names are one or two hexadecimal digits, and equally long.
+fn are_digits(folders: &[Vec<u8>]) -> bool {
+    let len = folders.first().map_or(0, Vec::len);
+    let is_one = |name: &Vec<u8>| name.len() == len && name.iter().all(u8::is_ascii_hexdigit);
+    (1..=2).contains(&len) && folders.iter().all(is_one)
+}
+
+/// Whether a name is a hash that begins with the name of its folder.
+fn is_hash_of(folder: &[u8], name: &[u8]) -> bool {
+    const MIN_DIGITS: usize = 8;
+    name.len() >= MIN_DIGITS && name.starts_with(folder) && name.iter().all(u8::is_ascii_hexdigit)
 }
 
 /// Refuses folders next to a table if their names differ only in a number, such as `images_001` and `images_002`.

@@ -413,19 +413,7 @@ fn list_input(
                 (None, Some(part)) => part,
                 (split, _) => choose(source, &parts, split.as_deref())?,
             };
-            let mut listing = read(part, of, options)?.into_listing(source)?;
-            listing.warnings.extend(unread::tables_in(source, listing.kind));
-            // Other formats may keep each field in a file of its own.
-            let has_whole_samples = matches!(
-                format,
-                DataFormat::Npz
-                    | DataFormat::Hdf5
-                    | DataFormat::Parquet
-                    | DataFormat::Arrow
-                    | DataFormat::Safetensors
-                    | DataFormat::TfRecord
-            );
-            listing.warnings.extend(part.note_names().filter(|_| has_whole_samples));
+            let listing = list_part(source, (part, of, format), options)?;
             Ok(Listed::one(listing))
         }
     }
@@ -581,9 +569,7 @@ fn list_each(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listin
                         _ => several_splits(source, &parts),
                     });
                 };
-                let mut listing = read(part, of, options)?.into_listing(source)?;
-                listing.warnings.extend(unread::tables_in(source, listing.kind));
-                listings.push((split.clone(), listing));
+                listings.push((split.clone(), list_part(source, (part, of, format), options)?));
             }
             split::unite_classes(&mut listings);
             Ok(listings)
@@ -686,6 +672,28 @@ fn several_splits(source: &Path, parts: &[Shards]) -> ConvertError {
         splits: parts.iter().filter_map(|part| part.split.clone()).collect(),
         and,
     }
+}
+
+/// Lists the samples of one part.
+fn list_part(
+    source: &Path,
+    (part, of, format): (&Shards, impl Fn(&Shards, &ListOptions) -> Result<Found, ConvertError>, DataFormat),
+    options: &ListOptions,
+) -> Result<Listing, ConvertError> {
+    let mut listing = read(part, of, options)?.into_listing(source)?;
+    listing.warnings.extend(unread::tables_in(source, listing.kind));
+    // Other formats may keep each field in a file of its own.
+    let has_whole_samples = matches!(
+        format,
+        DataFormat::Npz
+            | DataFormat::Hdf5
+            | DataFormat::Parquet
+            | DataFormat::Arrow
+            | DataFormat::Safetensors
+            | DataFormat::TfRecord
+    );
+    listing.warnings.extend(part.note_names().filter(|_| has_whole_samples));
+    Ok(listing)
 }
 
 /// Finds the samples of one part. Returns an error if the caller chose a mask field, but the part has no masks.

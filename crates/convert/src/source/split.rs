@@ -23,6 +23,7 @@ use super::labelled_table;
 use super::layout::{Layout, Pair};
 use super::listing::{Labels, Listing, SourceKind};
 use super::lists::boxes_in;
+use super::mistaken;
 use super::paths::lossy;
 use super::table_note::TableNote;
 use super::tally::Tally;
@@ -119,11 +120,16 @@ fn have_images((root, files): (&Path, SampleFiles), splits: &[String]) -> Result
 
 fn has_classes_in_any(root: &Path, splits: &[String]) -> Result<bool, ConvertError> {
     for split in splits {
-        if folders_in(root, split)?.len() > 1 {
+        if folders_in(root, split)?.len() > 1 && !has_hash_folders(&root.join(split))? {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+fn has_hash_folders(split: &Path) -> Result<bool, ConvertError> {
+    let files = SampleFiles::Images;
+    Ok(mistaken::hash_folders(split, &Directory::scan(split, b"", files)?, files)?.is_some())
 }
 
 fn folders_in(root: &Path, split: &str) -> Result<Vec<Vec<u8>>, ConvertError> {

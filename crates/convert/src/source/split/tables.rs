@@ -54,6 +54,9 @@ fn by_name(
     let are_named = |(_, listing): &(String, Listing)| {
         (listing.has_labels() || listing.has_label_lists()).then_some(!listing.classes.is_empty())
     };
+    if has_lone_guess(&listings) {
+        return None;
+    }
     let are_meant = has_only_files || listings.iter().any(|(_, listing)| has_values(listing));
     let mut are_named = listings.iter().filter_map(are_named);
     let is_first = are_named.next();
@@ -82,6 +85,21 @@ fn by_name(
         listing.warnings.insert(0, Warning::TableRead { file, count, first, is_inside });
     }
     Some(listings)
+}
+
+/// Whether the labels of a split are guessed, and the table of another split has other columns instead. Then the column is no
+/// label.
+fn has_lone_guess(listings: &[(String, Listing)]) -> bool {
+    let guessed = listings.iter().flat_map(|(_, listing)| &listing.warnings).find_map(|warning| match warning {
+        Warning::OnlyOtherColumn { field } => Some(field),
+        _ => None,
+    });
+    guessed.is_some_and(|field| {
+        listings.iter().any(|(_, listing)| {
+            let has_labels = listing.has_labels() || listing.has_label_lists();
+            !has_labels && has_columns(listing) && listing.columns.iter().all(|column| column.name != *field)
+        })
+    })
 }
 
 /// The tables that are named like splits, each after its split. `None` unless there are at least two splits, and the names differ

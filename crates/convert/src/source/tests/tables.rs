@@ -729,6 +729,29 @@ fn the_table_beside_folders_of_folders_is_read() {
 }
 
 #[test]
+fn folders_of_hash_digits_are_no_classes() {
+    let (one, other) = ("0/00d2b9542c.jpg", "a/a1d2b9542c.jpg");
+    assert_eq!(labels(&Tree::new(&[one, other]).list().unwrap()).len(), 0);
+    // The name of one file does not begin with the digit of its folder.
+    assert_eq!(classes(&Tree::new(&[one, "a/b1d2b9542c.jpg"]).list().unwrap()), ["0", "a"]);
+    let splits = Tree::new(&[
+        "train/0/1/01a.jpg",
+        "train/2/3/23b.jpg",
+        "train/2/4/24c.jpg",
+        "test/0/1/01d.jpg",
+        "test/0/2/02e.jpg",
+        "test/1/2/12e.jpg",
+    ]);
+    splits.write("train_labels.csv", b"image_id,InChI\n01a,x\n23b,y\n24c,z\n");
+    let listed = list_splits(splits.root(), &ListOptions::default()).unwrap();
+    let columns = |at: usize| listed[at].1.columns().iter().map(|column| column.name.as_str()).collect::<Vec<_>>();
+    assert_eq!(
+        (listed[0].0.as_str(), columns(0), listed[1].0.as_str(), columns(1)),
+        ("test", vec![], "train", vec!["InChI"])
+    );
+}
+
+#[test]
 fn ids_in_a_column_of_any_name_are_found_among_the_images() {
     let tree = Tree::new(&["train/7.jpg", "train/8.jpg", "train/9.jpg"]);
     tree.write("t.csv", b"GalaxyID,Class1.1,n\n7,0.5,7\n8,0.25,7\n9,1,8\n");
