@@ -207,6 +207,9 @@ pub(super) fn refuse_colors(listing: &Listing, pair: Option<&Pair>) -> Result<()
 /// Advice for images with several masks.
 const MERGE_MASKS: &str = "merge the masks of each image into one file; to merge them in Python, run: Image.fromarray(numpy.max([numpy.array(Image.open(m)) for m in masks], axis=0)).save(merged)";
 
+/// Advice for images with a mask for each part.
+const JOIN_PARTS: &str = "write one mask of class numbers for each image, with the name of the image; in Python, where parts are the paths of its masks and names are the names of all parts, run: m = numpy.zeros(Image.open(parts[0]).size[::-1], numpy.uint8); [numpy.putmask(m, numpy.array(Image.open(p).convert(\"L\")) > 0, 1 + names.index(p.stem.split(\"_\", 1)[1])) for p in parts]; Image.fromarray(m).save(name)";
+
 /// Images and masks with the keys by which they match.
 #[derive(Default)]
 struct Both {
@@ -245,6 +248,29 @@ impl Both {
         Ok(counts)
     }
 
+    /// The error if no image has a mask.
+    fn unmatched(&self, root: &Path, pair: &Pair) -> ConvertError {
+        let [images, masks] = [&pair.images, &pair.masks].map(|folder| lossy(folder));
+        let mut reason = format!("no mask in '{masks}' has the same name as an image in '{images}'");
+        // As in CelebAMask-HQ: `0/00000_hair.png` and `0/00000_skin.png` are parts of the mask of `0.jpg`.
+        let number = |key: &Vec<u8>| -> Option<u64> {
+            let digits = key.rsplit(|byte| *byte == b'/').next()?.split(|byte| *byte == b'_').next()?;
+            std::str::from_utf8(digits).ok()?.parse().ok()
+        };
+        let numbers: HashSet<u64> = self.image_keys.iter().filter_map(number).collect();
+        let parts: HashSet<u64> = self.mask_keys.iter().filter_map(number).collect();
+        let are_parts =
+            !parts.is_empty() && parts.len() < self.mask_keys.len() && parts.iter().all(|n| numbers.contains(n));
+        let advice = if are_parts {
+            let one = lossy(&self.masks.paths.path(0));
+            reason.push_str(&format!(", and several masks have the number of one image, such as '{one}'"));
+            JOIN_PARTS.to_owned()
+        } else {
+            format!("choose the folders with {IMAGES} and {MASKS}, and give the masks the names of their images")
+        };
+        ConvertError::contradictory(root, "", reason, format!("{advice}; {}", way_out(&images)))
+    }
+
     fn listing(mut self, root: &Path, pair: &Pair) -> Result<Listing, ConvertError> {
         let mut matched = Matched::of(root, &self.images.paths, &self.image_keys, &self.mask_keys)?;
         for (image, masks) in &self.several {
@@ -252,16 +278,7 @@ impl Both {
             matched.used[masks.clone()].fill(true);
         }
         if matched.of_image.iter().all(Option::is_none) {
-            let reason = format!(
-                "no mask in '{}' has the same name as an image in '{}'",
-                lossy(&pair.masks),
-                lossy(&pair.images)
-            );
-            let hint = format!(
-                "choose the folders with {IMAGES} and {MASKS}, and give the masks the names of their images; {}",
-                way_out(&lossy(&pair.images))
-            );
-            return Err(ConvertError::contradictory(root, "", reason, hint));
+            return Err(self.unmatched(root, pair));
         }
         let mut warnings = std::mem::take(&mut self.images.oddities).into_warnings();
         warnings.extend(std::mem::take(&mut self.masks.oddities).into_warnings());

@@ -403,6 +403,18 @@ fn a_folder_with_the_masks_of_several_others_is_no_class() {
 }
 
 #[test]
+fn masks_of_parts_of_an_image_are_told() {
+    let tree =
+        Tree::new(&["X-img/0.jpg", "X-img/1.jpg", "X-mask-anno/0/00000_hair.png", "X-mask-anno/0/00000_skin.png"]);
+    let (error, hint) = refused(&tree);
+    let expected = "several masks have the number of one image, such as 'X-mask-anno/0/00000_hair.png'";
+    assert!(
+        error.contains(expected) && hint.starts_with("write one mask of class numbers for each image"),
+        "{error}: {hint}"
+    );
+}
+
+#[test]
 fn masks_of_two_annotators_are_told() {
     let tree = Tree::new(&["Image_01L.jpg", "Image_01L_1stHO.png", "Image_01L_2ndHO.png"]);
     let fault = tree.list().unwrap().fault(0).unwrap().to_string();
