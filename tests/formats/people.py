@@ -113,6 +113,10 @@ def foreign(root):
         (root / folder).mkdir()
         for name in ("a.png", "b.tif"):
             Image.fromarray(PIXELS[0, ..., 0].astype(np.uint16) * factor).save(root / folder / name)
+    (root / "depth").mkdir()
+    for number in range(3):
+        Image.fromarray(PIXELS[0]).save(root / "depth" / f"rgb_{number}.jpg")
+        Image.fromarray(PIXELS[0, ..., 0].astype(np.uint16) * 200).save(root / "depth" / f"sync_depth_{number}.png")
 
 
 root = Path(sys.argv[1])

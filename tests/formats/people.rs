@@ -162,4 +162,7 @@ fn images_of_more_than_8_bits_are_told() {
     let words = ["such as 'a.png', and nearly all of their values are above 255", "src.rglob(\"*.png\")"];
     assert!(words.iter().all(|word| said.contains(word)), "{said}");
     assert_eq!(folder.packds(&["convert", "foreign/white", "files.pack", "--mode", "encoded"]).code, 0);
+    // Depth images among photos would become white as well.
+    let said = refused(&folder, "foreign/depth", 2);
+    assert!(said.contains("such as 'sync_depth_0.png', and nearly all of their values are above 255"), "{said}");
 }

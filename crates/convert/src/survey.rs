@@ -84,10 +84,10 @@ pub(crate) fn first_in_colour(
     look(listing, options.n_jobs(), observer, None, one, Option::or, Option::is_some)
 }
 
-/// Refuses gray images with more than 8 bits if their conversion to 8 bits would make nearly all of their values white. Looks at a
-/// few images.
+/// Refuses gray images with more than 8 bits, unless few images are, if their conversion to 8 bits would make nearly all of their values
+/// white. Looks at a few images.
 pub(crate) fn refuse_white(listing: &Listing, options: &ConvertOptions) -> Result<(), ConvertError> {
-    let (mut counts, mut n_looked) = ([0_u64; 256], 0);
+    let (mut counts, mut looked, mut n_seen) = ([0_u64; 256], Vec::new(), 0);
     let (mut head, mut file) = (Vec::new(), Vec::new());
     let mut decoder = Decoder::new(DecodeOptions { color: Color::Gray, ..DecodeOptions::default() });
     for idx in evenly(listing, WHITE_SAMPLES) {
@@ -96,7 +96,12 @@ pub(crate) fn refuse_white(listing: &Listing, options: &ConvertOptions) -> Resul
         }
         let Some(info) = header(listing, idx, &mut head) else { continue };
         let pixels = u64::from(info.width) * u64::from(info.height);
-        if info.bit_depth <= 8 || info.channels != 1 || pixels > options.max_pixels {
+        n_seen += 1;
+        // Images of both kinds may be mixed, such as photos and their depth.
+        if info.bit_depth <= 8 {
+            continue;
+        }
+        if info.channels != 1 || pixels > options.max_pixels {
             return Ok(());
         }
         file.clear();
@@ -105,13 +110,14 @@ pub(crate) fn refuse_white(listing: &Listing, options: &ConvertOptions) -> Resul
             continue;
         };
         image.data.iter().for_each(|value| counts[usize::from(*value)] += 1);
-        n_looked += 1;
+        looked.push(idx);
     }
     let (white, not_black) = (counts[255], counts[1..].iter().sum::<u64>());
-    if n_looked == 0 || 20 * white < 19 * not_black || white == 0 {
+    let Some(first) = looked.first().filter(|_| 4 * looked.len() >= n_seen) else { return Ok(()) };
+    if 20 * white < 19 * not_black || white == 0 {
         return Ok(());
     }
-    let path = path_of(listing, 0);
+    let path = path_of(listing, *first);
     let pattern = path.rsplit_once('.').map_or("*".to_owned(), |(_, extension)| format!("*.{extension}"));
     let line = files_to_npy(
         listing.folder().unwrap_or(Path::new("images")),
@@ -122,8 +128,10 @@ pub(crate) fn refuse_white(listing: &Listing, options: &ConvertOptions) -> Resul
     let reason = format!(
         "the images have more than 8 bits, such as '{path}', and nearly all of their values are above 255, so as 8-bit images they would be white"
     );
+    let alone =
+        if looked.len() < n_seen { "pack these images without the others, or not at all; to pack them, " } else { "" };
     let hint = format!(
-        "write the images as arrays, which keep their values, into another folder, and convert that folder; in Python, run: {line}"
+        "{alone}write the images as arrays, which keep their values, into another folder, and convert that folder; in Python, run: {line}"
     );
     Err(ConvertError::Options { reason, hint })
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::candidate::SampleFiles;
 use super::directory::Directory;
-use super::layout::{Layout, Pair, has_images_below, is_like_images, is_mask_folder};
+use super::layout::{Layout, Pair, has_images_below, is_like_images, is_mask_folder, is_one_of};
 use super::mistaken::{FEW_FOLDERS, as_classes, like_masks};
 use super::pairs::matches;
 use super::paths::{joined, lossy};
@@ -25,6 +25,7 @@ pub(super) fn only(root: &Path, folders: &[&[u8]], files: SampleFiles) -> Result
     match choices((root, files), folders)?.as_slice() {
         [] => {
             refuse_named_masks((root, files), folders)?;
+            refuse_masks_of_all((root, files), folders)?;
             Ok(Layout::Classes)
         }
         [pair] if are_splits(folders, pair) => Ok(Layout::Pairs(pair.clone())),
@@ -50,15 +51,45 @@ fn refuse_named_masks((root, files): (&Path, SampleFiles), folders: &[&[u8]]) ->
         if !has_images_below((root, files), masks)? {
             continue;
         }
-        let [images, masks] = [images, masks].map(|folder| lossy(folder));
+        // As in the Cell Tracking Challenge: `01_GT/SEG`.
+        let inner = Directory::scan(root, masks, files)?.subdirectories;
+        let inner = inner.iter().find(|name| is_one_of(name, &["seg"]));
+        let inner = inner.map_or_else(|| masks.to_vec(), |inner| joined(masks, inner));
+        let [images, masks, inner] = [images, *masks, &inner].map(lossy);
         let reason = format!("'{masks}' looks like the masks of '{images}', but its files have different names");
         let hint = format!(
             "give the masks the names of their images, and convert each pair with {} {}; {}",
             IMAGES.with(&images),
-            MASKS.with(&masks),
+            MASKS.with(&inner),
             as_classes()
         );
         return Err(ConvertError::contradictory(root, "", reason, hint));
+    }
+    Ok(())
+}
+
+/// Refuses classes if one folder is named like masks and contains masks for several of the others: `labels/scene1` and `labels/scene2` next to
+/// `scene1` and `scene2`, as in CULane.
+fn refuse_masks_of_all((root, files): (&Path, SampleFiles), folders: &[&[u8]]) -> Result<(), ConvertError> {
+    if folders.len() > FEW_FOLDERS {
+        return Ok(());
+    }
+    for masks in folders.iter().filter(|name| is_mask_folder(name)) {
+        let inner = Directory::scan(root, masks, files)?.subdirectories;
+        let mut of_masks = folders.iter().filter(|name| inner.iter().any(|inner| inner == *name));
+        let (Some(images), Some(_)) = (of_masks.next(), of_masks.next()) else { continue };
+        let pair = Pair { images: images.to_vec(), masks: joined(masks, images) };
+        if !matches((root, files), &pair)?.are_pairs() {
+            continue;
+        }
+        let masks = lossy(masks);
+        let hint = format!(
+            "to pack pairs, move the folders of images into a folder 'images', and add {} {}; {}",
+            IMAGES.with("images"),
+            MASKS.with(&masks),
+            as_classes()
+        );
+        return Err(ConvertError::contradictory(root, "", like_masks(&pair), hint));
     }
     Ok(())
 }

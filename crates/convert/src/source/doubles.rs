@@ -7,6 +7,7 @@ use super::listing::Listing;
 use super::look::{MAX_LOOKED, MIN_FILES, look_at};
 use super::pairs::key;
 use super::paths::{PathTable, joined, lossy, stem};
+use super::versions::roles;
 use super::walk::count;
 use super::warning::Warning;
 
@@ -102,7 +103,10 @@ pub(super) fn marked(paths: &PathTable, files: impl Iterator<Item = usize> + Clo
     }
     let is_enough = |n: usize| n >= MIN_FILES && 4 * n >= compared.len();
     let marked = marks.into_values().max_by_key(|(n, ..)| *n).filter(|(n, ..)| is_enough(*n));
-    let [first, of] = marked.map(|(_, idx, of)| [idx, of]).or_else(|| two_ends(paths, files))?;
+    let [first, of] = marked
+        .map(|(_, idx, of)| [idx, of])
+        .or_else(|| two_ends(paths, files.clone()))
+        .or_else(|| two_patterns(paths, files))?;
     let [first, of] = [first, of].map(|idx| paths.path(idx));
     Some(Warning::MarkedNames { first, of })
 }
@@ -136,6 +140,38 @@ fn two_ends(paths: &PathTable, files: impl Iterator<Item = usize> + Clone) -> Op
     let first: Vec<usize> = pairs.values().next()?.values().copied().collect();
     let [one, other] = *first.as_slice() else { return None };
     are_all.then_some([other, one])
+}
+
+/// The first two files if nearly all files form pairs whose names have the same numbers, but one of two patterns of letters. The patterns
+/// must be those of two versions, as in `1_NOISY_2` and `1_GT_2`, or have two extensions, as in `rgb_1.jpg` and `depth_1.png`.
+fn two_patterns(paths: &PathTable, files: impl Iterator<Item = usize> + Clone) -> Option<[usize; 2]> {
+    let letters = |idx: usize| -> Vec<u8> {
+        stem(paths.name(idx)).iter().copied().filter(|byte| !byte.is_ascii_digit()).collect()
+    };
+    let mut patterns = BTreeSet::new();
+    for idx in files.clone() {
+        patterns.insert((letters(idx), extension(paths, idx).to_ascii_lowercase()));
+        if patterns.len() > 2 {
+            return None;
+        }
+    }
+    let [(one, one_end), (other, other_end)] = patterns.iter().collect::<Vec<_>>().try_into().ok()?;
+    let is_known = one_end != other_end || roles([one, other]).is_some();
+    if one == other || !is_known || ![one, other].iter().all(|name| name.iter().any(u8::is_ascii_alphabetic)) {
+        return None;
+    }
+    let mut pairs: BTreeMap<(usize, Vec<Vec<u8>>), BTreeMap<Vec<u8>, usize>> = BTreeMap::new();
+    for idx in files {
+        let numbers = stem(paths.name(idx)).split(|byte| !byte.is_ascii_digit()).filter(|number| !number.is_empty());
+        let key = (paths.directory_idx(idx), numbers.map(<[u8]>::to_vec).collect());
+        pairs.entry(key).or_default().insert(letters(idx), idx);
+    }
+    let n = pairs.len();
+    let mut whole =
+        pairs.into_values().filter(|pair| pair.len() == 2).map(|pair| pair.into_values().collect::<Vec<_>>());
+    let first: [usize; 2] = whole.next()?.try_into().ok()?;
+    let n_whole = 1 + whole.count();
+    (n_whole >= MIN_FILES && 10 * n_whole >= 9 * n).then_some([first[1], first[0]])
 }
 
 /// All possible prefixes and suffixes of a name, each with the rest of the path.

@@ -46,6 +46,43 @@ pub enum FolderNote {
         /// The folder of the other versions.
         folder: Vec<u8>,
     },
+    /// The classes each contain only a folder of their own name, so they may be parts of a dataset.
+    DoubledFolders {
+        /// One class.
+        one: Vec<u8>,
+        /// Another.
+        other: Vec<u8>,
+    },
+    /// Ignored masks of images that have another mask.
+    OtherMasks {
+        /// Number of ignored masks.
+        count: u64,
+        /// The first ignored mask.
+        first: Vec<u8>,
+        /// The mask that is packed in its place.
+        packed: Vec<u8>,
+    },
+    /// A split without a folder of masks, next to splits that have one.
+    NoMaskFolder {
+        /// The missing folder.
+        folder: Vec<u8>,
+    },
+    /// The classes have the same few subfolders, which may be the classes instead.
+    SameFolders {
+        /// One subfolder.
+        one: Vec<u8>,
+        /// Another.
+        other: Vec<u8>,
+        /// The line of Python that writes a table with the subfolders as labels.
+        line: String,
+    },
+    /// An ignored folder has the images of a split in another version.
+    VersionsBesideSplit {
+        /// The split.
+        split: String,
+        /// The folder.
+        folder: Vec<u8>,
+    },
     /// An ignored folder of tensors that torchvision wrote from the files that are read.
     TensorsUnread {
         /// The folder.
@@ -98,6 +135,36 @@ impl fmt::Display for FolderNote {
                 lossy(other),
                 as_classes()
             ),
+            Self::SameFolders { one, other, line } => write!(
+                out,
+                "all folders have the same subfolders, such as '{}' and '{}'; if these are the classes, run this Python in the folder of all folders, and convert names.csv: {line}",
+                lossy(one),
+                lossy(other)
+            ),
+            Self::DoubledFolders { one, other } => {
+                let [one, other] = [one, other].map(|folder| lossy(folder));
+                write!(
+                    out,
+                    "'{one}/{one}' and '{other}/{other}' may be parts of a dataset instead of classes; if so, convert one of them alone"
+                )
+            }
+            Self::VersionsBesideSplit { split, folder } => {
+                let folder = lossy(folder);
+                write!(
+                    out,
+                    "'{folder}' has images with the same names as '{split}'; to pack two versions of each image, run in the folder of both: mkdir pairs; ln -s '../{split}' pairs/input; ln -s '../{folder}' pairs/target; and convert pairs"
+                )
+            }
+            Self::OtherMasks { count, first, packed } => write!(
+                out,
+                "ignored {} of images that have a mask: '{}' is packed, and '{}' is not; to pack the other masks, move the files named like the first to another folder",
+                counted(*count, "other mask"),
+                lossy(packed),
+                lossy(first)
+            ),
+            Self::NoMaskFolder { folder } => {
+                write!(out, "the images have no masks: there is no folder '{}'", lossy(folder))
+            }
             Self::TensorsUnread { folder } => write!(
                 out,
                 "ignored the folder '{}' next to the files: it should have the same images as tensors",

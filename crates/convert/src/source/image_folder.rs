@@ -20,7 +20,7 @@ use super::{
     split,
     tally::Tally,
     twins,
-    unread::join_other_files,
+    unread::{is_note, join_other_files},
     versions::Versions,
     walk::{Found, count},
     warning::Warning,
@@ -82,13 +82,13 @@ impl Opened {
             if let Some(read) = read {
                 beside.extend(lists::find((&root, files), &top, read, !manifests.is_empty())?);
             }
-            if layout == Layout::Classes
-                && !has_only_classes(&root, options)?
-                && let Some(copy) = nested::copy_of_others(&root, &top, files)?
-            {
-                top.subdirectories.retain(|name| *name != copy);
-                beside.push(Warning::CopyOfClasses { folder: copy });
-                layout = Layout::of(&root, &top, files)?;
+            if options.masks.is_none() && !has_only_classes(&root, options)? {
+                let (told, ignored) = leave_out((&root, files), &mut top, &layout)?;
+                if !told.is_empty() {
+                    layout = Layout::of(&root, &top, files)?;
+                }
+                beside.extend(told);
+                beside_it += ignored;
             }
             let Layout::Wrapper(folder) = layout else {
                 return Ok(Self { root, files, top, layout, wrapper, beside_it, hidden, beside, manifests });
@@ -101,6 +101,32 @@ impl Opened {
             wrapper = Some(folder);
         }
     }
+}
+
+/// Removes subfolders that are not part of the data: a copy of the others, and folders without images that are no classes. Also returns
+/// the number of files in the latter.
+fn leave_out(
+    (root, files): (&Path, SampleFiles),
+    top: &mut Directory,
+    layout: &Layout,
+) -> Result<(Vec<Warning>, u64), ConvertError> {
+    let is_class = *layout == Layout::Classes;
+    // A copy may have the name of a mask folder, as in `lgg-mri-segmentation/kaggle_3m` next to `kaggle_3m`.
+    let may_be_copy = is_class || layout.pair().is_some_and(|pair| top.subdirectories.contains(&pair.masks));
+    let (mut told, mut ignored) = (Vec::new(), 0);
+    if may_be_copy && let Some(copy) = nested::copy_of_others(root, top, files)? {
+        top.subdirectories.retain(|name| *name != copy);
+        told.push(Warning::CopyOfClasses { folder: copy });
+    }
+    // Next to splits, other folders are ignored anyway.
+    if is_class && split::split_names(top).is_empty() {
+        let (empty, n_files) = mistaken::without_images((root, files), top)?;
+        top.subdirectories.retain(|name| !empty.contains(name));
+        let first = empty.first().cloned();
+        told.extend(first.map(|first| Warning::FoldersBesideWrapper { count: count(empty.len()), first }));
+        ignored = n_files;
+    }
+    Ok((told, ignored))
 }
 
 /// The tables among a folder's files: training manifests first, tables of boxes last.
@@ -116,8 +142,8 @@ pub(super) fn manifests_in(top: &Directory) -> Vec<Vec<u8>> {
 
 /// The files of a folder that may be meant instead of its images.
 fn manifests_beside(root: &Path, top: &Directory) -> Vec<Vec<u8>> {
-    let found = [manifests_in(top), labels_in(top), rows_in(root, top)].into_iter().find(|found| !found.is_empty());
-    found.unwrap_or_else(|| data_file_in(top).into_iter().collect())
+    let found = [manifests_in(top), labels_in(top), rows_in(root, top), names_in(root, top)];
+    found.into_iter().find(|found| !found.is_empty()).unwrap_or_else(|| data_file_in(top).into_iter().collect())
 }
 
 /// The text or JSON files whose names suggest labels.
@@ -146,7 +172,9 @@ fn rows_in(root: &Path, top: &Directory) -> Vec<Vec<u8>> {
         let head = lossy(&head);
         let has = |key: &str| head.contains(&format!("\"{key}\""));
         let is_list = head.trim_start().starts_with('[');
-        (is_list && ["image", "file_name", "filename", "image_path"].into_iter().any(has)) || are_json_lines(&head)
+        (is_list && ["image", "file_name", "filename", "image_path"].into_iter().any(has))
+            || are_json_lines(&head)
+            || mistaken::is_keyed(&head)
     };
     if files.len() > FEW_FILES {
         return Vec::new();
@@ -154,6 +182,25 @@ fn rows_in(root: &Path, top: &Directory) -> Vec<Vec<u8>> {
     files.sort_unstable();
     let found: Vec<Vec<u8>> = files.into_iter().filter(is_of_rows).map(<[u8]>::to_vec).collect();
     if found.is_empty() { coco::files_in(root, top) } else { found }
+}
+
+/// The text files whose first lines each name an image, such as `5.51 I01_01_1.bmp`. If there are many text files, each may describe one
+/// image, so none is returned.
+fn names_in(root: &Path, top: &Directory) -> Vec<Vec<u8>> {
+    const FEW_FILES: usize = 8;
+    const FIRST_LINES: usize = 3;
+    let mut files: Vec<&[u8]> = top.names().filter(|name| name.ends_with(b".txt") && !is_note(name)).collect();
+    if files.len() > FEW_FILES {
+        return Vec::new();
+    }
+    files.sort_unstable();
+    let names_image = |line: &str| line.split([' ', '\t', ',', ';']).any(|word| is_image_name(word.trim().as_bytes()));
+    let is_list = |name: &&[u8]| {
+        let head = head_of(&root.join(as_path(name))).unwrap_or_default();
+        let lines: Vec<bool> = lossy(&head).lines().take(FIRST_LINES).map(names_image).collect();
+        lines.len() == FIRST_LINES && lines.iter().all(|names| *names)
+    };
+    files.into_iter().filter(is_list).map(<[u8]>::to_vec).collect()
 }
 
 /// The warning about a label file that cannot be read.
@@ -341,7 +388,13 @@ pub(super) fn list_opened(
             }
             let parts = if has_only_classes { None } else { mistaken::numbered_parts(&top) };
             let hashes = if has_only_classes { None } else { mistaken::hash_folders(&root, &top, files)? };
+            if !has_only_classes {
+                mistaken::refuse_described(&root, &top.subdirectories)?;
+            }
             let listing = list_scanned((&root, files), top, all_classes, options.jobs)?;
+            if !has_only_classes && listing.kind == SourceKind::FlatFolder {
+                mistaken::refuse_picture(&listing)?;
+            }
             match parts {
                 None => match hashes {
                     None => listing,
@@ -365,6 +418,7 @@ pub(super) fn list_opened(
     if !has_only_classes && listing.masks.is_none() {
         nested::refuse_masks(&listing)?;
         nested::refuse_splits(&listing)?;
+        nested::refuse_versions(&listing)?;
         nested::refuse_images(&listing)?;
         nested::refuse_datasets(&listing, files)?;
     }
@@ -561,6 +615,8 @@ fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], mut found: F
     top.note_system(&mut found.oddities);
     top.note_files(&mut found.oddities.unread);
     warnings.extend(nested::find(root, &found));
+    let notes = [nested::same_folders(&found), nested::doubled_folders(&found)];
+    warnings.extend(notes.into_iter().flatten().map(Warning::Folders));
     warnings.extend(found.oddities.into_warnings());
     Ok(Listing {
         labels: Labels::ByDirectory(found.directory_labels),

@@ -20,11 +20,12 @@ use crate::error::{ConvertError, quoted};
 use crate::opt::{IMAGES, MASKS, ON_ERROR};
 
 /// Common names of an image folder next to a mask folder. Case and separators are ignored.
-pub(super) const IMAGE_FOLDERS: [&str; 16] = [
+pub(super) const IMAGE_FOLDERS: [&str; 17] = [
     "images",
     "image",
     "imgs",
     "img",
+    "imgdir",
     "jpg",
     "jpeg",
     "png",
@@ -39,7 +40,7 @@ pub(super) const IMAGE_FOLDERS: [&str; 16] = [
     "input",
 ];
 /// Common names of a mask folder. Case and separators are ignored.
-const MASK_FOLDERS: [&str; 19] = [
+const MASK_FOLDERS: [&str; 20] = [
     "masks",
     "mask",
     "segmentation",
@@ -52,6 +53,7 @@ const MASK_FOLDERS: [&str; 19] = [
     "groundtruth",
     "annotations",
     "annotation",
+    "anndir",
     "labels",
     "label",
     "lbl",

@@ -7,11 +7,14 @@ use std::path::Path;
 
 use packds_system::to_u64;
 
-use super::candidate::SampleFiles;
+use super::candidate::{SampleFiles, is_image_name};
+use super::detect::{data_set_in, head_of};
 use super::directory::Directory;
 use super::folder_note::FolderNote;
-use super::layout::Pair;
+use super::layout::{Pair, is_one_of};
+use super::listing::Listing;
 use super::name_words::table_of_names;
+use super::pairs::walked;
 use super::paths::{as_path, joined, lossy, stem};
 use super::warning::Warning;
 use crate::error::ConvertError;
@@ -19,6 +22,29 @@ use crate::opt::{FROM, IMAGES};
 
 /// Maximum number of folders whose names are checked. More folders are always classes, because names such as HR and LR may be country codes.
 pub(super) const FEW_FOLDERS: usize = 8;
+/// Names of folders that are no classes if they contain no images. Case and separators are ignored.
+const NO_CLASSES: [&str; 20] = [
+    "log",
+    "logs",
+    "model",
+    "models",
+    "output",
+    "outputs",
+    "tmp",
+    "temp",
+    "runs",
+    "wandb",
+    "checkpoint",
+    "checkpoints",
+    "weights",
+    "list",
+    "lists",
+    "imagelist",
+    "imagelists",
+    "filelist",
+    "filelists",
+    "splits",
+];
 /// Advice for folders that do not look like classes: pack one of them, or read all as classes.
 pub(super) fn way_out(folder: &str) -> String {
     format!("to pack only one folder, add {}; {}", IMAGES.with(folder), as_classes())
@@ -53,6 +79,7 @@ pub(super) fn refuse_named(root: &Path, folders: &[&[u8]]) -> Result<(), Convert
         (named("query"), named("gallery"), "the parts of a re-identification dataset"),
         (named("bounding_box_train"), named("bounding_box_test"), "the parts of a re-identification dataset"),
         (with_word("hr"), with_word("lr"), "the same images in two sizes (as for super-resolution)"),
+        (named("img"), named("reg"), "the images and the regularization images of a training (as for kohya's scripts)"),
     ];
     for (one, other, what) in found {
         if let (Some(one), Some(other)) = (one, other) {
@@ -76,6 +103,16 @@ pub(super) fn as_pairs(root: &Path, folders: [(&str, &str); 2]) -> String {
     format!("; to pack two versions of each image, run: mkdir pairs; {one}; {other}; and convert pairs")
 }
 
+/// Like [`as_pairs`], for two folders in each subfolder.
+pub(super) fn as_pairs_in_each(root: &Path, folders: [&str; 2]) -> String {
+    let root = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
+    let [one, other] = folders.map(|folder| format!("\"$d\"'{folder}'"));
+    format!(
+        "; to pack two versions of each image, run: mkdir -p pairs/input pairs/target; for d in '{}'/*/; do n=$(basename \"$d\"); ln -s {one} \"pairs/input/$n\"; ln -s {other} \"pairs/target/$n\"; done; and convert pairs",
+        root.display()
+    )
+}
+
 /// The first folder of images of low resolution in a folder, such as `X2`, or the folder itself.
 fn scale_in(root: &Path, folder: &str) -> Result<String, ConvertError> {
     let inner = Directory::scan(root, folder.as_bytes(), SampleFiles::Images)?.subdirectories;
@@ -88,8 +125,26 @@ fn ids_in_names(root: &Path, folder: &str) -> String {
     let images = Directory::scan(root, folder.as_bytes(), SampleFiles::Images).ok();
     let first = images.and_then(|images| images.sample_names().min().map(<[u8]>::to_vec));
     let Some(first) = first.filter(|first| first.contains(&b'_')) else { return String::new() };
-    let line = table_of_names("label", "p.name.split(\"_\")[0]", &lossy(&first[stem(&first).len()..]));
+    let line = table_of_names("label", "p.name.split(\"_\")[0]", &format!("*{}", lossy(&first[stem(&first).len()..])));
     format!("; to use the ids in the file names as labels, run this Python in {folder}, and convert names.csv: {line}")
+}
+
+/// The subfolders without images whose names are those of other things than classes, such as logs and lists. Also returns the number
+/// of files in them.
+pub(super) fn without_images(
+    (root, files): (&Path, SampleFiles),
+    top: &Directory,
+) -> Result<(Vec<Vec<u8>>, u64), ConvertError> {
+    let (mut found, mut ignored) = (Vec::new(), 0);
+    for folder in top.subdirectories.iter().filter(|name| is_one_of(name, &NO_CLASSES)) {
+        let below = walked(root, folder, files)?;
+        if below.paths.len() == 0 {
+            found.push(folder.clone());
+            ignored += below.ignored;
+        }
+    }
+    found.sort_unstable();
+    Ok((found, ignored))
 }
 
 /// The warning about folders that are parts of one dataset: next to each folder is a file with its name, such as `00000.parquet` or
@@ -143,6 +198,62 @@ fn are_digits(folders: &[Vec<u8>]) -> bool {
 fn is_hash_of(folder: &[u8], name: &[u8]) -> bool {
     const MIN_DIGITS: usize = 8;
     name.len() >= MIN_DIGITS && name.starts_with(folder) && name.iter().all(u8::is_ascii_hexdigit)
+}
+
+/// Refuses numbered folders that each contain a JSON file of their name with values for each image: `part-000001/part-000001.json`, as in
+/// DiffusionDB.
+pub(super) fn refuse_described(root: &Path, folders: &[Vec<u8>]) -> Result<(), ConvertError> {
+    let table = |folder: &Vec<u8>| root.join(as_path(folder)).join(as_path(&[folder, &b".json"[..]].concat()));
+    let is_described = |folder: &Vec<u8>| {
+        folder.iter().any(u8::is_ascii_digit) && head_of(&table(folder)).is_ok_and(|head| is_keyed(&lossy(&head)))
+    };
+    let Some(first) = folders.iter().min().filter(|_| folders.iter().all(is_described)) else { return Ok(()) };
+    let (first, file) = (lossy(first), table(first));
+    let reason = format!(
+        "each folder has a file with values for its images, such as '{first}/{first}.json', so the folders are not read as classes"
+    );
+    let folder = root.display();
+    let hint = format!(
+        "convert one such file, here '{}'; to join the files of all folders, run in Python: import json, pathlib; r = pathlib.Path(\"{folder}\"); json.dump({{f\"{{d.name}}/{{k}}\": v for d in sorted(r.iterdir()) if d.is_dir() for k, v in json.load(open(d / f\"{{d.name}}.json\")).items()}}, open(r / \"all.json\", \"w\")); and convert '{folder}/all.json'; {}",
+        file.display(),
+        as_classes()
+    );
+    Err(ConvertError::contradictory(root, "", reason, hint))
+}
+
+/// Whether a text begins like a JSON object with an object for each image: `{"1.png": {`.
+pub(super) fn is_keyed(head: &str) -> bool {
+    let key = head.trim_start().strip_prefix('{').and_then(|rest| rest.trim_start().strip_prefix('"'));
+    key.and_then(|key| key.split_once('"')).is_some_and(|(key, rest)| {
+        let value = rest.trim_start().strip_prefix(':').map(str::trim_start);
+        is_image_name(key.as_bytes()) && value.is_some_and(|value| value.starts_with('{'))
+    })
+}
+
+/// Refuses a single image next to a dataset of another format that is larger, such as a picture for a README.
+pub(super) fn refuse_picture(listing: &Listing) -> Result<(), ConvertError> {
+    let ([bytes], Some((data, format))) = (listing.bytes.as_slice(), data_set_in(listing.root())) else {
+        return Ok(());
+    };
+    let size = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let own = match std::fs::read_dir(&data) {
+        Ok(files) => files.flatten().map(|file| size(&file.path())).sum(),
+        Err(_) => size(&data),
+    };
+    if own <= *bytes {
+        return Ok(());
+    }
+    let reason = format!(
+        "the only image is '{}', but '{}' looks like {format} and is larger",
+        lossy(listing.paths.name(0)),
+        data.file_name().unwrap_or_default().display()
+    );
+    let hint = match data.is_dir() {
+        true => "move the image to another folder".to_owned(),
+        false => format!("pass {}", data.display()),
+    };
+    let hint = format!("{hint}; {} reads the image", FROM.with("image-folder"));
+    Err(ConvertError::contradictory(listing.root(), "", reason, hint))
 }
 
 /// Refuses folders next to a table if their names differ only in a number, such as `images_001` and `images_002`.

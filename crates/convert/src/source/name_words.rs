@@ -89,14 +89,15 @@ fn texts(listing: &Listing) -> Option<FolderNote> {
         return None;
     }
     let first = listing.paths.name(0).to_vec();
-    let line = table_of_names(TEXT_NAME, "p.stem", &lossy(&first[len..]));
+    let line = table_of_names(TEXT_NAME, "p.stem", &format!("*{}", lossy(&first[len..])));
     Some(FolderNote::NamesAsTexts { first, line })
 }
 
-/// A line of Python that writes `names.csv` in the folder of the images. `value` is the expression for the value of the path `p`.
-pub(super) fn table_of_names(column: &str, value: &str, end: &str) -> String {
+/// A line of Python that writes `names.csv` in the current folder, with the images that match a pattern. `value` is the expression for the
+/// value of the path `p`.
+pub(super) fn table_of_names(column: &str, value: &str, pattern: &str) -> String {
     format!(
-        "import csv, pathlib; csv.writer(open(\"names.csv\", \"w\")).writerows([(\"path\", \"{column}\")] + [(p.name, {value}) for p in sorted(pathlib.Path().glob(\"*{end}\"))])"
+        "import csv, pathlib; csv.writer(open(\"names.csv\", \"w\")).writerows([(\"path\", \"{column}\")] + [(p, {value}) for p in sorted(pathlib.Path().glob(\"{pattern}\"))])"
     )
 }
 

@@ -9,17 +9,22 @@ use packds_system::to_u64;
 use super::candidate::SampleFiles;
 use super::directory::Directory;
 use super::folder_labels::are_class_folders;
+use super::folder_note::FolderNote;
 use super::folder_tables::names_in;
-use super::layout::{Pair, is_like_images, is_mask_folder};
+use super::layout::{Layout, Pair, has_images_below, is_like_images, is_mask_folder};
 use super::listing::Listing;
-use super::mistaken::{FEW_FOLDERS, as_classes, like_masks};
-use super::pairs::matches;
+use super::look::{MAX_LOOKED, are_alike};
+use super::mistaken::{FEW_FOLDERS, as_classes, as_pairs_in_each, like_masks};
+use super::name_words::table_of_names;
+use super::pairs::{keys, matches, walked};
 use super::paths::{PathTable, as_path, joined, lossy, stem};
 use super::split::{is_split_folder, split_names};
 use super::tally::Tally;
+use super::versions::{are_sure, roles};
 use super::walk::Found;
 use super::warning::Warning;
 use crate::error::ConvertError;
+use crate::opt::SPLIT;
 
 /// Minimum number of digits in the name of a numbered part, such as `00000`. Shorter numbers, such as `0` to `100`, may be classes.
 const MIN_DIGITS: usize = 4;
@@ -39,9 +44,48 @@ pub(super) fn find(root: &Path, found: &Found) -> Option<Warning> {
     let mut tally = Tally::default();
     inner.iter().filter(|(class, _)| !direct.contains(*class)).for_each(|(_, directory)| tally.add(directory));
     let folders = found.paths.n_directories();
-    let list = list_command(root, &found.paths).filter(|_| are_class_folders(folders, to_u64(found.paths.len())));
+    // In the list, folders of the same name would be different classes.
+    let is_wanted = are_class_folders(folders, to_u64(found.paths.len())) && same_folders(found).is_none();
+    let list = is_wanted.then(|| list_command(root, &found.paths)).flatten();
     let has_several = direct.len() + inner.keys().filter(|class| !direct.contains(*class)).count() > 1;
     tally.warning(|count, first| Warning::NestedClasses { count, first, list }).filter(|_| has_several)
+}
+
+/// The warning about folders that all have the same few subfolders with images, which may be the classes: `patient1/0` and `patient1/1`
+/// next to `patient2/0` and `patient2/1`.
+pub(super) fn same_folders(found: &Found) -> Option<FolderNote> {
+    let (mut outer, mut inner) = (BTreeSet::new(), BTreeMap::new());
+    let mut last = None;
+    for idx in 0..found.paths.len() {
+        if last.replace(found.paths.directory_idx(idx)) == last {
+            continue;
+        }
+        let mut parts = found.paths.directory(idx).split(|byte| *byte == b'/');
+        let (class, folder, None) = (parts.next()?, parts.next()?, parts.next()) else { return None };
+        outer.insert(class);
+        *inner.entry(folder).or_insert(0_usize) += 1;
+    }
+    // Some patients may lack a class.
+    let are_shared = inner.values().all(|n| 2 * n > outer.len());
+    let mut names = inner.keys();
+    let (one, other) = (names.next()?, names.next()?);
+    let end = found.paths.name(0);
+    let line = table_of_names("label", "p.parent.name", &format!("*/*/*{}", lossy(&end[stem(end).len()..])));
+    let note = FolderNote::SameFolders { one: one.to_vec(), other: other.to_vec(), line };
+    (outer.len() > 1 && are_shared).then_some(note)
+}
+
+/// The warning about folders that each contain only a folder of their own name with images: `scenes/scenes` next to `ships/ships`.
+pub(super) fn doubled_folders(found: &Found) -> Option<FolderNote> {
+    let mut outer = BTreeSet::new();
+    for idx in 0..found.paths.len() {
+        let mut parts = found.paths.directory(idx).split(|byte| *byte == b'/');
+        let class = parts.next().filter(|class| parts.eq([*class]))?;
+        outer.insert(class);
+    }
+    let mut classes = outer.into_iter();
+    let (one, other) = (classes.next()?, classes.next()?);
+    Some(FolderNote::DoubledFolders { one: one.to_vec(), other: other.to_vec() })
 }
 
 /// The warning about folders that may not be classes: the only folder, numbered parts of one dataset, clips, or single samples with
@@ -103,19 +147,29 @@ pub(super) fn copy_of_others(
     folders.sort_unstable();
     for folder in &folders {
         let mut others = folders.iter().filter(|name| *name != folder);
+        let Some(other) = others.clone().next() else { break };
         let contains = |name: &&&Vec<u8>| root.join(as_path(folder)).join(as_path(name)).is_dir();
-        // With only one other folder, a file of the same name must be in both places.
+        // With only one other folder, a file of the same name must be in both places. A folder named like masks must have the same images.
         let has_file = || top.names().any(|name| root.join(as_path(folder)).join(as_path(name)).is_file());
         // Usually, the first name rules a folder out.
         if folders.len() > 1
             && others.all(|name| contains(&name))
-            && (folders.len() > 2 || has_file())
+            && (folders.len() > 2
+                || has_file()
+                || (is_mask_folder(folder) && is_copy((root, files), &joined(folder, other), other)?))
             && Directory::scan(root, folder, files)?.sample_names().next().is_none()
         {
             return Ok(Some(folder.to_vec()));
         }
     }
     Ok(None)
+}
+
+/// Whether two folders have images with the same paths and sizes.
+fn is_copy((root, files): (&Path, SampleFiles), one: &[u8], other: &[u8]) -> Result<bool, ConvertError> {
+    let (own, others) = (walked(root, one, files)?, walked(root, other, files)?);
+    let is_same = own.paths.len() > 0 && own.bytes == others.bytes;
+    Ok(is_same && keys(&own.paths, 0, one) == keys(&others.paths, 0, other))
 }
 
 /// Refuses classes that all contain image and mask folders: `TRAIN/TRAIN-Image` next to `TRAIN/TRAIN-Mask`.
@@ -130,7 +184,11 @@ pub(super) fn refuse_masks(listing: &Listing) -> Result<(), ConvertError> {
     if with_masks != all && !matches((listing.root(), SampleFiles::Images), first)?.are_pairs() {
         return Ok(());
     }
-    let alone = listing.root().join(as_path(parent(&first.masks)));
+    // The whole class may be a dataset that is read.
+    let whole = listing.root().join(as_path(&class(&first.masks)));
+    let top = Directory::scan(&whole, b"", SampleFiles::Images)?;
+    let is_read = Layout::of(&whole, &top, SampleFiles::Images).is_ok_and(|layout| layout != Layout::Classes);
+    let alone = if is_read { whole.join("") } else { listing.root().join(as_path(parent(&first.masks))) };
     let hint =
         format!("convert each folder of images and masks separately, such as '{}'; {}", alone.display(), as_classes());
     Err(ConvertError::contradictory(listing.root(), "", like_masks(first), hint))
@@ -162,6 +220,56 @@ pub(super) fn refuse_splits(listing: &Listing) -> Result<(), ConvertError> {
     );
     let hint = format!("convert each folder separately, such as '{}'; {}", alone.display(), as_classes());
     Err(ConvertError::contradictory(listing.root(), "", reason, hint))
+}
+
+/// Refuses classes that all contain two versions of the same images: `scene1/blur` and `scene1/sharp` next to `scene2/blur` and
+/// `scene2/sharp`.
+pub(super) fn refuse_versions(listing: &Listing) -> Result<(), ConvertError> {
+    let (mut inner, mut last) = (BTreeMap::<&[u8], BTreeSet<&[u8]>>::new(), None);
+    for idx in 0..listing.paths.len() {
+        let directory = listing.paths.directory_idx(idx);
+        if last.replace(directory) == Some(directory) {
+            continue;
+        }
+        let mut parts = listing.paths.directory(idx).split(|byte| *byte == b'/');
+        let (Some(class), Some(folder)) = (parts.next(), parts.next()) else { return Ok(()) };
+        inner.entry(class).or_default().insert(folder);
+    }
+    let Some(first) = inner.values().next().filter(|_| inner.len() > 1) else { return Ok(()) };
+    let names: Vec<&[u8]> = first.iter().copied().collect();
+    let all = names.iter().enumerate().flat_map(|(at, one)| names[at + 1..].iter().map(move |other| [*one, *other]));
+    let are_in_all = |pair: &[&[u8]; 2]| inner.values().all(|own| pair.iter().all(|folder| own.contains(folder)));
+    for (names, folders) in all.filter(are_in_all).filter_map(roles) {
+        if !are_versions(listing, folders, are_sure(names)) {
+            continue;
+        }
+        let [one, other] = folders.map(lossy);
+        let n = inner.len();
+        let reason = format!(
+            "each of its {n} folders has two versions of each image, in '{one}' and '{other}', so the folders are not read as classes"
+        );
+        let hint = format!("{}{}", as_classes(), as_pairs_in_each(listing.root(), [&one, &other]));
+        return Err(ConvertError::contradictory(listing.root(), "", reason, hint));
+    }
+    Ok(())
+}
+
+/// Whether nearly all files in one of two folders of each class have a file of the same name in the other. Unless this is sure, some of
+/// the images must be alike.
+fn are_versions(listing: &Listing, folders: [&[u8]; 2], is_sure: bool) -> bool {
+    let (mut files, mut counts) = (BTreeMap::new(), [0, 0]);
+    for idx in 0..listing.paths.len() {
+        let path = listing.paths.path(idx);
+        let mut parts = path.splitn(3, |byte| *byte == b'/');
+        let (Some(class), Some(folder), Some(rest)) = (parts.next(), parts.next(), parts.next()) else { continue };
+        let Some(side) = folders.iter().position(|own| *own == folder) else { continue };
+        counts[side] += 1;
+        files.entry(joined(class, stem(rest))).or_insert([None; 2])[side] = Some(idx);
+    }
+    let pairs: Vec<[usize; 2]> = files.into_values().filter_map(|[one, other]| Some([one?, other?])).collect();
+    let step = pairs.len().div_ceil(MAX_LOOKED).max(1);
+    let looked: Vec<_> = pairs.iter().step_by(step).map(|pair| pair.map(|idx| listing.file_path(idx))).collect();
+    !pairs.is_empty() && 10 * pairs.len() >= 9 * counts[0].max(counts[1]) && (is_sure || are_alike(&looked))
 }
 
 /// Refuses classes that are all named like image folders and have images only in subfolders: `images_background` next to `images_evaluation`.
@@ -199,15 +307,9 @@ pub(super) fn refuse_datasets(listing: &Listing, files: SampleFiles) -> Result<(
         return Ok(());
     }
     for class in classes {
-        let mut folder = class.clone();
-        let mut top = Directory::scan(listing.root(), &folder, files)?;
-        let is_double = top.subdirectories.contains(class) && top.sample_names().next().is_none();
-        if is_double {
-            folder = joined(class, class);
-            top = Directory::scan(listing.root(), &folder, files)?;
-        }
+        let (folder, top) = unwrapped((listing.root(), files), class)?;
         let splits = split_names(&top);
-        let tables = if is_double { names_in(&top, |_| true) } else { Vec::new() };
+        let tables = if folder == *class { Vec::new() } else { names_in(&top, |_| true) };
         let what = match (splits.as_slice(), tables.first()) {
             ([one, other, ..], _) => format!("the splits '{one}' and '{other}'"),
             (_, Some(table)) => format!("the table '{}'", lossy(table)),
@@ -219,6 +321,42 @@ pub(super) fn refuse_datasets(listing: &Listing, files: SampleFiles) -> Result<(
         return Err(ConvertError::contradictory(listing.root(), "", reason, hint));
     }
     Ok(())
+}
+
+/// Refuses the only split of a folder if a folder next to it contains splits with images: `test` next to `plants/plants/train` and
+/// `plants/plants/valid`.
+pub(super) fn refuse_lone_split(
+    (root, files): (&Path, SampleFiles),
+    split: &str,
+    others: &[String],
+) -> Result<(), ConvertError> {
+    for other in others.iter().take(FEW_FOLDERS).filter(|other| !is_mask_folder(other.as_bytes())) {
+        let (folder, top) = unwrapped((root, files), other.as_bytes())?;
+        let splits = split_names(&top);
+        let [one, second, ..] = splits.as_slice() else { continue };
+        if !has_images_below((root, files), &joined(&folder, one.as_bytes()))? {
+            continue;
+        }
+        let reason = format!(
+            "'{}' contains the splits '{one}' and '{second}', so '{split}' next to it is not read as the only split",
+            lossy(&folder)
+        );
+        let alone = root.join(as_path(&folder));
+        let hint = format!("convert '{}' alone; to pack only '{split}', add {}", alone.display(), SPLIT.with(split));
+        return Err(ConvertError::contradictory(root, "", reason, hint));
+    }
+    Ok(())
+}
+
+/// A folder, or the folder of the same name in it if it has no samples of its own, such as `planet/planet`.
+fn unwrapped((root, files): (&Path, SampleFiles), folder: &[u8]) -> Result<(Vec<u8>, Directory), ConvertError> {
+    let top = Directory::scan(root, folder, files)?;
+    let name = folder.to_ascii_lowercase();
+    let is_same = |inner: &&Vec<u8>| inner.to_ascii_lowercase() == name;
+    let inner = top.subdirectories.iter().filter(is_same).min().filter(|_| top.sample_names().next().is_none());
+    let Some(inner) = inner.map(|inner| joined(folder, inner)) else { return Ok((folder.to_vec(), top)) };
+    let top = Directory::scan(root, &inner, files)?;
+    Ok((inner, top))
 }
 
 /// The mask folder that is or contains this folder, and the image folder next to it. A class itself is not a mask folder.

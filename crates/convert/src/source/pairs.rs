@@ -2,7 +2,7 @@
 //!
 //! `layout` finds the folders.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::candidate::SampleFiles;
 use super::directory::{Directory, Identity};
 use super::doubles::{Doubles, marked};
+use super::folder_note::FolderNote;
 use super::image_folder::known_metadata;
 use super::layout::{Pair, inside, is_one_of};
 use super::listing::{Fault, Faults, Labels, Listing, Masks, SourceKind};
@@ -24,7 +25,7 @@ use crate::error::ConvertError;
 use crate::opt::{FROM, IMAGES, MASKS};
 
 /// Usual suffixes of a mask's name after the name of its image.
-const MASK_SUFFIXES: [&[u8]; 17] = [
+const MASK_SUFFIXES: [&[u8]; 22] = [
     b"_mask",
     b"_masks",
     b"-mask",
@@ -37,20 +38,25 @@ const MASK_SUFFIXES: [&[u8]; 17] = [
     b"_labels",
     b"_annotation",
     b"_gtFine_labelIds",
+    b"_gtFine_labelTrainIds",
+    b"_labelTrainIds",
+    b"_instance_color_RGB",
+    b"_instance_id_RGB",
     b"_manual1",
     b"_1stHO",
+    b"_2ndHO",
     b"_L",
     b"_P",
     b"_lab",
 ];
 /// Prefixes of a mask's name that replace the image's prefix.
-const MASK_PREFIXES: [&[u8]; 5] = [b"mask_", b"mask", b"seg_", b"label_", b"gt_"];
+const MASK_PREFIXES: [&[u8]; 6] = [b"mask_", b"mask", b"man_seg", b"seg_", b"label_", b"gt_"];
 /// Parts of an image's name that its mask's name lacks.
 const IMAGE_SUFFIXES: [&[u8]; 8] =
     [b"_leftImg8bit", b"_image", b"_img", b"_rgb", b"_sat", b"_training", b"_test", FIRST_CHANNEL];
 /// What nnU-Net adds to the names of images with one channel.
 const FIRST_CHANNEL: &[u8] = b"_0000";
-const IMAGE_PREFIXES: [&[u8]; 5] = [b"image_", b"image", b"img_", b"img", b"im_"];
+const IMAGE_PREFIXES: [&[u8]; 6] = [b"image_", b"image", b"img_", b"img", b"im_", b"t"];
 
 /// How well the images of one folder match the masks of another.
 pub(super) struct Matches {
@@ -88,25 +94,43 @@ pub(super) fn matches((root, files): (&Path, SampleFiles), pair: &Pair) -> Resul
 
 /// Lists the images of a folder with the masks of another.
 pub(super) fn list(root: &Path, pair: &Pair, files: SampleFiles) -> Result<Listing, ConvertError> {
-    let (images, masks) = (walked(root, &pair.images, files)?, walked(root, &pair.masks, files)?);
-    for (found, folder) in [(&images, &pair.images), (&masks, &pair.masks)] {
-        if found.paths.len() == 0 {
-            if let Some(error) = found.oddities.unread.error(&inside(root, folder)) {
-                return Err(error);
-            }
-            return Err(ConvertError::EmptySource { path: inside(root, folder), ignored: found.ignored, holds: None });
-        }
-    }
-    let (image_keys, mask_keys) = (keys(&images.paths, 0, &pair.images), keys(&masks.paths, 0, &pair.masks));
+    let images = filled(root, &pair.images, files)?;
     let below = |idx: usize| images.paths.directory(idx) != pair.images;
     let subfolders = (0..images.paths.len()).filter(|idx| below(*idx)).map(|idx| images.paths.directory(idx));
     let subfolders: BTreeSet<&[u8]> = subfolders.collect();
     let told = subfolders
         .first()
         .map(|first| Warning::FoldersInImages { count: count(subfolders.len()), first: first.to_vec() });
+    // Of the splits in the folders, some may have no masks.
+    if !inside(root, &pair.masks).is_dir() {
+        let mut listing = images_of(root, images);
+        let note = FolderNote::NoMaskFolder { folder: pair.masks.clone() };
+        listing.warnings.extend(std::iter::once(Warning::Folders(note)).chain(told));
+        return Ok(listing);
+    }
+    let masks = filled(root, &pair.masks, files)?;
+    let (image_keys, mask_keys) = (keys(&images.paths, 0, &pair.images), keys(&masks.paths, 0, &pair.masks));
     let mut listing = Both { images, masks, image_keys, mask_keys, several: Vec::new() }.listing(root, pair)?;
     listing.warnings.extend(told);
     Ok(listing)
+}
+
+/// Everything below a folder that must have images.
+fn filled(root: &Path, folder: &[u8], files: SampleFiles) -> Result<Found, ConvertError> {
+    let found = walked(root, folder, files)?;
+    if found.paths.len() == 0 {
+        let path = inside(root, folder);
+        let error = found.oddities.unread.error(&path);
+        return Err(error.unwrap_or(ConvertError::EmptySource { path, ignored: found.ignored, holds: None }));
+    }
+    Ok(found)
+}
+
+/// The listing of the images of a folder without their masks.
+pub(super) fn images_of(root: &Path, found: Found) -> Listing {
+    let Found { paths, bytes, oddities, ignored, .. } = found;
+    let listing = Listing::of_files(SourceKind::PairedFolders, root, paths, bytes);
+    Listing { warnings: oddities.into_warnings(), ignored, ..listing }
 }
 
 /// Lists folders that each contain a folder of images and one of masks. If any of them has several images, the folders are classes,
@@ -183,6 +207,9 @@ pub(super) fn refuse_colors(listing: &Listing, pair: Option<&Pair>) -> Result<()
 /// Advice for images with several masks.
 const MERGE_MASKS: &str = "merge the masks of each image into one file; to merge them in Python, run: Image.fromarray(numpy.max([numpy.array(Image.open(m)) for m in masks], axis=0)).save(merged)";
 
+/// Advice for images with a mask for each part.
+const JOIN_PARTS: &str = "write one mask of class numbers for each image, with the name of the image; in Python, where parts are the paths of its masks and names are the names of all parts, run: m = numpy.zeros(Image.open(parts[0]).size[::-1], numpy.uint8); [numpy.putmask(m, numpy.array(Image.open(p).convert(\"L\")) > 0, 1 + names.index(p.stem.split(\"_\", 1)[1])) for p in parts]; Image.fromarray(m).save(name)";
+
 /// Images and masks with the keys by which they match.
 #[derive(Default)]
 struct Both {
@@ -221,6 +248,29 @@ impl Both {
         Ok(counts)
     }
 
+    /// The error if no image has a mask.
+    fn unmatched(&self, root: &Path, pair: &Pair) -> ConvertError {
+        let [images, masks] = [&pair.images, &pair.masks].map(|folder| lossy(folder));
+        let mut reason = format!("no mask in '{masks}' has the same name as an image in '{images}'");
+        // As in CelebAMask-HQ: `0/00000_hair.png` and `0/00000_skin.png` are parts of the mask of `0.jpg`.
+        let number = |key: &Vec<u8>| -> Option<u64> {
+            let digits = key.rsplit(|byte| *byte == b'/').next()?.split(|byte| *byte == b'_').next()?;
+            std::str::from_utf8(digits).ok()?.parse().ok()
+        };
+        let numbers: HashSet<u64> = self.image_keys.iter().filter_map(number).collect();
+        let parts: HashSet<u64> = self.mask_keys.iter().filter_map(number).collect();
+        let are_parts =
+            !parts.is_empty() && parts.len() < self.mask_keys.len() && parts.iter().all(|n| numbers.contains(n));
+        let advice = if are_parts {
+            let one = lossy(&self.masks.paths.path(0));
+            reason.push_str(&format!(", and several masks have the number of one image, such as '{one}'"));
+            JOIN_PARTS.to_owned()
+        } else {
+            format!("choose the folders with {IMAGES} and {MASKS}, and give the masks the names of their images")
+        };
+        ConvertError::contradictory(root, "", reason, format!("{advice}; {}", way_out(&images)))
+    }
+
     fn listing(mut self, root: &Path, pair: &Pair) -> Result<Listing, ConvertError> {
         let mut matched = Matched::of(root, &self.images.paths, &self.image_keys, &self.mask_keys)?;
         for (image, masks) in &self.several {
@@ -228,16 +278,7 @@ impl Both {
             matched.used[masks.clone()].fill(true);
         }
         if matched.of_image.iter().all(Option::is_none) {
-            let reason = format!(
-                "no mask in '{}' has the same name as an image in '{}'",
-                lossy(&pair.masks),
-                lossy(&pair.images)
-            );
-            let hint = format!(
-                "choose the folders with {IMAGES} and {MASKS}, and give the masks the names of their images; {}",
-                way_out(&lossy(&pair.images))
-            );
-            return Err(ConvertError::contradictory(root, "", reason, hint));
+            return Err(self.unmatched(root, pair));
         }
         let mut warnings = std::mem::take(&mut self.images.oddities).into_warnings();
         warnings.extend(std::mem::take(&mut self.masks.oddities).into_warnings());
@@ -311,6 +352,8 @@ struct Matched {
     of_image: Vec<Option<usize>>,
     /// Whether each mask belongs to an image.
     used: Vec<bool>,
+    /// The images of masks whose image has another mask.
+    others: BTreeMap<usize, usize>,
 }
 
 impl Matched {
@@ -321,7 +364,8 @@ impl Matched {
         image_keys: &[Vec<u8>],
         mask_keys: &[Vec<u8>],
     ) -> Result<Self, ConvertError> {
-        let mut matched = Self { of_image: vec![None; image_keys.len()], used: vec![false; mask_keys.len()] };
+        let (of_image, used) = (vec![None; image_keys.len()], vec![false; mask_keys.len()]);
+        let mut matched = Self { of_image, used, others: BTreeMap::new() };
         let mut places: HashMap<Vec<u8>, usize> = HashMap::with_capacity(image_keys.len());
         for (idx, key) in image_keys.iter().enumerate() {
             if let Some(first) = places.insert(key.clone(), idx) {
@@ -342,21 +386,30 @@ impl Matched {
     /// Gives each unmatched mask to the unmatched image with the same key.
     fn add(&mut self, places: &HashMap<Vec<u8>, usize>, keys: impl Iterator<Item = Vec<u8>>) {
         for (mask, key) in keys.enumerate().filter(|(mask, _)| !self.used[*mask]).collect::<Vec<_>>() {
-            let of_image = places.get(&key).and_then(|image| self.of_image.get_mut(*image));
-            if let Some(of_image @ None) = of_image {
-                *of_image = Some(mask);
-                self.used[mask] = true;
+            let Some(image) = places.get(&key) else { continue };
+            match self.of_image.get_mut(*image) {
+                Some(of_image @ None) => {
+                    *of_image = Some(mask);
+                    self.used[mask] = true;
+                }
+                _ => {
+                    self.others.insert(mask, *image);
+                }
             }
         }
     }
 
-    /// The warning about masks without an image.
-    fn unused(&self, masks: &PathTable) -> Option<Warning> {
-        let mut tally = Tally::default();
+    /// The warnings about other masks of images that have one, and about masks without an image.
+    fn unused(&self, masks: &PathTable) -> impl Iterator<Item = Warning> {
+        let (mut alone, mut others, mut packed) = (Tally::default(), Tally::default(), None);
         for (mask, _) in self.used.iter().enumerate().filter(|(_, used)| !**used) {
-            tally.add(&masks.path(mask));
+            let own = self.others.get(&mask).and_then(|image| self.of_image.get(*image).copied().flatten());
+            packed = packed.or(own);
+            if own.is_some() { &mut others } else { &mut alone }.add(&masks.path(mask));
         }
-        tally.warning(|count, first| Warning::UnusedMasks { count, first })
+        let packed = packed.map(|mask| masks.path(mask)).unwrap_or_default();
+        let others = others.warning(|count, first| Warning::Folders(FolderNote::OtherMasks { count, first, packed }));
+        others.into_iter().chain(alone.warning(|count, first| Warning::UnusedMasks { count, first }))
     }
 
     /// The masks in the images' order. An image without a mask is a bad sample, with the image's path as a placeholder.
@@ -528,7 +581,13 @@ fn take_masks(listing: &mut Listing, images: &[usize], masks_of: &HashMap<usize,
                 merged.add(&listing.paths.path(image));
                 None
             }
-            several => Some(format!("there are {} masks next to it: merge them into one file", several.len())),
+            [one, other, ..] => {
+                let [one, other] = [one, other].map(|mask| lossy(listing.paths.name(*mask)));
+                let n = own.len();
+                Some(format!(
+                    "there are {n} masks next to it, such as '{one}' and '{other}': merge them into one file, or keep one of each image"
+                ))
+            }
         };
         if let Some(reason) = reason {
             listing.faults.insert(kept.paths.len() - 1, Fault::Said(reason.into()));

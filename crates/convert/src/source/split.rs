@@ -18,13 +18,15 @@ use super::ListOptions;
 use super::candidate::SampleFiles;
 use super::coco;
 use super::directory::Directory;
+use super::folder_note::FolderNote;
 use super::image_folder::{Opened, list_opened, manifests_in, only_with};
 use super::labelled_table;
-use super::layout::{Layout, Pair};
+use super::layout::{Layout, Pair, inside, is_mask_folder};
 use super::listing::{Labels, Listing, SourceKind};
 use super::lists::boxes_in;
 use super::mistaken;
-use super::paths::lossy;
+use super::nested;
+use super::paths::{lossy, stem};
 use super::table_note::TableNote;
 use super::tally::Tally;
 use super::unread::{join_other_files, take_offered};
@@ -60,10 +62,20 @@ pub(super) fn is_split_name(name: &[u8]) -> bool {
 pub(super) fn is_split_folder(name: &[u8]) -> bool {
     let Ok(name) = std::str::from_utf8(name) else { return false };
     let words = name.split(['_', '-', ' ', '.']).map(|word| word.trim_end_matches(|c: char| c.is_ascii_digit()));
+    let words = words.map(|word| without_set(word).unwrap_or(word));
     let (splits, others): (Vec<&str>, Vec<&str>) = words.partition(|word| is_split_name(word.as_bytes()));
     let is_other = |word: &&str| word.is_empty() || OTHER_WORDS.iter().any(|known| word.eq_ignore_ascii_case(known));
     let is_one = matches!(splits.as_slice(), [_] | ["train", "val"]);
     is_one && others.iter().all(is_other)
+}
+
+/// The split in a word such as `TrainDataset` or `testset`.
+fn without_set(word: &str) -> Option<&str> {
+    let split = |set: &str| {
+        let (split, end) = word.split_at_checked(word.len().checked_sub(set.len())?)?;
+        (end.eq_ignore_ascii_case(set) && is_split_name(split.as_bytes())).then_some(split)
+    };
+    ["dataset", "data", "set"].into_iter().find_map(split)
 }
 
 /// Returns an error if the subfolders are splits instead of classes. They are splits if all of them, or at least two,
@@ -91,6 +103,9 @@ pub(super) fn reject_splits((root, files): (&Path, SampleFiles), top: &Directory
     // Without images, an error about the types of the files is more helpful than one about the splits.
     if !are_splits || !have_images((root, files), &splits)? {
         return Ok(());
+    }
+    if let [split] = splits.as_slice() {
+        nested::refuse_lone_split((root, files), split, &others)?;
     }
     // Splits with class folders have labels. If a split has only one folder, it may just repeat the name of the split.
     let mut tables = manifests_in(top);
@@ -313,7 +328,12 @@ impl Splits {
         let mut others: Vec<&Vec<u8>> = top.subdirectories.iter().collect();
         others.retain(|name| !name.starts_with(b".") && !names.iter().any(|split| split.as_bytes() == name.as_slice()));
         others.sort_unstable();
-        beside.extend(boxes_in((&root, files), &others)?);
+        let above = match &layout {
+            Layout::Pairs(pair) => inside(&root, &pair.images),
+            _ => root.clone(),
+        };
+        beside.extend(boxes_in((&above, files), &others)?);
+        beside.extend(versions_beside((&above, files), &names, &others)?.map(Warning::Folders));
         let mut folders = top.subdirectories;
         if let Layout::SplitPairs(pairs) = &layout {
             folders.retain(|name| !pairs.iter().any(|pair| pair.masks == *name));
@@ -396,6 +416,28 @@ impl Splits {
     }
 }
 
+/// The note about a folder with the images of a split in another version, such as `train_cleaned` next to `train`.
+fn versions_beside(
+    (root, files): (&Path, SampleFiles),
+    splits: &[String],
+    others: &[&Vec<u8>],
+) -> Result<Option<FolderNote>, ConvertError> {
+    let images = |folder: &[u8]| -> Result<BTreeSet<Vec<u8>>, ConvertError> {
+        Ok(Directory::scan(root, folder, files)?.sample_names().map(|name| stem(name).to_vec()).collect())
+    };
+    for folder in others.iter().filter(|name| !is_mask_folder(name)) {
+        let is_of = |split: &&String| {
+            folder.strip_prefix(split.as_bytes()).is_some_and(|rest| matches!(rest.first(), Some(b'_' | b'-' | b' ')))
+        };
+        let Some(split) = splits.iter().find(is_of).filter(|split| root.join(split).is_dir()) else { continue };
+        let own = images(folder)?;
+        if !own.is_empty() && own == images(split.as_bytes())? {
+            return Ok(Some(FolderNote::VersionsBesideSplit { split: split.clone(), folder: folder.to_vec() }));
+        }
+    }
+    Ok(None)
+}
+
 /// The split subfolders, sorted.
 pub(super) fn split_names(top: &Directory) -> Vec<String> {
     let splits = top.subdirectories.iter().filter(|name| is_split_folder(name));
@@ -427,8 +469,21 @@ fn related_splits(top: &Directory) -> Vec<String> {
     }
     let differ =
         |group: &Vec<(String, &String)>| group.iter().any(|(split, _)| Some(split) != group.first().map(|(s, _)| s));
-    let of_groups = groups.into_values().filter(differ).flatten();
-    of_groups.map(|(_, name)| name.clone()).collect()
+    let of_groups: Vec<String> = groups.into_values().filter(differ).flatten().map(|(_, name)| name.clone()).collect();
+    if of_groups.is_empty() { short_splits(&visible) } else { of_groups }
+}
+
+/// The folders whose names differ only in `TR` and `TE`, as in `DUTS-TR` and `DUTS-TE`.
+fn short_splits(folders: &[String]) -> Vec<String> {
+    let named = |short: &'static str| {
+        folders.iter().filter_map(move |name| {
+            let (own, rest): (Vec<String>, Vec<String>) = words(name).into_iter().partition(|word| word == short);
+            (own.len() == 1 && !rest.is_empty()).then_some((rest, name))
+        })
+    };
+    let train: BTreeMap<Vec<String>, &String> = named("tr").collect();
+    let pairs = named("te").filter_map(|(rest, test)| Some([(*train.get(&rest)?).clone(), test.clone()]));
+    pairs.flatten().collect()
 }
 
 /// The words in the name of a folder, in lower case. `trainA` has the words `train` and `a`, because it is the split of a domain, as for
@@ -442,10 +497,7 @@ pub(super) fn words(name: &str) -> Vec<String> {
 
 /// The only split in a folder's name, and its other words.
 pub(super) fn split_and_rest(name: &str) -> Option<(String, Vec<String>)> {
-    let is_split = |word: &String| {
-        let word = word.strip_suffix("set").unwrap_or(word);
-        is_split_name(word.as_bytes())
-    };
+    let is_split = |word: &String| is_split_name(without_set(word).unwrap_or(word).as_bytes());
     let (splits, rest): (Vec<String>, Vec<String>) = words(name).into_iter().partition(is_split);
     match splits.as_slice() {
         [split] => Some((split.clone(), rest)),

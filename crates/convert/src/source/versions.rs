@@ -13,7 +13,7 @@ use super::directory::Directory;
 use super::folder_note::FolderNote;
 use super::found::rename_taken;
 use super::layout::{Pair, has_images_below, inside, is_mask_folder};
-use super::listing::{Fault, Listing, Masks, SourceField, SourceKind};
+use super::listing::{Fault, Listing, Masks, SourceField};
 use super::look::{MAX_LOOKED, MIN_FILES, are_alike, look_at};
 use super::mask_colors;
 use super::mask_files::MaskFiles;
@@ -23,12 +23,11 @@ use super::paths::{FileTable, PathTable, joined, lossy, stem};
 use super::split::{is_split_name, split_and_rest, words};
 use super::store::{Content, ItemFiles, OpenFile, Span, SpanFiles, Spans};
 use super::tally::Tally;
-use super::walk::Found;
 use super::warning::Warning;
 use crate::error::ConvertError;
 
 /// The names of two folders: of the images, and of their other version. Separators and case are ignored.
-type Names = [&'static str; 2];
+pub(super) type Names = [&'static str; 2];
 
 /// Names that classes never have.
 const SURE: [Names; 17] = [
@@ -151,7 +150,7 @@ impl Versions {
     /// Whether nearly all files have a partner and are not masks. If classes may have these names, and the files are counted, the images
     /// must also be alike.
     fn are_versions(&self, (root, files): (&Path, SampleFiles)) -> Result<bool, ConvertError> {
-        let is_sure = SURE.contains(&self.names) || self.masks.is_some();
+        let is_sure = are_sure(self.names) || self.masks.is_some();
         let [images, others] =
             [pairs::walked(root, &self.images, files)?.paths, pairs::walked(root, &self.other, files)?.paths];
         let partners = self.partners(&images, &others);
@@ -235,12 +234,7 @@ impl Versions {
     pub(super) fn list(&self, root: &Path, files: SampleFiles) -> Result<Listing, ConvertError> {
         let mut listing = match &self.masks {
             Some(masks) => pairs::list(root, &self.pair(masks), files)?,
-            None => {
-                let Found { paths, bytes, oddities, ignored, .. } = pairs::walked(root, &self.images, files)?;
-                let warnings = oddities.into_warnings();
-                let listing = Listing::of_files(SourceKind::PairedFolders, root, paths, bytes);
-                Listing { warnings, ignored, ..listing }
-            }
+            None => pairs::images_of(root, pairs::walked(root, &self.images, files)?),
         };
         let others = pairs::walked(root, &self.other, files)?;
         let partners = self.partners(&listing.paths, &others.paths);
@@ -360,6 +354,11 @@ pub(super) fn roles(folders: [&[u8]; 2]) -> Option<(Names, [&[u8]; 2])> {
         }
     }
     None
+}
+
+/// Whether classes never have these names.
+pub(super) fn are_sure(names: Names) -> bool {
+    SURE.contains(&names)
 }
 
 /// Whether files are named by numbers with few gaps. Such names are the same in many folders.

@@ -580,11 +580,11 @@ impl Warning {
         match self {
             Self::Table(note) => write!(out, "{note}"),
             Self::NoLists { file, others } if others.is_empty() => {
-                write!(out, "'{}' was not read: it lists no images of this folder", text(file))
+                write!(out, "'{}' was not read: it lists no images of this folder by their paths", text(file))
             }
             Self::NoLists { file, others } => write!(
                 out,
-                "'{}' and {} were not read: they list no images of this folder",
+                "'{}' and {} were not read: they list no images of this folder by their paths",
                 text(file),
                 counted(to_u64(others.len()), "other file")
             ),
