@@ -34,6 +34,7 @@ mod column_roles;
 mod column_scan;
 mod compressed;
 mod csv_rows;
+mod declared;
 mod detect;
 mod directory;
 mod doubles;
@@ -50,6 +51,7 @@ mod grid;
 #[cfg(feature = "hdf5")]
 pub(crate) mod hdf5;
 mod image_folder;
+mod index_json;
 mod indicators;
 mod joined;
 mod json_files;
@@ -73,6 +75,7 @@ mod mask_files;
 mod masks;
 mod masks_beside;
 pub(crate) mod matlab;
+pub(crate) mod mds;
 mod mistaken;
 pub(crate) mod mnist;
 #[cfg(test)]
