@@ -15,6 +15,7 @@ mod layouts;
 mod lists;
 
 mod lmdb;
+mod mds;
 mod one_per_file;
 mod people;
 mod pictures;
@@ -57,6 +58,18 @@ pub(crate) fn python_with(module: &str, args: &[&str]) -> Option<String> {
         eprintln!("SKIPPED: no Python has {module}; scripts/setup installs it");
     }
     found.map(|python| run(&python, args))
+}
+
+/// Like [`python`], with the Python of the loaders for comparison. If it lacks `module`, prints a message and returns
+/// `None`.
+pub(crate) fn python_of_peers(module: &str, args: &[&str]) -> Option<String> {
+    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/.venv/bin/python");
+    let tried = Command::new(&python).args(["-c", &format!("import {module}")]).output();
+    if !tried.is_ok_and(|output| output.status.success()) {
+        eprintln!("SKIPPED: no Python has {module}; bench/setup-peers installs it");
+        return None;
+    }
+    Some(run(&python, args))
 }
 
 /// The Python of the test clients.

@@ -39,6 +39,8 @@ pub enum DataFormat {
     Mnist,
     /// MATLAB's `.mat`, version 5.
     Matlab,
+    /// MosaicML Streaming's MDS.
+    Mds,
 }
 
 packds_system::named!(DataFormat {
@@ -58,6 +60,7 @@ packds_system::named!(DataFormat {
     Cifar = "cifar",
     Mnist = "mnist",
     Matlab = "matlab",
+    Mds = "mds",
 });
 
 impl DataFormat {
@@ -102,6 +105,7 @@ impl DataFormat {
             Self::Cifar => &formats::cifar::ENTRY,
             Self::Mnist => &formats::mnist::ENTRY,
             Self::Matlab => &formats::matlab::ENTRY,
+            Self::Mds => &formats::mds::ENTRY,
         }
     }
 

@@ -10,6 +10,7 @@ pub(crate) mod image_folder;
 pub(crate) mod lmdb;
 pub(crate) mod manifest;
 pub(crate) mod matlab;
+pub(crate) mod mds;
 pub(crate) mod mnist;
 pub(crate) mod npy;
 pub(crate) mod npz;

@@ -44,9 +44,9 @@ impl Foreign {
             () if head.name.ends_with(".beton") => {
                 Self::of("this is an FFCV file", "convert the original images, or write its samples with packds.write")
             }
-            () if head.name.ends_with(".mds") => Self::of(
-                "this is a MosaicML Streaming shard",
-                "write its samples with packds.write, or export them to Parquet or a folder",
+            () if is_mds(head.name) => Self::of(
+                "this is a shard of MosaicML Streaming (MDS)",
+                "pass the folder that contains it and its index.json",
             ),
             () if packds_pixels::ImageFormat::sniff(head.bytes).is_some() => {
                 Self::of("this is a single image", "pass the folder that contains it")
@@ -82,9 +82,10 @@ impl Foreign {
         let ends = |end: &str| names.iter().any(|own| own.ends_with(end));
         let starts = |start: &str| names.iter().any(|own| own.starts_with(start));
         Some(match () {
-            () if has("index.json") && (ends(".mds") || ends(".mds.zstd")) => {
-                Self::of("this is a MosaicML Streaming dataset (MDS)", "write its samples with packds.write")
-            }
+            () if names.iter().any(|name| is_mds(name)) => Self::of(
+                "this folder has shards of MosaicML Streaming (MDS), but not their index.json",
+                "copy index.json into it, or pass the folder that contains index.json",
+            ),
             () if has("index.json") && starts("chunk-") => {
                 Self::of("this is a LitData dataset", "write its samples with packds.write")
             }
@@ -109,4 +110,9 @@ impl Foreign {
             () => return None,
         })
     }
+}
+
+/// Whether a name is that of a shard of MosaicML Streaming, compressed or not.
+fn is_mds(name: &str) -> bool {
+    name.ends_with(".mds") || name.contains(".mds.")
 }

@@ -43,6 +43,16 @@ impl Raw<'_> {
         ConvertError::malformed(self.path, &shown(self.name), reason)
     }
 
+    /// Returns an error about the item of an undamaged file.
+    pub(super) fn contradictory(&self, reason: String, hint: String) -> ConvertError {
+        ConvertError::contradictory(self.path, &shown(self.name), reason, hint)
+    }
+
+    /// Returns an error about an item that is not supported.
+    pub(super) fn unsupported(&self, reason: String, hint: String) -> ConvertError {
+        ConvertError::unsupported(self.path, &shown(self.name), reason, hint)
+    }
+
     /// The bytes after the first `skip` bytes.
     pub(super) fn stored(&self, skip: u64, content: Content) -> Item<'static> {
         let (offset, bytes) = (self.offset.saturating_add(skip), self.bytes.saturating_sub(skip));
@@ -313,6 +323,11 @@ impl Gathered {
     /// Whether the items are JSON.
     pub(super) fn is_json(&self) -> bool {
         matches!(self.items, Items::Jsons(_))
+    }
+
+    /// Whether the items are image files or pixels.
+    pub(super) fn is_of_pictures(&self) -> bool {
+        matches!(self.items, Items::Stored(_, Contents::All(Content::File | Content::Pixels(_)) | Contents::Each(_)))
     }
 
     /// Whether the items may be images.

@@ -52,15 +52,29 @@ pub(super) fn damage(bytes: &mut Vec<u8>, dice: &mut Dice) {
 }
 
 /// Lists `n` damaged versions of a file and reads the result. Each version is made by `make` and saved as `name`.
-pub(super) fn survives(format: DataFormat, name: &str, n: usize, mut make: impl FnMut(&mut Dice) -> Vec<u8>) {
+pub(super) fn survives(format: DataFormat, name: &str, n: usize, make: impl FnMut(&mut Dice) -> Vec<u8>) {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join(name);
+    survives_at(format, &folder.path().join(name), &folder.path().join(name), n, make);
+}
+
+/// Like [`survives`] for a file in a folder, which is listed.
+pub(super) fn survives_in(
+    format: DataFormat,
+    folder: &Path,
+    name: &str,
+    n: usize,
+    make: impl FnMut(&mut Dice) -> Vec<u8>,
+) {
+    survives_at(format, folder, &folder.join(name), n, make);
+}
+
+fn survives_at(format: DataFormat, source: &Path, file: &Path, n: usize, mut make: impl FnMut(&mut Dice) -> Vec<u8>) {
     let options = ListOptions { from: Some(format), ..ListOptions::default() };
     let mut dice = Dice::new(7);
     let mut good = 0;
     for _ in 0..n {
-        std::fs::write(&path, make(&mut dice)).unwrap();
-        good += usize::from(list_and_read(&path, &options));
+        std::fs::write(file, make(&mut dice)).unwrap();
+        good += usize::from(list_and_read(source, &options));
     }
     assert!(good < n, "no damage was found");
 }

@@ -1,0 +1,12 @@
+//! MosaicML Streaming's MDS.
+
+use super::{Entry, Input};
+use crate::source::mds;
+
+pub(crate) static ENTRY: Entry = Entry {
+    sample: "sample",
+    starts: mds::starts,
+    is_published: mds::is_set,
+    input: Some(Input::Samples { parts: |source, _| mds::parts(source), read: mds::read, whole: None }),
+    ..Entry::new(&["mds"], "shards of MosaicML Streaming, in a folder with index.json")
+};

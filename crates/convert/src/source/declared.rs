@@ -1,0 +1,246 @@
+//! Fields that a source declares once for all its samples, each with an encoding, as MosaicML Streaming, LitData and FFCV do.
+//!
+//! Each format's module finds the bytes of each value. This module reads the encodings that these formats share.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use packds_format::DType;
+use packds_pixels::ImageFormat;
+
+use super::ListOptions;
+use super::class_names;
+use super::found::{Found, LabelValues, Names};
+use super::gather::{Gathered, Gathering, Item, Raw};
+use super::roles::{Keys, is_image_name, is_mask_name};
+use super::shards::Shards;
+use super::store::{ArrayType, Content, OpenFile, SpanFiles};
+use crate::data_format::DataFormat;
+use crate::error::ConvertError;
+use crate::opt::LEAVE_OUT;
+
+/// Bytes before the mode of an image of Pillow: its width, its height and the length of the mode.
+const PIL_HEAD: u64 = 12;
+/// Maximum length of the mode. The longest has 8 bytes.
+const MAX_PIL_MODE: u64 = 16;
+/// Number of bytes that identify an image file.
+const SNIFFED: u64 = 256;
+
+/// The declared fields, and their items so far.
+#[derive(Debug)]
+pub(super) struct DeclaredFields {
+    fields: Vec<Declared>,
+}
+
+#[derive(Debug)]
+struct Declared {
+    name: String,
+    is_left_out: bool,
+    items: Option<Gathered>,
+}
+
+impl DeclaredFields {
+    /// No items yet. `path` is the file that declares the fields.
+    ///
+    /// # Errors
+    /// If two fields have the same name, or the caller excludes a field that does not exist.
+    pub(super) fn new(path: &Path, names: &[String], options: &ListOptions) -> Result<Self, ConvertError> {
+        let mut seen = HashSet::new();
+        if let Some(twice) = names.iter().find(|name| !seen.insert(name.as_str())) {
+            let reason = format!("the field '{}' appears twice", twice.escape_debug());
+            return Err(ConvertError::malformed(path, "", reason));
+        }
+        options.check_left_out(path, names)?;
+        let field =
+            |name: &String| Declared { name: name.clone(), is_left_out: options.is_left_out(name), items: None };
+        Ok(Self { fields: names.iter().map(field).collect() })
+    }
+
+    /// The index of a field.
+    pub(super) fn place(&self, name: &str) -> Option<usize> {
+        self.fields.iter().position(|field| field.name == name)
+    }
+
+    /// The names of all fields.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.fields.iter().map(|field| field.name.clone()).collect()
+    }
+
+    /// Whether the caller excluded the field.
+    pub(super) fn is_left_out(&self, place: usize) -> bool {
+        self.fields.get(place).is_none_or(|field| field.is_left_out)
+    }
+
+    /// The content of a field of bytes: image files if the first one is an image file.
+    pub(super) fn content_of_bytes(&self, place: usize, raw: &Raw<'_>) -> Result<Content, ConvertError> {
+        let items = self.fields.get(place).and_then(|field| field.items.as_ref());
+        let is_file = match items {
+            Some(items) => items.is_of_pictures(),
+            None => ImageFormat::sniff(&raw.head(SNIFFED)?).is_some(),
+        };
+        Ok(if is_file { Content::File } else { Content::Bytes })
+    }
+
+    /// Adds the item of the next sample to a field.
+    pub(super) fn push(&mut self, place: usize, raw: &Raw<'_>, item: &Item<'_>) -> Result<(), ConvertError> {
+        let Some(field) = self.fields.get_mut(place) else { return Ok(()) };
+        match &mut field.items {
+            Some(items) => items.push(item).map_err(|reason| {
+                let hint = format!(
+                    "write values of one type and shape for this field, or leave it out with {}",
+                    LEAVE_OUT.with(&field.name)
+                );
+                raw.contradictory(reason, hint)
+            }),
+            None => {
+                field.items = Some(Gathered::begin(field.name.clone(), item));
+                Ok(())
+            }
+        }
+    }
+
+    /// Decides the role of each field. If no field has a common name for images, the only field of images is taken.
+    pub(super) fn into_found(
+        self,
+        format: DataFormat,
+        files: Vec<OpenFile>,
+        part: &Shards,
+        options: &ListOptions,
+    ) -> Result<Found, ConvertError> {
+        let fields: Vec<Gathered> = self.fields.into_iter().filter_map(|field| field.items).collect();
+        let mut options = options.clone();
+        if options.image_key.is_none() {
+            options.image_key = only_pictures(&fields, Keys::of(&options));
+        }
+        let gathering = Gathering {
+            format,
+            fields,
+            names: Names::Numbered(format.entry().sample.to_owned()),
+            files: SpanFiles::open(files),
+            classes: Vec::new(),
+            labels: None,
+            metadata: None,
+            warnings: Vec::new(),
+            ignored: 0,
+        };
+        let mut found = gathering.into_found(&part.root, &options)?;
+        if options.label_key.is_none() {
+            found.take_texts();
+        }
+        let has_ids = found.labels.as_ref().is_some_and(|labels| matches!(labels.values, LabelValues::Ids(_)));
+        if let Some(first) = part.files.first().filter(|_| has_ids) {
+            found.warnings.extend(class_names::beside(first)?);
+        }
+        Ok(found)
+    }
+}
+
+/// The only field of images, if no field has a common name for images.
+fn only_pictures(fields: &[Gathered], keys: Keys<'_>) -> Option<String> {
+    let is_free = |field: &&Gathered| !keys.has(&field.name);
+    if fields.iter().filter(is_free).any(|field| is_image_name(&field.name)) {
+        return None;
+    }
+    let is_one = |field: &&Gathered| field.is_of_pictures() && !is_mask_name(&field.name);
+    let mut pictures = fields.iter().filter(is_free).filter(is_one);
+    match (pictures.next(), pictures.next()) {
+        (Some(only), None) => Some(only.name.clone()),
+        _ => None,
+    }
+}
+
+/// The error about a field in an encoding that is not read. `how` says how to write it instead.
+pub(super) fn unread(path: &Path, name: &str, reason: String, how: &str) -> ConvertError {
+    let hint = format!("leave it out with {}, or {how}", LEAVE_OUT.with(name));
+    ConvertError::unsupported(path, &format!("field '{}'", name.escape_debug()), reason, hint)
+}
+
+/// The error about a field of pickles.
+pub(super) fn pickled(path: &Path, name: &str) -> ConvertError {
+    let reason = "the values are pickles, and loading them would run code".to_owned();
+    unread(path, name, reason, "write the field in another encoding")
+}
+
+/// The error about a field with a list of images in each sample.
+pub(super) fn several_images(path: &Path, name: &str) -> ConvertError {
+    let reason = "each value is a list of images, and a pack stores one image for each field of a sample".to_owned();
+    unread(path, name, reason, "write each image of the list as its own sample or field")
+}
+
+/// The little-endian number at the start of `bytes`.
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk::<4>()?))
+}
+
+/// A number of this type. It is an integer in memory if it has 64 bits and a sign.
+pub(super) fn number(dtype: DType, raw: &Raw<'_>) -> Result<Item<'static>, ConvertError> {
+    if raw.bytes != dtype.size() {
+        return Err(raw.wrong(format!(
+            "expected {} bytes for a number of type {dtype}, found {}",
+            dtype.size(),
+            raw.bytes
+        )));
+    }
+    if dtype == DType::I64 {
+        let bytes = raw.head(8)?;
+        return Ok(Item::Int(bytes.first_chunk().map_or(0, |bytes| i64::from_le_bytes(*bytes))));
+    }
+    Ok(raw.stored(0, Content::Array(ArrayType { dtype, shape: Vec::new() })))
+}
+
+/// An array whose values start after `skip` bytes.
+pub(super) fn array(dtype: DType, shape: Vec<u64>, skip: u64, raw: &Raw<'_>) -> Result<Item<'static>, ConvertError> {
+    let (array, found) = (ArrayType { dtype, shape }, raw.bytes.saturating_sub(skip));
+    if array.bytes() != Some(found) {
+        let expected = array.bytes().map_or("more than 64 bits can count".to_owned(), |n| n.to_string());
+        let shape = &array.shape;
+        return Err(
+            raw.wrong(format!("expected {expected} bytes for {dtype} values of shape {shape:?}, found {found}"))
+        );
+    }
+    Ok(raw.stored(skip, Content::of_array(array)))
+}
+
+/// JSON without whitespace.
+pub(super) fn json(raw: &Raw<'_>) -> Result<String, ConvertError> {
+    let value: serde_json::Value = serde_json::from_str(&raw.text()?).map_err(|e| {
+        let hint = "write numbers that JSON can express (not NaN or Infinity), or null";
+        raw.contradictory(format!("expected JSON: {e}"), hint.to_owned())
+    })?;
+    Ok(value.to_string())
+}
+
+/// The pixels of an image as Pillow holds them: width, height, length of the mode, the mode, and rows of pixels. Palettes are not
+/// stored, so images with a palette are read only as masks (`is_mask`), whose numbers are classes.
+pub(super) fn pil(raw: &Raw<'_>, is_mask: bool) -> Result<Item<'static>, ConvertError> {
+    let head = raw.head(PIL_HEAD + MAX_PIL_MODE)?;
+    let numbers = [0, 4, 8].map(|at| u32_at(&head, at));
+    let [Some(width), Some(height), Some(mode)] = numbers.map(|number| number.map(u64::from)) else {
+        return Err(raw.wrong(format!("expected {PIL_HEAD} bytes before the pixels, found {}", raw.bytes)));
+    };
+    let skip = PIL_HEAD.saturating_add(mode);
+    let text = usize::try_from(skip).ok().and_then(|end| head.get(usize::try_from(PIL_HEAD).ok()?..end));
+    let Some(text) = text.filter(|_| mode <= MAX_PIL_MODE) else {
+        return Err(raw.wrong(format!("expected a mode of at most {MAX_PIL_MODE} bytes, found {mode}")));
+    };
+    let (dtype, channels) = match text {
+        b"L" => (DType::U8, None),
+        b"P" if is_mask => (DType::U8, None),
+        b"LA" => (DType::U8, Some(2)),
+        b"RGB" => (DType::U8, Some(3)),
+        b"RGBA" => (DType::U8, Some(4)),
+        b"I;16" => (DType::U16, None),
+        b"I" => (DType::I32, None),
+        b"F" => (DType::F32, None),
+        other => {
+            let (mode, hint) = (other.escape_ascii(), "write it after image.convert('RGB') or image.convert('L')");
+            let reason = match other {
+                b"P" => "the image has a palette (mode P), which this format does not store".to_owned(),
+                _ => format!("expected an image of mode L, LA, RGB, RGBA, I;16, I or F, found mode '{mode}'"),
+            };
+            return Err(raw.unsupported(reason, hint.to_owned()));
+        }
+    };
+    let shape = [Some(height), Some(width), channels].into_iter().flatten().collect();
+    array(dtype, shape, skip, raw)
+}
