@@ -112,22 +112,10 @@ pub enum FolderNote {
 impl fmt::Display for FolderNote {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::SameNames { one, other } => {
-                let (one, other) = (lossy(one), lossy(other));
-                let alone = IMAGES.with(&one);
-                write!(
-                    out,
-                    "the classes '{one}' and '{other}' have files with the same names: if they are two versions of each image, pack only one with {alone}"
-                )
-            }
-            Self::SameFiles { one, other, count } => write!(
-                out,
-                "the classes '{}' and '{}' have {} with the same names, and the first ones have the same bytes, so these images are packed twice: to pack only one folder, add {}",
-                lossy(one),
-                lossy(other),
-                counted(*count, "file"),
-                IMAGES.with(lossy(one))
-            ),
+            Self::SameNames { .. }
+            | Self::SameFiles { .. }
+            | Self::SameFolders { .. }
+            | Self::DoubledFolders { .. } => self.fmt_of_classes(out),
             Self::Versions { images, other, field } => write!(
                 out,
                 "'{}' and '{}' have two versions of each image: the first is packed as 'image', and the file of the second, unchanged, as the field '{field}', which is not cropped, resized or augmented with the image; {}",
@@ -135,19 +123,6 @@ impl fmt::Display for FolderNote {
                 lossy(other),
                 as_classes()
             ),
-            Self::SameFolders { one, other, line } => write!(
-                out,
-                "all folders have the same subfolders, such as '{}' and '{}'; if these are the classes, run this Python in the folder of all folders, and convert names.csv: {line}",
-                lossy(one),
-                lossy(other)
-            ),
-            Self::DoubledFolders { one, other } => {
-                let [one, other] = [one, other].map(|folder| lossy(folder));
-                write!(
-                    out,
-                    "'{one}/{one}' and '{other}/{other}' may be parts of a dataset instead of classes; if so, convert one of them alone"
-                )
-            }
             Self::VersionsBesideSplit { split, folder } => {
                 let folder = lossy(folder);
                 write!(
@@ -191,6 +166,44 @@ impl fmt::Display for FolderNote {
                 lossy(folder),
                 lossy(first)
             ),
+        }
+    }
+}
+
+impl FolderNote {
+    /// Writes a note about folders that were read as classes.
+    fn fmt_of_classes(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SameNames { one, other } => {
+                let (one, other) = (lossy(one), lossy(other));
+                let alone = IMAGES.with(&one);
+                write!(
+                    out,
+                    "the classes '{one}' and '{other}' have files with the same names: if they are two versions of each image, pack only one with {alone}"
+                )
+            }
+            Self::SameFiles { one, other, count } => write!(
+                out,
+                "the classes '{}' and '{}' have {} with the same names, and the first ones have the same bytes, so these images are packed twice: to pack only one folder, add {}",
+                lossy(one),
+                lossy(other),
+                counted(*count, "file"),
+                IMAGES.with(lossy(one))
+            ),
+            Self::SameFolders { one, other, line } => write!(
+                out,
+                "all folders have the same subfolders, such as '{}' and '{}'; if these are the classes, run this Python in the folder of all folders, and convert names.csv: {line}",
+                lossy(one),
+                lossy(other)
+            ),
+            Self::DoubledFolders { one, other } => {
+                let [one, other] = [one, other].map(|folder| lossy(folder));
+                write!(
+                    out,
+                    "'{one}/{one}' and '{other}/{other}' may be parts of a dataset instead of classes; if so, convert one of them alone"
+                )
+            }
+            _ => Ok(()),
         }
     }
 }

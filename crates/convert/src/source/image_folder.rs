@@ -386,25 +386,9 @@ pub(super) fn list_opened(
             if let Some(table) = manifests.first().filter(|file| RowForm::from_path(as_path(file)).is_some()) {
                 mistaken::refuse_parts(&root, &top.subdirectories, table)?;
             }
-            let parts = if has_only_classes { None } else { mistaken::numbered_parts(&top) };
-            let hashes = if has_only_classes { None } else { mistaken::hash_folders(&root, &top, files)? };
-            if !has_only_classes {
-                mistaken::refuse_described(&root, &top.subdirectories)?;
-            }
-            let listing = list_scanned((&root, files), top, all_classes, options.jobs)?;
-            if !has_only_classes && listing.kind == SourceKind::FlatFolder {
-                mistaken::refuse_picture(&listing)?;
-            }
-            match parts {
-                None => match hashes {
-                    None => listing,
-                    Some(hashes) => without_nested(as_one(listing, hashes)),
-                },
-                Some(parts) => {
-                    // Files next to numbered parts belong to the parts, so they are not reported as labels.
-                    manifests.clear();
-                    as_one(listing, parts)
-                }
+            match has_only_classes {
+                true => list_scanned((&root, files), top, all_classes, options.jobs)?,
+                false => list_doubtful((&root, files), top, (all_classes, options.jobs), &mut manifests)?,
             }
         }
     };
@@ -442,6 +426,31 @@ pub(super) fn list_opened(
         listing.warnings.retain(|warning| !matches!(warning, Warning::OtherFiles { .. }));
     }
     Ok(listing)
+}
+
+/// Lists folders that may not be classes. Removes `manifests` that belong to parts of the data set.
+fn list_doubtful(
+    (root, files): (&Path, SampleFiles),
+    top: Directory,
+    (all_classes, jobs): (Option<&[Vec<u8>]>, usize),
+    manifests: &mut Vec<Vec<u8>>,
+) -> Result<Listing, ConvertError> {
+    let parts = mistaken::numbered_parts(&top);
+    let hashes = mistaken::hash_folders(root, &top, files)?;
+    mistaken::refuse_described(root, &top.subdirectories)?;
+    let listing = list_scanned((root, files), top, all_classes, jobs)?;
+    if listing.kind == SourceKind::FlatFolder {
+        mistaken::refuse_picture(&listing)?;
+    }
+    Ok(match (parts, hashes) {
+        (Some(parts), _) => {
+            // Files next to numbered parts belong to the parts, so they are not reported as labels.
+            manifests.clear();
+            as_one(listing, parts)
+        }
+        (None, Some(hashes)) => without_nested(as_one(listing, hashes)),
+        (None, None) => listing,
+    })
 }
 
 /// Returns warnings about what is next to a subfolder that is read in place of its parent.

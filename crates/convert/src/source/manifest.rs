@@ -462,17 +462,8 @@ impl Plan {
         };
         let are_files = kept.iter().map(is_file).collect();
         let choices = Choices { source: &file.path, names: &kept_names, are_files, options };
-        let roles = choices.roles(pixels.as_ref(), &mut warnings);
-        let candidates: Vec<(usize, &String)> = kept.iter().map(|column| (*column, &names[*column])).collect();
-        let roles = match id_column::instead((file, manifest.form, options), &candidates, &roles)? {
-            None => roles?,
-            Some(field) => {
-                let options = ListOptions { image_key: Some(field.clone()), ..(*options).clone() };
-                warnings.push(Warning::PathColumn { field });
-                Choices { options: &options, ..choices }.roles(pixels.as_ref(), &mut warnings)?
-            }
-        };
-        let Roles { path, mask, label } = roles;
+        let Roles { path, mask, label } =
+            id_column::roles((file, manifest.form), &kept, choices, pixels.as_ref(), &mut warnings)?;
         let [path, mask, label] = [path, mask, label].map(|column| column.map(|column| kept[column]));
         let mask = mask.filter(|mask| Some(*mask) != runs);
         let runs = runs.filter(|_| mask.is_none());
