@@ -382,27 +382,8 @@ pub(super) fn list_opened(
             pairs::list_each((&root, files), &top, &pair, all_classes.unwrap_or(&top.subdirectories))?
         }
         Layout::ImageInEach => list_image_in_each((&root, files), top, options.jobs)?,
-        _ => {
-            if let Some(table) = manifests.first().filter(|file| RowForm::from_path(as_path(file)).is_some()) {
-                mistaken::refuse_parts(&root, &top.subdirectories, table)?;
-            }
-            let parts = if has_only_classes { None } else { mistaken::numbered_parts(&top) };
-            if !has_only_classes {
-                mistaken::refuse_described(&root, &top.subdirectories)?;
-            }
-            let listing = list_scanned((&root, files), top, all_classes, options.jobs)?;
-            if !has_only_classes && listing.kind == SourceKind::FlatFolder {
-                mistaken::refuse_picture(&listing)?;
-            }
-            match parts {
-                None => listing,
-                Some(parts) => {
-                    // Files next to numbered parts belong to the parts, so they are not reported as labels.
-                    manifests.clear();
-                    as_one(listing, parts)
-                }
-            }
-        }
+        _ if has_only_classes => list_scanned((&root, files), top, all_classes, options.jobs)?,
+        _ => list_unmarked((&root, files), top, all_classes, &mut manifests, options.jobs)?,
     };
     if !has_only_classes && listing.masks.is_none() && listing.fields.is_empty() {
         pairs::split_masks(&mut listing);
@@ -438,6 +419,29 @@ pub(super) fn list_opened(
         listing.warnings.retain(|warning| !matches!(warning, Warning::OtherFiles { .. }));
     }
     Ok(listing)
+}
+
+/// Lists class folders, numbered parts or a flat folder. Refuses folders and images that are something else.
+fn list_unmarked(
+    (root, files): (&Path, SampleFiles),
+    top: Directory,
+    all_classes: Option<&[Vec<u8>]>,
+    manifests: &mut Vec<Vec<u8>>,
+    jobs: usize,
+) -> Result<Listing, ConvertError> {
+    if let Some(table) = manifests.first().filter(|file| RowForm::from_path(as_path(file)).is_some()) {
+        mistaken::refuse_parts(root, &top.subdirectories, table)?;
+    }
+    mistaken::refuse_described(root, &top.subdirectories)?;
+    let parts = mistaken::numbered_parts(&top);
+    let listing = list_scanned((root, files), top, all_classes, jobs)?;
+    if listing.kind == SourceKind::FlatFolder {
+        mistaken::refuse_picture(&listing)?;
+    }
+    let Some(parts) = parts else { return Ok(listing) };
+    // Files next to numbered parts belong to the parts, so they are not reported as labels.
+    manifests.clear();
+    Ok(as_one(listing, parts))
 }
 
 /// Returns warnings about what is next to a subfolder that is read in place of its parent.
