@@ -16,9 +16,6 @@ const MAX_COMPARED: usize = 1000;
 /// Maximum length of a prefix, plus one. Suffixes may be longer.
 const MAX_PREFIX: usize = 12;
 
-/// The folder of a file, and the numbers in its name.
-type Numbers = (usize, Vec<Vec<u8>>);
-
 /// Pairs of files with the same stem and two different extensions.
 pub(super) struct Doubles {
     /// The two files of each stem, in the order of `extensions`.
@@ -163,10 +160,10 @@ fn two_patterns(paths: &PathTable, files: impl Iterator<Item = usize> + Clone) -
     if one == other || !is_known || ![one, other].iter().all(|name| name.iter().any(u8::is_ascii_alphabetic)) {
         return None;
     }
-    let mut pairs: BTreeMap<Numbers, BTreeMap<Vec<u8>, usize>> = BTreeMap::new();
+    let mut pairs = BTreeMap::<_, BTreeMap<Vec<u8>, usize>>::new();
     for idx in files {
         let numbers = stem(paths.name(idx)).split(|byte| !byte.is_ascii_digit()).filter(|number| !number.is_empty());
-        let key = (paths.directory_idx(idx), numbers.map(<[u8]>::to_vec).collect());
+        let key = (paths.directory_idx(idx), numbers.map(<[u8]>::to_vec).collect::<Vec<_>>());
         pairs.entry(key).or_default().insert(letters(idx), idx);
     }
     let n = pairs.len();

@@ -382,15 +382,8 @@ pub(super) fn list_opened(
             pairs::list_each((&root, files), &top, &pair, all_classes.unwrap_or(&top.subdirectories))?
         }
         Layout::ImageInEach => list_image_in_each((&root, files), top, options.jobs)?,
-        _ => {
-            if let Some(table) = manifests.first().filter(|file| RowForm::from_path(as_path(file)).is_some()) {
-                mistaken::refuse_parts(&root, &top.subdirectories, table)?;
-            }
-            match has_only_classes {
-                true => list_scanned((&root, files), top, all_classes, options.jobs)?,
-                false => list_doubtful((&root, files), top, (all_classes, options.jobs), &mut manifests)?,
-            }
-        }
+        _ if has_only_classes => list_scanned((&root, files), top, all_classes, options.jobs)?,
+        _ => list_unmarked((&root, files), top, all_classes, &mut manifests, options.jobs)?,
     };
     if !has_only_classes && listing.masks.is_none() && listing.fields.is_empty() {
         pairs::split_masks(&mut listing);
@@ -428,16 +421,20 @@ pub(super) fn list_opened(
     Ok(listing)
 }
 
-/// Lists folders that may not be classes. Removes `manifests` that belong to parts of the data set.
-fn list_doubtful(
+/// Lists class folders, numbered parts or a flat folder. Refuses folders and images that are something else.
+fn list_unmarked(
     (root, files): (&Path, SampleFiles),
     top: Directory,
-    (all_classes, jobs): (Option<&[Vec<u8>]>, usize),
+    all_classes: Option<&[Vec<u8>]>,
     manifests: &mut Vec<Vec<u8>>,
+    jobs: usize,
 ) -> Result<Listing, ConvertError> {
+    if let Some(table) = manifests.first().filter(|file| RowForm::from_path(as_path(file)).is_some()) {
+        mistaken::refuse_parts(root, &top.subdirectories, table)?;
+    }
+    mistaken::refuse_described(root, &top.subdirectories)?;
     let parts = mistaken::numbered_parts(&top);
     let hashes = mistaken::hash_folders(root, &top, files)?;
-    mistaken::refuse_described(root, &top.subdirectories)?;
     let listing = list_scanned((root, files), top, all_classes, jobs)?;
     if listing.kind == SourceKind::FlatFolder {
         mistaken::refuse_picture(&listing)?;
