@@ -677,6 +677,28 @@ fn damage_is_named_with_its_pack_and_leaves_nothing() {
 }
 
 #[test]
+fn chunks_that_stay_as_they_are_keep_their_bytes_and_checksums() {
+    let folder = Folder::new();
+    let whole = SamplePack { n_samples: 8, ..SamplePack::default() }.write(&folder, "a.pack");
+    let short = SamplePack::default().write(&folder, "b.pack");
+    let chunks = |pack: &Opened| -> Vec<(u32, u32, Vec<u8>)> {
+        let of = |chunk| (pack.chunk_entry(chunk).unwrap(), pack.chunk_bytes(chunk).unwrap().to_vec());
+        (0..pack.n_chunks()).map(of).map(|(entry, bytes)| (entry.n_samples, entry.crc32c, bytes)).collect()
+    };
+    for args in ["merge a.pack b.pack o.pack", "relabel b.pack o.pack --rename cat=owl"] {
+        folder.packds(&[&args.split(' ').collect::<Vec<_>>()[..], &["--force", "-q"]].concat()).ok();
+        let before = if args.starts_with("merge") { chunks(&whole) } else { Vec::new() };
+        assert_eq!(chunks(&opened(&folder, "o.pack")), [before, chunks(&short)].concat(), "{args}");
+    }
+    // Behind a short chunk, all samples move to other chunks.
+    folder.packds(&["merge", "b.pack", "a.pack", "o.pack", "--force", "-q"]).ok();
+    let merged = opened(&folder, "o.pack");
+    assert_eq!((merged.n_chunks(), chunks(&merged)[..2] == chunks(&short)[..2]), (5, true));
+    assert_same(&merged, &short, 0..10, "b.pack");
+    folder.packds(&["verify", "o.pack", "-q"]).ok();
+}
+
+#[test]
 fn no_malformed_pack_stops_an_edit_without_an_error() {
     let folder = Folder::new();
     for entry in fs::read_dir(fixture("malformed")).unwrap() {

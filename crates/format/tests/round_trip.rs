@@ -2,7 +2,8 @@
 
 use packds_format::{
     Block, BlockBuilder, Codec, DType, Field, FieldKind, Filter, FooterParts, FormatError, Pack, PackOptions,
-    PackWriter, Paths, Role, Schema, Stats, Store, check_chunk, check_outside_chunks, chunk_samples_for, mix64,
+    PackWriter, Paths, Role, Schema, Stats, Store, StoredChunk, check_chunk, check_outside_chunks, chunk_samples_for,
+    mix64,
 };
 use proptest::prelude::*;
 
@@ -119,6 +120,28 @@ fn write(options: PackOptions, n_samples: u64, seed: u64, paths: bool) -> Vec<u8
     bytes
 }
 
+/// A pack written chunk by chunk from another.
+fn copied(options: PackOptions, bytes: &[u8]) -> Vec<u8> {
+    let pack = Pack::open(bytes.to_vec()).unwrap();
+    let mut writer = PackWriter::new(Vec::new(), options).unwrap();
+    for chunk in 0..pack.n_chunks() {
+        let entry = pack.chunk_entry(chunk).unwrap();
+        let first = chunk * u64::from(pack.geometry().chunk_samples());
+        let samples = first..first + u64::from(entry.n_samples);
+        let column =
+            |(number, _): (usize, &Field)| pack.column(number).unwrap().range(samples.clone()).unwrap().to_vec();
+        let columns = pack.schema().columns().map(column).collect();
+        let bytes = pack.chunk_bytes(chunk).unwrap();
+        let stored = StoredChunk { bytes, crc32c: entry.crc32c, n_samples: entry.n_samples, columns };
+        writer.append_chunk(&stored).unwrap();
+    }
+    let mut paths = Paths::default();
+    for sample in (0..pack.n_samples()).filter(|_| pack.has_paths()) {
+        paths.push(&pack.path(sample).unwrap().unwrap()).unwrap();
+    }
+    writer.finish(FooterParts { paths, ..FooterParts::default() }).unwrap().0
+}
+
 fn path(sample: u64) -> Vec<u8> {
     vec![b'a'; usize::try_from(sample % 5).unwrap()]
 }
@@ -154,7 +177,8 @@ proptest! {
         let mut options = PackOptions::new(schema.clone(), chunk_samples);
         options.align_log2 = align_log2;
         let bytes = write(options.clone(), n_samples, seed, paths);
-        assert!(bytes == write(options, n_samples, seed, paths), "the bytes differ from run to run");
+        assert!(bytes == write(options.clone(), n_samples, seed, paths), "the bytes differ from run to run");
+        assert!(bytes == copied(options, &bytes), "the bytes of a copy by chunks differ");
         check(bytes, &schema, n_samples, seed, paths && n_samples > 0);
     }
 }
@@ -206,6 +230,31 @@ fn a_block_of_another_schema_or_size_is_refused() {
     assert!(matches!(writer.append(block(&one, 0, 5, 0, None)), Err(FormatError::WrongUse(_))));
     writer.append(block(&one, 0, 2, 0, None)).unwrap();
     assert!(matches!(writer.append(block(&one, 2, 1, 0, None)), Err(FormatError::WrongUse(_))));
+}
+
+#[test]
+fn a_stored_chunk_of_another_size_or_after_a_short_one_is_refused() {
+    let schema = Schema::new(vec![Field::tensor("x", DType::U8, &[4]), Field::column("c", DType::U8, &[])]).unwrap();
+    let chunk = |n: u32, n_bytes: usize, n_items: usize| StoredChunk {
+        bytes: &[0; 64][..n_bytes],
+        crc32c: 0,
+        n_samples: n,
+        columns: vec![vec![0; n_items]],
+    };
+    let options = PackOptions::new(schema.clone(), 4);
+    let writer = || PackWriter::new(Vec::new(), options.clone()).unwrap();
+    writer().append_chunk(&chunk(4, 16, 4)).unwrap();
+    for (n, n_bytes, n_items) in [(5, 20, 5), (4, 15, 4), (4, 16, 3), (4, 16, 8), (0, 0, 0)] {
+        let refused = writer().append_chunk(&chunk(n, n_bytes, n_items));
+        assert!(matches!(refused, Err(FormatError::WrongUse(_))), "{n} {n_bytes} {n_items}");
+    }
+    let mut open = writer();
+    open.append(block(&schema, 0, 2, 0, None)).unwrap();
+    assert!(matches!(open.append_chunk(&chunk(4, 16, 4)), Err(FormatError::WrongUse(_))));
+    let mut ended = writer();
+    ended.append_chunk(&chunk(3, 12, 3)).unwrap();
+    assert!(matches!(ended.append_chunk(&chunk(4, 16, 4)), Err(FormatError::WrongUse(_))));
+    assert!(matches!(ended.append(block(&schema, 0, 2, 0, None)), Err(FormatError::WrongUse(_))));
 }
 
 #[test]
