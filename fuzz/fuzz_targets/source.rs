@@ -9,7 +9,7 @@ use std::io::Write;
 use packds_convert::source::ListOptions;
 use packds_convert::{ConvertOptions, DataFormat, OnError, convert};
 
-const FORMATS: [DataFormat; 10] = [
+const FORMATS: [DataFormat; 11] = [
     DataFormat::Npy,
     DataFormat::Npz,
     DataFormat::Pt,
@@ -19,6 +19,7 @@ const FORMATS: [DataFormat; 10] = [
     DataFormat::Lmdb,
     DataFormat::Mnist,
     DataFormat::Cifar,
+    DataFormat::Beton,
     // Image folders, because an archive is read as a folder.
     DataFormat::ImageFolder,
 ];

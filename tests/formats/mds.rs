@@ -15,7 +15,7 @@ fn sources() -> Option<Folder> {
 }
 
 /// Asserts that each field has the bytes, in hexadecimal digits, that the library's own reader returned.
-fn assert_same(pack: &Pack<Vec<u8>>, read: &str) {
+pub(crate) fn assert_same(pack: &Pack<Vec<u8>>, read: &str) {
     let fields: BTreeMap<String, Vec<String>> = serde_json::from_str(read.lines().last().unwrap()).unwrap();
     let hex = |item: &Vec<u8>| item.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     for (name, values) in fields {

@@ -13,6 +13,7 @@ mod image_folder;
 mod items;
 mod layouts;
 mod lists;
+mod lit;
 
 mod lmdb;
 mod mds;

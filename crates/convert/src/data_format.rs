@@ -41,6 +41,10 @@ pub enum DataFormat {
     Matlab,
     /// MosaicML Streaming's MDS.
     Mds,
+    /// LitData.
+    LitData,
+    /// FFCV's `.beton`.
+    Beton,
 }
 
 packds_system::named!(DataFormat {
@@ -61,6 +65,8 @@ packds_system::named!(DataFormat {
     Mnist = "mnist",
     Matlab = "matlab",
     Mds = "mds",
+    LitData = "litdata",
+    Beton = "beton",
 });
 
 impl DataFormat {
@@ -106,6 +112,8 @@ impl DataFormat {
             Self::Mnist => &formats::mnist::ENTRY,
             Self::Matlab => &formats::matlab::ENTRY,
             Self::Mds => &formats::mds::ENTRY,
+            Self::LitData => &formats::litdata::ENTRY,
+            Self::Beton => &formats::beton::ENTRY,
         }
     }
 

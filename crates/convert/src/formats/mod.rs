@@ -4,9 +4,11 @@
 //! The code that reads and writes is in `source` and `sink`; the entries refer to it.
 
 pub(crate) mod arrow;
+pub(crate) mod beton;
 pub(crate) mod cifar;
 pub(crate) mod hdf5;
 pub(crate) mod image_folder;
+pub(crate) mod litdata;
 pub(crate) mod lmdb;
 pub(crate) mod manifest;
 pub(crate) mod matlab;

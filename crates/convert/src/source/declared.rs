@@ -36,6 +36,8 @@ pub(super) struct DeclaredFields {
 struct Declared {
     name: String,
     is_left_out: bool,
+    /// Whether it is named like masks, or was chosen as the masks.
+    is_mask: bool,
     items: Option<Gathered>,
 }
 
@@ -51,8 +53,12 @@ impl DeclaredFields {
             return Err(ConvertError::malformed(path, "", reason));
         }
         options.check_left_out(path, names)?;
-        let field =
-            |name: &String| Declared { name: name.clone(), is_left_out: options.is_left_out(name), items: None };
+        let field = |name: &String| Declared {
+            name: name.clone(),
+            is_left_out: options.is_left_out(name),
+            is_mask: is_mask_name(name) || options.mask_key.as_ref() == Some(name),
+            items: None,
+        };
         Ok(Self { fields: names.iter().map(field).collect() })
     }
 
@@ -69,6 +75,11 @@ impl DeclaredFields {
     /// Whether the caller excluded the field.
     pub(super) fn is_left_out(&self, place: usize) -> bool {
         self.fields.get(place).is_none_or(|field| field.is_left_out)
+    }
+
+    /// Whether the field is named like masks, or was chosen as the masks.
+    pub(super) fn is_mask(&self, place: usize) -> bool {
+        self.fields.get(place).is_some_and(|field| field.is_mask)
     }
 
     /// The content of a field of bytes: image files if the first one is an image file.
@@ -99,7 +110,8 @@ impl DeclaredFields {
         }
     }
 
-    /// Decides the role of each field. If no field has a common name for images, the only field of images is taken.
+    /// Decides the role of each field. If no field has a common name for images, the only field of images is taken, or else the only
+    /// field of arrays.
     pub(super) fn into_found(
         self,
         format: DataFormat,
@@ -110,7 +122,7 @@ impl DeclaredFields {
         let fields: Vec<Gathered> = self.fields.into_iter().filter_map(|field| field.items).collect();
         let mut options = options.clone();
         if options.image_key.is_none() {
-            options.image_key = only_pictures(&fields, Keys::of(&options));
+            options.image_key = only_images(&fields, Keys::of(&options));
         }
         let gathering = Gathering {
             format,
@@ -135,17 +147,21 @@ impl DeclaredFields {
     }
 }
 
-/// The only field of images, if no field has a common name for images.
-fn only_pictures(fields: &[Gathered], keys: Keys<'_>) -> Option<String> {
+/// The only field of images, else the only field of arrays, if no field has a common name for images.
+fn only_images(fields: &[Gathered], keys: Keys<'_>) -> Option<String> {
     let is_free = |field: &&Gathered| !keys.has(&field.name);
     if fields.iter().filter(is_free).any(|field| is_image_name(&field.name)) {
         return None;
     }
-    let is_one = |field: &&Gathered| field.is_of_pictures() && !is_mask_name(&field.name);
-    let mut pictures = fields.iter().filter(is_free).filter(is_one);
-    match (pictures.next(), pictures.next()) {
-        (Some(only), None) => Some(only.name.clone()),
-        _ => None,
+    let is_free = |field: &&Gathered| is_free(field) && !is_mask_name(&field.name);
+    let only = |is_one: fn(&Gathered) -> bool| {
+        let mut found = fields.iter().filter(is_free).filter(|field| is_one(field));
+        let first = found.next()?;
+        if found.next().is_none() { Some(first.name.clone()) } else { None }
+    };
+    match fields.iter().filter(is_free).any(Gathered::is_of_pictures) {
+        true => only(Gathered::is_of_pictures),
+        false => only(Gathered::is_of_planes),
     }
 }
 

@@ -26,10 +26,7 @@ impl Foreign {
             return Some(Self::unread(row));
         }
         Some(match () {
-            () if head.bytes.iter().all(|byte| *byte == 0)
-                && head.named.is_none()
-                && !head.name.ends_with(".beton") =>
-            {
+            () if head.bytes.iter().all(|byte| *byte == 0) && head.named.is_none() => {
                 Self::of("its first bytes are all zero", "copy or download the file again")
             }
             () if head.has(0, b"Rar!") => {
@@ -40,9 +37,6 @@ impl Foreign {
             }
             () if head.has(0, b"\x0a\x23\xd7\xce") || head.has(0, &0xced7_230a_u32.to_le_bytes()) => {
                 Self::of("this is an MXNet RecordIO file", "unpack it with mxnet.recordio into one file per image")
-            }
-            () if head.name.ends_with(".beton") => {
-                Self::of("this is an FFCV file", "convert the original images, or write its samples with packds.write")
             }
             () if is_mds(head.name) => Self::of(
                 "this is a shard of MosaicML Streaming (MDS)",
@@ -86,9 +80,10 @@ impl Foreign {
                 "this folder has shards of MosaicML Streaming (MDS), but not their index.json",
                 "copy index.json into it, or pass the folder that contains index.json",
             ),
-            () if has("index.json") && starts("chunk-") => {
-                Self::of("this is a LitData dataset", "write its samples with packds.write")
-            }
+            () if starts("chunk-") && ends(".bin") => Self::of(
+                "this folder has chunks of LitData, but not their index.json",
+                "copy index.json into it, or pass the folder that contains index.json",
+            ),
             () if has("dataset_meta.json") => {
                 Self::of("this is a Deep Lake dataset", "write its samples with packds.write")
             }
@@ -98,10 +93,6 @@ impl Foreign {
             () if has("train_X.bin") && has("train_y.bin") => Self::of(
                 "this is STL-10 in its binary format, which stores images column by column",
                 "convert both splits in Python: for s in ('train', 'test'): numpy.savez(s + '.npz', images=numpy.fromfile(s + '_X.bin', 'uint8').reshape(-1, 3, 96, 96).transpose(0, 3, 2, 1), labels=numpy.fromfile(s + '_y.bin', 'uint8') - 1, classes=open('class_names.txt').read().split())",
-            ),
-            () if ends(".beton") => Self::of(
-                "this is a folder of FFCV files",
-                "convert the original images, or write the samples with packds.write",
             ),
             () if ends(".rec") && ends(".idx") => Self::of(
                 "this is a folder of MXNet RecordIO files",

@@ -69,13 +69,22 @@ impl Raw<'_> {
         self.text_to(MAX_TEXT)
     }
 
-    /// Reads the bytes as text. Returns an error if there are more than `limit`.
-    pub(super) fn text_to(&self, limit: u64) -> Result<String, ConvertError> {
+    /// Reads all bytes. Returns an error if there are too many for memory.
+    pub(super) fn data(&self) -> Result<Vec<u8>, ConvertError> {
+        self.data_to(MAX_TEXT, "a value")
+    }
+
+    fn data_to(&self, limit: u64, what: &str) -> Result<Vec<u8>, ConvertError> {
         if self.bytes > limit {
             let found = self.bytes;
-            return Err(self.wrong(format!("expected a string of at most {limit} bytes, found {found}")));
+            return Err(self.wrong(format!("expected {what} of at most {limit} bytes, found {found}")));
         }
-        String::from_utf8(self.head(limit)?).map_err(|e| self.wrong(format!("expected text: {e}")))
+        self.head(limit)
+    }
+
+    /// Reads the bytes as text. Returns an error if there are more than `limit`.
+    pub(super) fn text_to(&self, limit: u64) -> Result<String, ConvertError> {
+        String::from_utf8(self.data_to(limit, "a string")?).map_err(|e| self.wrong(format!("expected text: {e}")))
     }
 
     /// Parses a `.npy` file as an array.
@@ -328,6 +337,11 @@ impl Gathered {
     /// Whether the items are image files or pixels.
     pub(super) fn is_of_pictures(&self) -> bool {
         matches!(self.items, Items::Stored(_, Contents::All(Content::File | Content::Pixels(_)) | Contents::Each(_)))
+    }
+
+    /// Whether the items are arrays with at least two dimensions.
+    pub(super) fn is_of_planes(&self) -> bool {
+        matches!(&self.items, Items::Stored(_, Contents::All(Content::Array(array))) if array.shape.len() > 1)
     }
 
     /// Whether the items may be images.

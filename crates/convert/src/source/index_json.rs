@@ -65,7 +65,12 @@ impl IndexFormat {
     /// If several subfolders have an index, but are not splits.
     pub(super) fn folders(self, source: &Path) -> Result<Vec<(Option<String>, PathBuf)>, ConvertError> {
         let folder = folder_of(source);
-        if !folder.is_dir() || folder.join(INDEX).exists() {
+        if folder.is_file() {
+            let reason = format!("expected a folder with '{INDEX}', found a file");
+            let hint = format!("pass the folder that contains '{INDEX}'");
+            return Err(ConvertError::contradictory(&folder, "", reason, hint));
+        }
+        if folder.join(INDEX).exists() {
             return Ok(vec![(None, folder)]);
         }
         let inner: Vec<PathBuf> = folders_in(&folder).into_iter().filter(|inner| inner.join(INDEX).is_file()).collect();
@@ -129,17 +134,18 @@ pub(super) fn file_in(folder: &Path, name: &str) -> Result<PathBuf, ConvertError
     }
 }
 
-/// Opens a shard of the length that the index states.
-pub(super) fn open(path: &Path, expected: u64) -> Result<OpenFile, ConvertError> {
-    let file = OpenFile::open(path).map_err(ConvertError::io(path))?;
+/// Refuses a shard of another length than the index states. `what` names what is counted.
+pub(super) fn of_length(file: OpenFile, what: &str, expected: u64) -> Result<OpenFile, ConvertError> {
     if file.bytes == expected {
         return Ok(file);
     }
-    Err(wrong_length(path, "bytes", expected, file.bytes))
+    let reason = format!("expected {expected} {what}, as in '{INDEX}', found {}", file.bytes);
+    let hint = "copy or download the file again, with the index that belongs to it";
+    Err(ConvertError::contradictory(&file.path, "", reason, hint))
 }
 
-/// Unpacks a compressed shard into a temporary file of the length that the index states.
-pub(super) fn unpack(path: &Path, expected: u64, options: &ListOptions) -> Result<OpenFile, ConvertError> {
+/// Unpacks a compressed shard into a temporary file of at most `limit` bytes.
+pub(super) fn unpack(path: &Path, limit: u64, options: &ListOptions) -> Result<OpenFile, ConvertError> {
     let damaged = |error: std::io::Error| match compressed::is_damage(&error) {
         true => ConvertError::malformed(path, "", format!("cannot be unpacked: {error}")),
         false => ConvertError::io(path)(error),
@@ -151,7 +157,7 @@ pub(super) fn unpack(path: &Path, expected: u64, options: &ListOptions) -> Resul
     let folder = options.spool_folder();
     let mut spool = Spool::create(&folder)?;
     let (mut piece, mut found) = (Vec::new(), 0);
-    let mut packed = packed.take(expected.saturating_add(1));
+    let mut packed = packed.take(limit.saturating_add(1));
     loop {
         piece.clear();
         let n = packed.by_ref().take(PIECE_BYTES).read_to_end(&mut piece).map_err(damaged)?;
@@ -162,20 +168,11 @@ pub(super) fn unpack(path: &Path, expected: u64, options: &ListOptions) -> Resul
         folder.unpacking.check()?;
         spool.append(&piece)?;
     }
-    match found == expected {
-        true => spool.finish(path),
-        false if found > expected => {
-            let reason = format!("expected {expected} unpacked bytes, as in '{INDEX}', found more");
-            Err(ConvertError::malformed(path, "", reason))
-        }
-        false => Err(wrong_length(path, "unpacked bytes", expected, found)),
+    if found > limit {
+        let reason = format!("expected at most {limit} unpacked bytes, as in '{INDEX}', found more");
+        return Err(ConvertError::malformed(path, "", reason));
     }
-}
-
-fn wrong_length(path: &Path, what: &str, expected: u64, found: u64) -> ConvertError {
-    let reason = format!("expected {expected} {what}, as in '{INDEX}', found {found}");
-    let hint = "copy or download the file again, with the index that belongs to it";
-    ConvertError::contradictory(path, "", reason, hint)
+    spool.finish(path)
 }
 
 /// The error about shards in a compression that is not read. `unpack` is Python code that writes them without it.

@@ -93,18 +93,12 @@ impl Encoding {
     }
 
     /// Adds a value to a field.
-    pub(super) fn read(
-        &self,
-        raw: &Raw<'_>,
-        is_mask: bool,
-        place: usize,
-        fields: &mut DeclaredFields,
-    ) -> Result<(), ConvertError> {
+    pub(super) fn read(&self, raw: &Raw<'_>, place: usize, fields: &mut DeclaredFields) -> Result<(), ConvertError> {
         let text;
         let item = match self {
             Self::Bytes => raw.stored(0, fields.content_of_bytes(place, raw)?),
             Self::File => raw.stored(0, Content::File),
-            Self::Pil => declared::pil(raw, is_mask)?,
+            Self::Pil => declared::pil(raw, fields.is_mask(place))?,
             Self::Number(dtype) => declared::number(*dtype, raw)?,
             Self::Array(dtype, shape) => array(*dtype, shape.as_deref(), raw)?,
             Self::Text => {

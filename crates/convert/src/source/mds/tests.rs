@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use packds_format::DType;
+use proptest::prelude::*;
 
 use super::super::mutation::{damage, survives_in};
 use super::super::store::{ArrayType, Content};
@@ -277,7 +278,7 @@ fn compressed_shards_are_unpacked_unless_the_raw_ones_are_there() {
     for (unpacked, expected) in [
         (
             [&bytes[..], b"x"].concat(),
-            format!("expected {} unpacked bytes, as in 'index.json', found more", bytes.len()),
+            format!("expected at most {} unpacked bytes, as in 'index.json', found more", bytes.len()),
         ),
         (
             bytes[1..].to_vec(),
@@ -415,4 +416,43 @@ fn damage_of_any_kind_ends_in_an_error_or_a_listing() {
         }
         bytes
     });
+}
+
+/// Names and encodings of columns, and a value of each.
+const COLUMNS: [(&str, &str, Option<usize>, &[u8]); 12] = [
+    ("image", "png", None, PNG),
+    ("x", "jpeg", None, PNG),
+    ("photo", "bytes", None, PNG),
+    ("data", "bytes", None, b"abc"),
+    ("label", "int", Some(8), &[1, 0, 0, 0, 0, 0, 0, 0]),
+    ("class", "str", None, b"cat"),
+    ("target", "float32", Some(4), &[0, 0, 0, 63]),
+    ("labels", "ndarray:int16:2", Some(4), &[1, 0, 0, 0]),
+    ("mask", "png", None, PNG),
+    ("gt", "ndarray:uint8", None, &[2 << 2, 1, 2, 5, 6]),
+    ("note", "json", None, b"[1]"),
+    ("y", "str_int", None, b"7"),
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+
+    #[test]
+    fn no_column_is_lost(columns in prop::sample::subsequence(&COLUMNS[..], 1..12), n in 1_usize..4) {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |(name, encoding, size, value): &(&'static str, &'static str, _, &[u8])| (*name, *encoding, *size, vec![value.to_vec(); n]);
+        let columns: Vec<TestColumn<'_>> = columns.iter().map(of).collect();
+        save(folder.path(), &columns);
+        // If the source is refused, nothing is lost.
+        let Ok(listing) = list(folder.path(), &ListOptions::default()) else { return Ok(()) };
+        prop_assert_eq!(listing.len(), n);
+        let warnings: Vec<String> = listing.warnings().iter().map(ToString::to_string).collect();
+        let columns_found = listing.columns().iter().map(|column| column.name.as_str());
+        let found = columns_found.chain(listing.fields().iter().map(|field| field.name.as_str()));
+        let others: HashSet<&str> = found.map(|name| name.trim_start_matches("source_")).collect();
+        let lost = columns.iter().filter(|(name, ..)| !others.contains(name) && !warnings.iter().any(|w| w.contains(&format!("'{name}'"))));
+        // One column is the image, and at most one each is the label and the mask.
+        let roles = 1 + usize::from(listing.has_labels() || listing.has_label_lists()) + usize::from(listing.has_masks());
+        prop_assert!(lost.clone().count() <= roles, "{:?}: {:?}", lost.map(|column| column.0).collect::<Vec<_>>(), warnings);
+    }
 }
