@@ -686,12 +686,13 @@ fn chunks_that_stay_as_they_are_keep_their_bytes_and_checksums() {
         (0..pack.n_chunks()).map(of).map(|(entry, bytes)| (entry.n_samples, entry.crc32c, bytes)).collect()
     };
     for args in ["merge a.pack b.pack o.pack", "relabel b.pack o.pack --rename cat=owl"] {
-        folder.packds(&[&args.split(' ').collect::<Vec<_>>()[..], &["--force", "-q"]].concat()).ok();
+        let ran = folder.packds(&[&args.split(' ').collect::<Vec<_>>()[..], &["--force", "-q"]].concat());
+        assert_eq!(ran.code, 0, "{ran:?}");
         let before = if args.starts_with("merge") { chunks(&whole) } else { Vec::new() };
         assert_eq!(chunks(&opened(&folder, "o.pack")), [before, chunks(&short)].concat(), "{args}");
     }
     // Behind a short chunk, all samples move to other chunks.
-    folder.packds(&["merge", "b.pack", "a.pack", "o.pack", "--force", "-q"]).ok();
+    assert_eq!(folder.packds(&["merge", "b.pack", "a.pack", "o.pack", "--force", "-q"]).code, 0);
     let merged = opened(&folder, "o.pack");
     assert_eq!((merged.n_chunks(), chunks(&merged)[..2] == chunks(&short)[..2]), (5, true));
     assert_same(&merged, &short, 0..10, "b.pack");

@@ -75,7 +75,7 @@ fn formats_lists_all_of_them() {
     let text = folder.packds(&["formats"]).ok();
     let listed = folder.packds(&["formats", "--json"]).json();
     let formats = listed["formats"].as_array().unwrap();
-    assert_eq!(formats.len(), 16);
+    assert_eq!(formats.len(), 19);
     for (name, _, _) in SINKS {
         assert!(text.contains(&format!("\n{name} ")), "{name}");
         let format = formats.iter().find(|f| f["format"] == name).unwrap();

@@ -31,8 +31,9 @@ fn tables_beside_images_are_read_if_they_are_meant_and_named_if_not() {
         &folder,
         "boneage",
         &[
-            "split 'boneage-training-dataset': read the images in 'boneage-training-dataset.csv'",
-            "'boneage-training-dataset.csv' names no image in 'boneage-test-dataset', so the folder is a split without labels",
+            "split 'training': read the images in 'boneage-training-dataset.csv'",
+            "split 'test': read the images in 'boneage-test-dataset.csv'",
+            "split 'test': image paths are read from 'Case ID', because its cells are names of image files",
         ],
     );
     assert_told(&folder, "fashion", &["joined 'images.csv' with 'styles.csv' (columns 'gender', 'articleType')"]);

@@ -54,9 +54,7 @@ fn by_name(
     let are_named = |(_, listing): &(String, Listing)| {
         (listing.has_labels() || listing.has_label_lists()).then_some(!listing.classes.is_empty())
     };
-    if has_lone_guess(&listings) {
-        return None;
-    }
+    drop_lone_guess(&mut listings);
     let are_meant = has_only_files || listings.iter().any(|(_, listing)| has_values(listing));
     let mut are_named = listings.iter().filter_map(are_named);
     let is_first = are_named.next();
@@ -87,19 +85,37 @@ fn by_name(
     Some(listings)
 }
 
-/// Whether the labels of a split are guessed, and the table of another split has other columns instead. Then the column is no
-/// label.
-fn has_lone_guess(listings: &[(String, Listing)]) -> bool {
+/// Turns the guessed labels of a split into a column if the table of another split has other columns instead. Then the column is
+/// probably no label.
+fn drop_lone_guess(listings: &mut [(String, Listing)]) {
     let guessed = listings.iter().flat_map(|(_, listing)| &listing.warnings).find_map(|warning| match warning {
-        Warning::OnlyOtherColumn { field } => Some(field),
+        Warning::OnlyOtherColumn { field } => Some(field.clone()),
         _ => None,
     });
-    guessed.is_some_and(|field| {
-        listings.iter().any(|(_, listing)| {
-            let has_labels = listing.has_labels() || listing.has_label_lists();
-            !has_labels && has_columns(listing) && listing.columns.iter().all(|column| column.name != *field)
-        })
-    })
+    let Some(field) = guessed else { return };
+    let lacks_it = |listing: &Listing| {
+        let has_labels = listing.has_labels() || listing.has_label_lists();
+        !has_labels && has_columns(listing) && listing.columns.iter().all(|column| column.name != field)
+    };
+    if !listings.iter().any(|(_, listing)| lacks_it(listing)) {
+        return;
+    }
+    let is_guess = |warning: &Warning| matches!(warning, Warning::OnlyOtherColumn { field: other } if *other == field);
+    for (_, listing) in listings.iter_mut().filter(|(_, listing)| listing.warnings.iter().any(is_guess)) {
+        let all = 0..listing.len();
+        let values = match listing.classes.is_empty() {
+            true => ColumnValues::I64(all.filter_map(|idx| listing.label(idx)).collect()),
+            false => {
+                let texts: Vec<String> = all.filter_map(|idx| text_or_class(listing, idx)).map(lossy).collect();
+                ColumnValues::Text(texts.iter().collect())
+            }
+        };
+        if listing.has_labels() && values.len() == listing.len() {
+            listing.columns.insert(0, SourceColumn { name: field.clone(), values });
+            (listing.labels, listing.classes) = (Labels::None, Vec::new());
+            listing.warnings.retain(|warning| !is_guess(warning));
+        }
+    }
 }
 
 /// The tables that are named like splits, each after its split. `None` unless there are at least two splits, and the names differ
