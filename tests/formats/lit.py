@@ -47,6 +47,8 @@ def as_bytes(name, value, i):
         return jpeg(i) if name == "photo" else bytes(value)
     if isinstance(value, str):
         return value.encode()
+    if isinstance(value, list):
+        return json.dumps(value, separators=(",", ":")).encode()
     if isinstance(value, bool):
         return bytes([value])
     if isinstance(value, (bytes, bytearray)):
@@ -57,9 +59,8 @@ def as_bytes(name, value, i):
 
 
 def flat(row, prefix=""):
-    pairs = row.items() if isinstance(row, dict) else enumerate(row)
-    for key, value in pairs:
-        if isinstance(value, (dict, list)):
+    for key, value in row.items():
+        if isinstance(value, dict):
             yield from flat(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
