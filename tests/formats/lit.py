@@ -1,6 +1,5 @@
 """Writes LitData's chunks with the library litdata, and prints what its own reader returns."""
 
-import io
 import json
 import sys
 
@@ -8,13 +7,14 @@ import numpy as np
 import torch
 from litdata import StreamingDataset
 from litdata.streaming import Cache
+from litdata.types import Jpeg
 from PIL import Image
 from records import N, jpeg, pixels, png
 
 
 def sample(i):
     return {
-        "image": Image.fromarray(pixels(i)), "label": i % 3, "photo": Image.open(io.BytesIO(jpeg(i))), "raw": bytes([i] * i),
+        "image": Image.fromarray(pixels(i)), "label": i % 3, "photo": Jpeg(bytes=jpeg(i)), "raw": bytes([i] * i),
         "file": png(i), "text": f"caption {i}", "flag": i % 2 == 0, "score": i / 7,
         "tensor": torch.arange(6, dtype=torch.int16).reshape(2, 3) + i, "vector": torch.arange(3, dtype=torch.float32) + i,
         "array": np.arange(6, dtype=np.uint32).reshape(2, 3) + np.uint32(i), "row": np.arange(4, dtype=np.float64) + i,
