@@ -1,6 +1,5 @@
 """Writes LitData's chunks with the library litdata, and prints what its own reader returns."""
 
-import io
 import json
 import sys
 
@@ -8,13 +7,14 @@ import numpy as np
 import torch
 from litdata import StreamingDataset
 from litdata.streaming import Cache
+from litdata.types import Jpeg
 from PIL import Image
 from records import N, jpeg, pixels, png
 
 
 def sample(i):
     return {
-        "image": Image.fromarray(pixels(i)), "label": i % 3, "photo": Image.open(io.BytesIO(jpeg(i))), "raw": bytes([i] * i),
+        "image": Image.fromarray(pixels(i)), "label": i % 3, "photo": Jpeg(bytes=jpeg(i)), "raw": bytes([i] * i),
         "file": png(i), "text": f"caption {i}", "flag": i % 2 == 0, "score": i / 7,
         "tensor": torch.arange(6, dtype=torch.int16).reshape(2, 3) + i, "vector": torch.arange(3, dtype=torch.float32) + i,
         "array": np.arange(6, dtype=np.uint32).reshape(2, 3) + np.uint32(i), "row": np.arange(4, dtype=np.float64) + i,
@@ -47,6 +47,8 @@ def as_bytes(name, value, i):
         return jpeg(i) if name == "photo" else bytes(value)
     if isinstance(value, str):
         return value.encode()
+    if isinstance(value, list):
+        return json.dumps(value, separators=(",", ":")).encode()
     if isinstance(value, bool):
         return bytes([value])
     if isinstance(value, (bytes, bytearray)):
@@ -57,9 +59,8 @@ def as_bytes(name, value, i):
 
 
 def flat(row, prefix=""):
-    pairs = row.items() if isinstance(row, dict) else enumerate(row)
-    for key, value in pairs:
-        if isinstance(value, (dict, list)):
+    for key, value in row.items():
+        if isinstance(value, dict):
             yield from flat(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value

@@ -5,6 +5,7 @@
 mod archive;
 mod arrays;
 mod bands;
+mod beton;
 mod divided;
 mod downloads;
 mod folders;
