@@ -125,9 +125,10 @@ impl fmt::Display for FolderNote {
             ),
             Self::VersionsBesideSplit { split, folder } => {
                 let folder = lossy(folder);
+                let both = as_pairs(split, &folder);
                 write!(
                     out,
-                    "'{folder}' has images with the same names as '{split}'; to pack two versions of each image, run in the folder of both: mkdir pairs; ln -s '../{split}' pairs/input; ln -s '../{folder}' pairs/target; and convert pairs"
+                    "'{folder}' has images with the same names as '{split}'; if they are two versions of each image, {both}"
                 )
             }
             Self::OtherMasks { count, first, packed } => write!(
@@ -176,10 +177,10 @@ impl FolderNote {
         match self {
             Self::SameNames { one, other } => {
                 let (one, other) = (lossy(one), lossy(other));
-                let alone = IMAGES.with(&one);
+                let (alone, both) = (IMAGES.with(&one), as_pairs(&one, &other));
                 write!(
                     out,
-                    "the classes '{one}' and '{other}' have files with the same names: if they are two versions of each image, pack only one with {alone}"
+                    "the classes '{one}' and '{other}' have files with the same names: if they are two versions of each image, {both}, or pack only one with {alone}"
                 )
             }
             Self::SameFiles { one, other, count } => write!(
@@ -206,4 +207,11 @@ impl FolderNote {
             _ => Ok(()),
         }
     }
+}
+
+/// Advice on how to pack the images of two folders as pairs.
+fn as_pairs(one: &str, other: &str) -> String {
+    format!(
+        "run in the folder of both: mkdir pairs; ln -s '../{one}' pairs/input; ln -s '../{other}' pairs/target; and convert pairs"
+    )
 }

@@ -376,7 +376,12 @@ fn another_version_of_a_split_is_told() {
     let tree = Tree::new(&["train/1.png", "train/2.png", "train_cleaned/1.png", "train_cleaned/2.png", "test/3.png"]);
     let splits = list_splits(tree.root(), &ListOptions::default()).unwrap();
     let said = told(&splits[0].1).join("\n");
-    assert!(said.contains("'train_cleaned' has images with the same names as 'train'; to pack two versions"), "{said}");
+    assert!(
+        said.contains(
+            "'train_cleaned' has images with the same names as 'train'; if they are two versions of each image, run"
+        ),
+        "{said}"
+    );
 }
 
 #[test]
