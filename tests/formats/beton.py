@@ -6,7 +6,6 @@ import sys
 
 os.environ["TQDM_DISABLE"] = "1"
 
-import ffcv  # noqa: F401
 import numpy as np
 import torch
 from ffcv.fields import BytesField, FloatField, IntField, JSONField, NDArrayField, RGBImageField, TorchTensorField

@@ -1,7 +1,6 @@
 """Writes MDS with the library streaming, and prints what its own reader returns."""
 
 import json
-import os
 import sys
 from decimal import Decimal
 
@@ -52,7 +51,7 @@ def write(folder):
 def as_bytes(name, value, i):
     if name == "photo":
         # The library decodes the file, and packds keeps it.
-        assert (np.asarray(value).shape) == (5, 7, 3)
+        assert np.asarray(value).shape == (5, 7, 3)
         return jpeg(i)
     if isinstance(value, (str, Decimal)):
         return str(value).encode()
@@ -71,5 +70,5 @@ def read(folder):
     print(json.dumps(fields))
 
 
-os.environ["PYTHONWARNINGS"] = "ignore"
-{"write": write, "read": read}[sys.argv[1]](sys.argv[2])
+if __name__ == "__main__":
+    {"write": write, "read": read}[sys.argv[1]](sys.argv[2])

@@ -188,7 +188,7 @@ pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk::<4>()?))
 }
 
-/// A number of this type. It is an integer in memory if it has 64 bits and a sign.
+/// A number of this type.
 pub(super) fn number(dtype: DType, raw: &Raw<'_>) -> Result<Item<'static>, ConvertError> {
     if raw.bytes != dtype.size() {
         return Err(raw.wrong(format!(
@@ -196,10 +196,6 @@ pub(super) fn number(dtype: DType, raw: &Raw<'_>) -> Result<Item<'static>, Conve
             dtype.size(),
             raw.bytes
         )));
-    }
-    if dtype == DType::I64 {
-        let bytes = raw.head(8)?;
-        return Ok(Item::Int(bytes.first_chunk().map_or(0, |bytes| i64::from_le_bytes(*bytes))));
     }
     Ok(raw.stored(0, Content::Array(ArrayType { dtype, shape: Vec::new() })))
 }

@@ -76,7 +76,7 @@ impl Kind {
         }
     }
 
-    /// Adds a value to a field. `cell` is what the row stores for it, and `raw` the value without its place.
+    /// Adds a value to a field. `cell` is what the row stores for it, and `raw` starts there.
     pub(super) fn read(
         &self,
         cell: &[u8],
@@ -88,7 +88,10 @@ impl Kind {
         let text;
         let item = match self {
             Self::Float => Item::Float(f64::from_bits(number::<8>(cell, 0))),
-            Self::Int => Item::Int(number::<8>(cell, 0).cast_signed()),
+            Self::Int => {
+                raw.bytes = 8;
+                declared::number(DType::I64, &raw)?
+            }
             Self::Image => image(cell, &mut raw, sizes)?,
             Self::Bytes => {
                 (raw.offset, raw.bytes) = (number::<8>(cell, 0), number::<8>(cell, 8));

@@ -82,7 +82,9 @@ impl Samples<'_> {
             let name = format!("sample {sample}: {}", field.name);
             let cell = row.get(field.offset..).unwrap_or_default();
             let path = self.file.path.as_path();
-            let raw = Raw { file: self.file, number: self.number, path, name: name.as_bytes(), offset: 0, bytes: 0 };
+            let row = self.header.rows_at.saturating_add(sample.saturating_mul(self.header.row_bytes));
+            let offset = row.saturating_add(packds_system::to_u64(field.offset));
+            let raw = Raw { file: self.file, number: self.number, path, name: name.as_bytes(), offset, bytes: 0 };
             field.kind.read(cell, raw, self.sizes, place, fields)?;
         }
         Ok(())

@@ -229,7 +229,7 @@ fn names_come_from_the_tree_and_the_only_images_are_found() {
     let listing = listed(folder.path());
     assert_eq!((image(&listing, 0), listing.label(0)), (PNG.to_vec(), None));
     // Three labels are too few to take them without a name.
-    assert_eq!(listing.columns()[0].name, "1");
+    assert_eq!(listing.fields()[0].name, "1");
     let nested = serde_json::json!({"type": "builtins.dict", "context": "[\"x\"]", "children_spec": [tuple]});
     let names = names::of(folder.path(), Some(&spec(nested)), 2).unwrap();
     assert_eq!(names, ["x.0", "x.1"]);
