@@ -695,7 +695,7 @@ fn chunks_that_stay_as_they_are_keep_their_bytes_and_checksums() {
     assert_eq!(folder.packds(&["merge", "b.pack", "a.pack", "o.pack", "--force", "-q"]).code, 0);
     let merged = opened(&folder, "o.pack");
     assert_eq!((merged.n_chunks(), chunks(&merged)[..2] == chunks(&short)[..2]), (5, true));
-    assert_same(&merged, &short, 0..10, "b.pack");
+    assert!((0..10).all(|number| sample(&merged, number) == sample(&short, number)));
     folder.packds(&["verify", "o.pack", "-q"]).ok();
 }
 
