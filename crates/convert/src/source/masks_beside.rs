@@ -5,6 +5,7 @@ use std::path::{Path, absolute};
 use super::ListOptions;
 use super::candidate::SampleFiles;
 use super::directory::Directory;
+use super::folder_tables;
 use super::layout::{Layout, Pair, is_mask_folder};
 use super::listing::{Images, Listing};
 use super::pairs;
@@ -40,7 +41,10 @@ fn masks_of(images: &Path) -> Option<TableNote> {
     let pair = |masks: &Vec<u8>| Pair { images: images.to_vec(), masks: masks.clone() };
     let are_pairs = |pair: &Pair| pairs::matches((folder, files), pair).is_ok_and(|matches| matches.are_pairs());
     let pair = masks.into_iter().map(pair).find(are_pairs)?;
-    let is_found = Layout::of(folder, &top, files).is_ok_and(|layout| layout == Layout::Pairs(pair.clone()));
+    // A table in the folder may be read in place of the folders.
+    let has_tables = !folder_tables::names_in(&top, |_| true).is_empty();
+    let is_found =
+        !has_tables && Layout::of(folder, &top, files).is_ok_and(|layout| layout == Layout::Pairs(pair.clone()));
     let Pair { images, masks } = pair;
     Some(TableNote::MasksUnread { folder: Some(folder.to_owned()), images, masks, is_found })
 }

@@ -207,6 +207,10 @@ fn masks_beside_the_images_of_a_list_are_told() {
     assert!(told_of("train.txt").contains(&words), "{:?}", told_of("train.txt"));
     tree.write("pairs.csv", b"image,mask\nimages/a.jpg,masks/a.png\nimages/b.jpg,masks/b.png\n");
     assert!(told_of("pairs.csv").is_empty());
+    // Next to a table, the folders are paired only by options.
+    tree.write("train.csv", b"image,label\nimages/a.jpg,x\n");
+    let warnings = told_of("train.csv").join(" ");
+    assert!(warnings.contains("as the source, with --images images and --masks masks"), "{warnings}");
     // The folder also has boxes, so its images and masks are found only with options.
     let tree = Tree::new(&[
         "JPEGImages/2008_1.jpg",
