@@ -32,13 +32,11 @@ pub(super) fn note_overlooked_labels(listing: &mut Listing) {
     }
 }
 
-/// The columns of integers that may be labels. Next to texts, these are only columns with a word for labels in their names.
-fn integer_columns(listing: &Listing) -> Vec<String> {
-    let has_texts = listing.columns.iter().any(|column| matches!(column.values, ColumnValues::Text(_)));
+/// The columns of integers with a word for labels in their names, as in `label_category`.
+fn integer_columns(listing: &Listing) -> impl Iterator<Item = String> {
     let is_named = |name: &str| name.split(['_', '-', ' ', '.']).any(is_label_name);
     let integers = listing.columns.iter().filter(|column| matches!(column.values, ColumnValues::I64(_)));
-    let may_be = integers.filter(|column| !has_texts || is_named(&column.name));
-    may_be.map(|column| column.name.clone()).collect()
+    integers.filter(move |column| is_named(&column.name)).map(|column| column.name.clone())
 }
 
 /// Warns about arrays in which a dimension other than the first may count the samples. It may be the last, as written

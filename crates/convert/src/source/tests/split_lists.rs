@@ -210,7 +210,7 @@ fn masks_beside_the_images_of_a_list_are_told() {
     // Next to a table, the folders are paired only by options.
     tree.write("train.csv", b"image,label\nimages/a.jpg,x\n");
     let warnings = told_of("train.csv").join(" ");
-    assert!(warnings.contains("as the source, with --images images and --masks masks"), "{warnings}");
+    assert!(warnings.contains("as the source, with images='images' and masks='masks'"), "{warnings}");
     // The folder also has boxes, so its images and masks are found only with options.
     let tree = Tree::new(&[
         "JPEGImages/2008_1.jpg",
