@@ -16,6 +16,7 @@ import numpy as np
 
 DTYPES = dict(bool="?", u8="u1", i8="i1", u16="<u2", i16="<i2", u32="<u4", i32="<i4", u64="<u8", i64="<i8",
               f16="<f2", bf16="<u2", f32="<f4", f64="<f8")
+KINDS = {"tensor", "image", "bytes", "string", "json", "ragged"}
 FIELD = dict(name=None, kind=None, store=None, dtype=None, shape=[], role=None, of=None, seek_index_of=None,
              codec={"name": "none"}, layout=None, color=None, normalize=None)
 U64, UUID = range(1 << 64), "[0-9a-f]{32}"
@@ -67,13 +68,14 @@ class Pack:
         (required, checksum_kind, self.chunk_samples, uuid, schema_len, self.data_off, self.chunk_stride,
          schema_crc) = unpack_from("<16xQ9xB2xI16s24xQQ8xQI", head)
         file_len, footer_off, footer_len, self.n_samples, self.uuid, self.table_crc = unpack_from("<QQQQ16sI", tail)
-        check(required & ~3 == 0 and checksum_kind == 1, "the pack uses something newer")
+        check(required & ~11 == 0 and checksum_kind == 1, "the pack uses something newer")
         check(file_len == len(self.file) == footer_off + footer_len + 64 and uuid == self.uuid, "file length or uuid")
         self.sections = self.read_footer(footer_off, self.table_crc)
         schema = self.checked(4096, schema_len, schema_crc, "schema")
         check(schema == self.sections[b"SCHM"], "header and footer have two schemas")
         self.schema = json.loads(schema)
-        check(not self.schema.get("must_understand"), "the schema uses something newer")
+        check(not self.schema.get("must_understand") and all(f["kind"] in KINDS for f in self.schema["fields"]),
+              "the schema uses something newer")
         self.fields = {f["name"]: f | {"item": np.dtype((DTYPES[f["dtype"]], tuple(f.get("shape", []))))}
                        for f in self.schema["fields"]}
         self.body = [field for field in self.fields.values() if field["store"] == "body"]
@@ -148,11 +150,14 @@ class Pack:
         return (planes.transpose(1, 2, 0) if "planar" in steps else planes).tobytes()
 
     def item(self, name, sample):
-        """One item: an array or number for tensors, bytes otherwise."""
+        """One item: an array or number for tensors, an array `[entries, ...]` for ragged fields, bytes otherwise."""
         if name in self.columns:
             return self.columns[name][sample]
         field, item = self.fields[name], self.items(name, sample // self.chunk_samples)[sample % self.chunk_samples]
-        return np.frombuffer(item, field["item"])[0] if field["kind"] == "tensor" else item
+        if field["kind"] not in ("tensor", "ragged"):
+            return item
+        entries = np.frombuffer(item, field["item"])  # an error if the item ends inside an entry
+        return entries[0] if field["kind"] == "tensor" else entries
 
     def paths(self):
         data, paths = self.sections.get(b"PATH", bytes(16)), []

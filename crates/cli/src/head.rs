@@ -156,6 +156,8 @@ impl Row {
 /// The value that is shown for a field of a sample.
 enum Cell {
     Numbers(Label),
+    /// The entries of a ragged item.
+    Entries(Vec<Label>),
     Text(String),
     /// Width and height of an image.
     Size(u64, u64),
@@ -177,6 +179,7 @@ impl Cell {
         let item = pack.item(number, sample).map_err(|error| error.to_string())?;
         Ok(match field.kind {
             FieldKind::Tensor => Self::Numbers(Label::Numbers(Scalar::each(field.dtype, &item).collect())),
+            FieldKind::Ragged => Self::Entries(entries(field, &item)),
             kind if kind.is_text() => Self::Text(lossy(&item)),
             _ => match probe(&item) {
                 Ok(info) => Self::Size(info.width.into(), info.height.into()),
@@ -188,6 +191,11 @@ impl Cell {
     fn text(&self) -> String {
         match self {
             Self::Numbers(numbers) => numbers.text(),
+            Self::Entries(entries) => match entries.as_slice() {
+                [] => "none".to_owned(),
+                [first] => first.text(),
+                [first, rest @ ..] => format!("{} and {} more", first.text(), rest.len()),
+            },
             Self::Text(text) => escape(text),
             Self::Size(width, height) => format!("{width}x{height}"),
             Self::Bytes(n) => human_bytes(*n),
@@ -198,12 +206,21 @@ impl Cell {
     fn json(&self) -> Value {
         match self {
             Self::Numbers(numbers) => number(numbers),
+            Self::Entries(entries) => entries.iter().map(number).collect(),
             Self::Text(text) => json!(text),
             Self::Size(width, height) => json!({ "width": width, "height": height }),
             Self::Bytes(n) => json!({ "bytes": n }),
             Self::Damaged => Value::Null,
         }
     }
+}
+
+/// The numbers of each entry of a ragged item.
+fn entries(field: &Field, item: &[u8]) -> Vec<Label> {
+    let n = field.entries(to_u64(item.len())).and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+    let entry = item.len().checked_div(n).unwrap_or(1).max(1);
+    let numbers = |entry| Label::Numbers(Scalar::each(field.dtype, entry).collect());
+    item.chunks_exact(entry).map(numbers).collect()
 }
 
 fn number(label: &Label) -> Value {

@@ -303,8 +303,9 @@ fn set_json(manifest: &Manifest) -> Value {
 
 fn describe_field(field: &Field) -> String {
     let mut text = match field.kind {
-        FieldKind::Tensor if field.shape.is_empty() => field.dtype.to_string(),
-        FieldKind::Tensor => format!("{} {:?}", field.dtype, field.shape),
+        FieldKind::Tensor | FieldKind::Ragged => {
+            format!("{} {}", field.dtype, field.shape_text()).trim_end().to_owned()
+        }
         FieldKind::Image => "variable-size images".to_owned(),
         FieldKind::String => "text".to_owned(),
         kind => match &field.seek_index_of {

@@ -1,5 +1,6 @@
 //! `packds show`: draws a contact sheet.
 
+mod boxes;
 mod cells;
 mod picture;
 mod sheet_file;
@@ -30,8 +31,9 @@ use crate::output::{check_new, write_file};
 use crate::progress::Shown;
 use crate::samples::{bad_samples, note_bad, spread};
 use crate::{Console, Exit, Failure};
+use boxes::Boxes;
 use cells::{Cells, Panel, class_name, panels};
-use picture::{Picture, color_of, thumbnail};
+use picture::{Picture, color_of};
 pub(crate) use picture::{is_viewable, pixel_shape};
 pub(crate) use sheet_file::SheetFile;
 use sheet_file::encode;
@@ -282,7 +284,11 @@ pub(crate) fn field_picture(
 ) -> Result<Vec<u8>, String> {
     let items = pack.body_items(sample).map_err(|error| error.to_string())?;
     let item = items.get(position).map_or(&[][..], |item| item);
-    let image = thumbnail(pack, field, sample, item, side.max(1))?;
+    let picture = Picture::read(pack, field, sample, item)?;
+    let mut image = picture.thumbnail(side.max(1))?;
+    if let Some(boxes) = Boxes::among(pack, &items).filter(|_| field.role == Some(Role::Image)) {
+        boxes.draw(picture.size(), &mut image);
+    }
     encode_png(image.width, image.height, image.channels, &image.data).map_err(|e| e.to_string())
 }
 

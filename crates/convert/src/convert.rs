@@ -4,7 +4,7 @@ use packds_system::{counted, to_u64};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use packds_format::{Classes, FieldStats, LabelStats, Stats, Uuid, WriteSummary, label_icc};
+use packds_format::{Classes, DType, FieldStats, LabelStats, Role, Scalar, Stats, Uuid, WriteSummary, label_icc};
 use serde_json::Value;
 
 use packds_pixels::Histogram;
@@ -65,7 +65,7 @@ pub fn convert_listing(
     let mut stages = Stages { list: list_time, ..Stages::default() };
     let mut plan = plan(listing, options, observer)?;
     stages.plan = started.elapsed();
-    if options.normalize == NormalizeBy::Dataset && options.dtype != packds_format::DType::U8 {
+    if options.normalize == NormalizeBy::Dataset && options.dtype != DType::U8 {
         let started = Instant::now();
         measure(listing, options, &mut plan, observer)?;
         stages.measure = started.elapsed();
@@ -392,8 +392,9 @@ fn bin_value(bin: Option<usize>) -> u8 {
 /// Names and sample counts of the classes. Invalid UTF-8 is replaced.
 pub(crate) fn classes(listing: &Listing, ids: &[usize]) -> Vec<Classes> {
     let names: Vec<String> = listing.classes().iter().map(|n| String::from_utf8_lossy(n).into_owned()).collect();
+    let boxes = box_classes(listing, ids);
     if names.is_empty() {
-        return Vec::new();
+        return boxes.into_iter().collect();
     }
     let mut counts = vec![0_u64; names.len()];
     let mut count = |label: i64| {
@@ -406,7 +407,28 @@ pub(crate) fn classes(listing: &Listing, ids: &[usize]) -> Vec<Classes> {
         listing.label_list(id).unwrap_or(&[]).iter().copied().for_each(&mut count);
     }
     let field = if listing.has_label_lists() { "labels" } else { "label" };
-    vec![Classes { field: field.to_owned(), names, counts }]
+    std::iter::once(Classes { field: field.to_owned(), names, counts }).chain(boxes).collect()
+}
+
+/// Names of the classes of boxes, and the number of boxes of each.
+fn box_classes(listing: &Listing, ids: &[usize]) -> Option<Classes> {
+    let labels = listing.fields().iter().find(|field| field.role == Some(Role::BoxLabels))?;
+    let names = listing.box_classes().to_vec();
+    let mut counts = vec![0_u64; names.len()];
+    let mut item = Vec::new();
+    for &id in ids {
+        item.clear();
+        // A sample that cannot be read is reported elsewhere.
+        if labels.store.append(id, u64::MAX, &mut item).is_err() {
+            continue;
+        }
+        for label in Scalar::each(DType::I64, &item).filter_map(Scalar::integer) {
+            if let Some(n) = usize::try_from(label).ok().and_then(|label| counts.get_mut(label)) {
+                *n += 1;
+            }
+        }
+    }
+    (!names.is_empty()).then(|| Classes { field: labels.name.clone(), names, counts })
 }
 
 pub(crate) fn report(

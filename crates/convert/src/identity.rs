@@ -233,10 +233,11 @@ fn encode_field(field: &SourceField, out: &mut Encoder) {
         Content::Text => 2,
         Content::Json => 3,
         Content::Pixels(_) | Content::Array(_) => 4,
+        Content::Ragged(_) => 5,
     });
     let array = match content {
         Content::Pixels(shape) => shape.array(),
-        Content::Array(array) => array,
+        Content::Array(array) | Content::Ragged(array) => array,
         Content::File | Content::Bytes | Content::Text | Content::Json => return,
     };
     out.string(array.dtype.name().as_bytes());

@@ -39,6 +39,7 @@ pub(crate) const QUALITY: Opt = Opt::new("quality");
 pub(crate) const RATIO: Opt = Opt::new("ratio");
 pub(crate) const RAW_FRACTION: Opt = Opt::new("raw_fraction");
 pub(crate) const RENAME: Opt = Opt::new("rename");
+pub(crate) const ORIENTATION: Opt = Opt::new("orientation");
 pub(crate) const RESIZE: Opt = Opt::new("resize");
 pub(crate) const ROOT: Opt = Opt::new("root");
 pub(crate) const SEED: Opt = Opt::new("seed");

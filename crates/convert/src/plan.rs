@@ -642,6 +642,10 @@ fn source_field(source: &SourceField, known: Option<&Field>, options: &ConvertOp
     let array = match source.store.content(0) {
         Content::Array(array) => array,
         Content::Pixels(shape) => pixel_array(shape, known),
+        Content::Ragged(entry) => {
+            let codec = options.compression.codec(Filter::NONE);
+            return Field { codec, role: source.role, ..Field::ragged(&source.name, entry.dtype, &entry.shape) };
+        }
         Content::File | Content::Bytes => return variable(FieldKind::Bytes),
         Content::Text => return variable(FieldKind::String),
         Content::Json => return variable(FieldKind::Json),

@@ -2,10 +2,11 @@
 //! pack, the properties of that pack are restored.
 
 use packds_format::{Field, FieldKind};
-use packds_pixels::{Color, Crop, Layout, Resize};
+use packds_pixels::{Color, Crop, Layout, Orientation, Resize};
 
 use crate::ConvertError;
 use crate::convert::path_of;
+use crate::opt::{CROP, LEAVE_OUT, ORIENTATION, RESIZE};
 use crate::options::{ConvertOptions, Mode, NormalizeBy};
 use crate::pipeline::Observer;
 use crate::source::Listing;
@@ -25,6 +26,9 @@ impl Restored {
         let mut restored =
             Self { options: asked.clone(), warnings: listing.warnings().iter().map(ToString::to_string).collect() };
         restored.keep_arrays(listing);
+        if listing.boxes().is_some() {
+            restored.keep_sizes(listing)?;
+        }
         if let Some(known) = listing.metadata().and_then(|metadata| metadata.image()) {
             if listing.image_contents().all(|c| c == Content::File) {
                 restored.take_color(listing, known, observer)?;
@@ -52,6 +56,24 @@ impl Restored {
         if n > 0 && planar == n && options.mode == Mode::Raw {
             options.layout = Some(options.layout.unwrap_or(Layout::Chw));
         }
+    }
+
+    /// Keeps the size of each image, because boxes are in pixels of the stored image.
+    fn keep_sizes(&mut self, listing: &Listing) -> Result<(), ConvertError> {
+        let options = &mut self.options;
+        if options.has_geometry() || options.orientation == Orientation::Apply {
+            return Err(ConvertError::unsupported(
+                listing.root(),
+                "",
+                "the source has boxes, which stay as they are when images are resized, cropped or turned",
+                format!(
+                    "leave out {RESIZE}, {CROP} and {ORIENTATION}: a loader changes the images; or leave out the boxes with {}",
+                    LEAVE_OUT.with("boxes")
+                ),
+            ));
+        }
+        options.resize = Some(Resize::None);
+        Ok(())
     }
 
     /// Chooses one channel if the pack had one and every file is still gray.

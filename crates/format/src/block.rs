@@ -274,7 +274,7 @@ impl BlockBuilder {
     /// Finishes the sample.
     ///
     /// # Errors
-    /// [`FormatError::WrongUse`] if a tensor is missing.
+    /// [`FormatError::WrongUse`] if a tensor is missing, or a ragged item does not consist of whole entries.
     pub fn finish_sample(&mut self) -> Result<(), FormatError> {
         let (mut crc, mut sample_bytes) = (Crc32c::new(), 0);
         let count = u64::from(self.block.n_samples) + 1;
@@ -292,6 +292,8 @@ impl BlockBuilder {
                 BlockPart::Items { lens, payload } => {
                     let start: u64 = lens.iter().sum();
                     let item = payload.get(to_usize(start)..).unwrap_or(&[]);
+                    let wrong = |reason| FormatError::WrongUse(format!("field `{}`: {reason}", field.name));
+                    field.check_entries(len_u64(item)).map_err(wrong)?;
                     crc.update(item);
                     sample_bytes += len_u64(item);
                     lens.push(len_u64(item));

@@ -230,6 +230,7 @@ pub struct PartEntry {
 pub struct ChunkView<'a> {
     schema: &'a Schema,
     chunk: u64,
+    first_sample: u64,
     bytes: &'a [u8],
     n_samples: u32,
     parts: Vec<PartEntry>,
@@ -256,7 +257,8 @@ impl<'a> ChunkView<'a> {
         } else {
             Self::parse_directory(schema, entry, bytes)?
         };
-        Ok(Self { schema, chunk, bytes, n_samples, parts, limits })
+        let first_sample = chunk.saturating_mul(chunk_samples.into());
+        Ok(Self { schema, chunk, first_sample, bytes, n_samples, parts, limits })
     }
 
     fn parse_directory(schema: &Schema, entry: &ChunkEntry, bytes: &[u8]) -> Result<Vec<PartEntry>, FormatError> {
@@ -395,7 +397,38 @@ impl<'a> ChunkView<'a> {
         if !field.codec.is_none() {
             return Err(FormatError::WrongUse(format!("field `{}` is compressed: read it block by block", field.name)));
         }
-        item_of(field, bytes, self.n_samples, index)
+        self.checked_item(field, bytes, index, (self.n_samples, index))
+    }
+
+    /// The item of sample `index` from `bytes`, a part or a decompressed block. In `bytes`, it is item `within` of `n`.
+    /// Pixel filters are not undone.
+    pub(crate) fn checked_item<'b>(
+        &self,
+        field: &Field,
+        bytes: &'b [u8],
+        index: u32,
+        (n, within): (u32, u32),
+    ) -> Result<&'b [u8], FormatError> {
+        let range = self.item_range(field, bytes, index, (n, within))?;
+        le::slice("item", bytes, range.start, range.end - range.start)
+    }
+
+    /// The location of an item, as for [`checked_item`](Self::checked_item).
+    fn item_range(
+        &self,
+        field: &Field,
+        bytes: &[u8],
+        index: u32,
+        (n, within): (u32, u32),
+    ) -> Result<Range<u64>, FormatError> {
+        let range = item_range(field, bytes, n, within)?;
+        field.check_entries(range.end - range.start).map_err(|reason| FormatError::BadItem {
+            chunk: self.chunk,
+            sample: self.first_sample.saturating_add(index.into()),
+            field: field.name.clone(),
+            reason,
+        })?;
+        Ok(range)
     }
 
     /// The block of a compressed body field that contains sample `index`, and the sample's index in the block. `None`
@@ -441,7 +474,7 @@ impl<'a> ChunkView<'a> {
         self.check_index(index)?;
         let within = match self.block_of(position, index) {
             Some((block, _)) => self.block_frame(position, block)?.0,
-            None => item_range(field, bytes, self.n_samples, index)?,
+            None => self.item_range(field, bytes, index, (self.n_samples, index))?,
         };
         Ok(part.offset.saturating_add(within.start)..part.offset.saturating_add(within.end))
     }
@@ -473,12 +506,6 @@ impl<'a> ChunkView<'a> {
     fn check_index(&self, index: u32) -> Result<(), FormatError> {
         FormatError::check_index("sample of the chunk", index.into(), self.n_samples.into())
     }
-}
-
-/// Item `index` of a part or a decompressed block with `n` items. Pixel filters are not undone.
-pub(crate) fn item_of<'a>(field: &Field, bytes: &'a [u8], n: u32, index: u32) -> Result<&'a [u8], FormatError> {
-    let range = item_range(field, bytes, n, index)?;
-    le::slice("item", bytes, range.start, range.end - range.start)
 }
 
 /// The location of item `index` in `bytes`. A table of `n + 1` offsets precedes variable-size items.

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::checked::Checked;
 use crate::checksum::crc32c;
-use crate::chunk::{ChunkTable, ChunkView, item_of};
+use crate::chunk::{ChunkTable, ChunkView};
 use crate::columns::{self, ColumnEntry, ColumnView};
 use crate::filter::ItemShape;
 use crate::footer::{self, SectionEntry, SectionTag};
@@ -229,7 +229,7 @@ impl<D: AsRef<[u8]>> PackFile<D> {
             Some((block, within)) => {
                 let (mut decoded, mut pixels) = (Vec::new(), Vec::new());
                 let n = view.decode_block(position, block, &mut decoded)?;
-                let stored = item_of(described, &decoded, n, within)?;
+                let stored = view.checked_item(described, &decoded, index, (n, within))?;
                 let is_filtered = self.undo_filter(described, sample, stored, &mut pixels, &mut Vec::new())?;
                 Ok(Cow::Owned(if is_filtered { pixels } else { stored.to_vec() }))
             }

@@ -4,7 +4,7 @@ use crate::checksum::crc32c;
 use crate::codec;
 use crate::le;
 use crate::limits::MAX_CHUNK_SAMPLES;
-use crate::{FormatError, Schema};
+use crate::{FieldKind, FormatError, Schema};
 
 /// The first eight bytes of every pack. As in PNG, they reveal damage by text-mode and 7-bit transfers.
 pub const MAGIC: [u8; 8] = [0x89, b'P', b'A', b'C', b'K', 0x0d, 0x0a, 0x1a];
@@ -16,8 +16,10 @@ pub const MINOR: u16 = 0;
 pub const HEADER_BYTES: u64 = 4096;
 /// Required feature: the chunk table contains the location of each chunk.
 pub const FEATURE_EXPLICIT_CHUNKS: u64 = 1;
+/// Required feature: a field is ragged.
+pub const FEATURE_RAGGED: u64 = 8;
 /// All required features that this crate supports.
-const KNOWN_FEATURES: u64 = FEATURE_EXPLICIT_CHUNKS | codec::FEATURES;
+const KNOWN_FEATURES: u64 = FEATURE_EXPLICIT_CHUNKS | FEATURE_RAGGED | codec::FEATURES;
 
 const RESERVED_FROM: usize = 116;
 const CRC_AT: usize = 4092;
@@ -157,7 +159,10 @@ impl Header {
     /// The features that a schema requires.
     pub(crate) fn features_of(schema: &Schema) -> u64 {
         let explicit = if schema.is_strided() { 0 } else { FEATURE_EXPLICIT_CHUNKS };
-        schema.body().fold(explicit, |features, (_, field)| features | field.codec.feature())
+        schema.body().fold(explicit, |features, (_, field)| {
+            let ragged = if field.kind == FieldKind::Ragged { FEATURE_RAGGED } else { 0 };
+            features | field.codec.feature() | ragged
+        })
     }
 
     /// `(sample_stride, chunk_stride)` of a schema. Both are 0 unless the body is strided.

@@ -5,7 +5,7 @@
 use packds_system::to_u64;
 use std::cell::RefCell;
 
-use crate::chunk::{ChunkView, item_of};
+use crate::chunk::ChunkView;
 use crate::file::PackFile;
 use crate::filter::ItemShape;
 use crate::le;
@@ -63,7 +63,7 @@ impl<'a, D: AsRef<[u8]>> ChunkItems<'a, D> {
             // The reason was reported with an earlier sample of the same block.
             return Err(self.view.bad_block(field, number, "decompressing it already failed".to_owned()));
         };
-        let item = item_of(field, &block.bytes, n, within)?;
+        let item = self.view.checked_item(field, &block.bytes, index, (n, within))?;
         let sample = self.first_sample.saturating_add(u64::from(index));
         let is_filtered = self.pack.undo_filter(field, sample, item, &mut self.pixels, &mut self.lines)?;
         Ok(if is_filtered { &self.pixels } else { item })
@@ -222,12 +222,13 @@ impl<D: AsRef<[u8]>> PackFile<D> {
         };
         let (_, field) = self.schema().body().nth(position).ok_or_else(out)?;
         let block_samples = view.parts().get(position).map_or(0, |p| p.block_samples);
-        let first = self.geometry().first_sample(chunk) + u64::from(block.saturating_mul(block_samples));
+        let first_index = block.saturating_mul(block_samples);
+        let first = self.geometry().first_sample(chunk) + u64::from(first_index);
         UNDOING.with_borrow_mut(|(decoded, lines)| {
             let n = view.decode_block(position, block, decoded)?;
             let decoded = &*decoded;
             let each = (0..n).zip(first..).map(|(within, sample)| {
-                let item = item_of(field, decoded, n, within)?;
+                let item = view.checked_item(field, decoded, first_index.saturating_add(within), (n, within))?;
                 Ok((item, self.filtered_shape(field, sample, item.len())?))
             });
             items.fill(field, each, decoded.len(), lines)

@@ -120,7 +120,7 @@ mod internal {
         pub use crate::codec::FEATURE_ZSTD;
         pub use crate::columns::{COLUMN_ALIGN, COLUMN_BLOCK_BYTES};
         pub use crate::footer::{SECTION_ALIGN, SECTION_ENTRY_BYTES, SECTION_MUST_UNDERSTAND};
-        pub use crate::header::{FEATURE_EXPLICIT_CHUNKS, HEADER_BYTES, MAGIC, MAJOR, MINOR};
+        pub use crate::header::{FEATURE_EXPLICIT_CHUNKS, FEATURE_RAGGED, HEADER_BYTES, MAGIC, MAJOR, MINOR};
         pub use crate::paths::PATH_GROUP;
         pub use crate::trailer::{END_MAGIC, TRAILER_BYTES};
     }

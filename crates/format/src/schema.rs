@@ -1,6 +1,6 @@
 //! The schema: the ordered fields of a sample. See docs/reference/format.md, "Schema".
 
-use packds_system::to_u64;
+use packds_system::{counted, to_u64};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::Codec;
@@ -22,6 +22,8 @@ pub enum FieldKind {
     String,
     /// A JSON value as UTF-8 text.
     Json,
+    /// Any number of entries, such as boxes. Each entry has `shape` elements of type `dtype`.
+    Ragged,
 }
 
 packds_system::named!(FieldKind {
@@ -30,6 +32,7 @@ packds_system::named!(FieldKind {
     Bytes = "bytes",
     String = "string",
     Json = "json",
+    Ragged = "ragged",
 });
 
 impl FieldKind {
@@ -62,6 +65,10 @@ pub enum Role {
     Label,
     /// The class ids of a multi-label sample as a bit set: id `i` is bit `i % 8` of byte `i / 8`.
     Labels,
+    /// Boxes around objects: left, top, right and bottom, in pixels of the stored image.
+    Boxes,
+    /// The class id of each box.
+    BoxLabels,
     /// The sample's number in the source's order.
     SourceId,
     /// Width of the source image in pixels, before any transform.
@@ -87,6 +94,8 @@ packds_system::named!(Role {
     Mask = "mask",
     Label = "label",
     Labels = "labels",
+    Boxes = "boxes",
+    BoxLabels = "box_labels",
     SourceId = "source_id",
     SourceWidth = "source_width",
     SourceHeight = "source_height",
@@ -179,9 +188,9 @@ pub struct Field {
     pub kind: FieldKind,
     /// Where they are stored.
     pub store: Store,
-    /// Element type. `u8` for all kinds except tensors.
+    /// Element type. `u8` for all kinds except tensors and ragged arrays.
     pub dtype: DType,
-    /// Shape of an item. Empty for scalars and variable-size items.
+    /// Shape of a tensor, or of one entry of a ragged array. Empty for scalars and all other kinds.
     #[serde(default)]
     pub shape: Vec<u64>,
     /// Its meaning.
@@ -233,6 +242,12 @@ impl Field {
         Self { kind, ..Self::tensor(name, DType::U8, &[]) }
     }
 
+    /// A body field with any number of entries per sample. `shape` is the shape of an entry.
+    #[must_use]
+    pub fn ragged(name: &str, dtype: DType, shape: &[u64]) -> Self {
+        Self { kind: FieldKind::Ragged, ..Self::tensor(name, dtype, shape) }
+    }
+
     /// A fixed-size column.
     #[must_use]
     pub fn column(name: &str, dtype: DType, shape: &[u64]) -> Self {
@@ -249,17 +264,44 @@ impl Field {
     /// Size of an item in bytes. `None` if items are variable-size.
     #[must_use]
     pub fn item_bytes(&self) -> Option<u64> {
-        match self.kind {
-            FieldKind::Tensor => self.shape.iter().try_fold(self.dtype.size(), |n, &d| n.checked_mul(d)),
-            _ => None,
+        self.array_bytes().filter(|_| self.kind == FieldKind::Tensor)
+    }
+
+    /// Number of entries in a ragged item of `bytes` bytes. `None` if the bytes are not whole entries, or the field is
+    /// not ragged.
+    #[must_use]
+    pub fn entries(&self, bytes: u64) -> Option<u64> {
+        let entry = self.array_bytes().filter(|_| self.kind == FieldKind::Ragged)?;
+        bytes.checked_rem(entry).filter(|rest| *rest == 0).and_then(|_| bytes.checked_div(entry))
+    }
+
+    /// Checks that an item of `bytes` bytes has whole entries, if the field is ragged.
+    pub(crate) fn check_entries(&self, bytes: u64) -> Result<(), String> {
+        if self.kind != FieldKind::Ragged || self.entries(bytes).is_some() {
+            return Ok(());
         }
+        let entry = counted(self.array_bytes().unwrap_or(0), "byte");
+        Err(format!("expected whole entries of {entry} each, found {}", counted(bytes, "byte")))
+    }
+
+    /// The shape of an item as text, such as `[224, 224, 3]`, or `[n, 4]` if the field is ragged. Empty for a number.
+    #[must_use]
+    pub fn shape_text(&self) -> String {
+        let entries = (self.kind == FieldKind::Ragged).then(|| "n".to_owned());
+        let sides: Vec<String> = entries.into_iter().chain(self.shape.iter().map(u64::to_string)).collect();
+        if sides.is_empty() { String::new() } else { format!("[{}]", sides.join(", ")) }
+    }
+
+    /// Size of `shape` elements in bytes.
+    fn array_bytes(&self) -> Option<u64> {
+        self.shape.iter().try_fold(self.dtype.size(), |n, &d| n.checked_mul(d))
     }
 
     /// Whether the field holds training data. Other fields describe another field or the sample's source.
     #[must_use]
     pub fn is_data(&self) -> bool {
-        let of_data =
-            matches!(self.role, None | Some(Role::Image | Role::Mask | Role::Label | Role::Labels | Role::Valid));
+        use Role::{BoxLabels, Boxes, Image, Label, Labels, Mask, Valid};
+        let of_data = matches!(self.role, None | Some(Image | Mask | Label | Labels | Boxes | BoxLabels | Valid));
         of_data && self.seek_index_of.is_none()
     }
 
@@ -292,12 +334,14 @@ impl Field {
         if self.shape.len() > MAX_DIMS || self.shape.contains(&0) {
             return bad(format!("a shape must have at most {MAX_DIMS} nonzero dimensions, found {:?}", self.shape));
         }
-        match self.item_bytes() {
+        let is_array = matches!(self.kind, FieldKind::Tensor | FieldKind::Ragged);
+        match self.array_bytes() {
+            _ if !is_array => {}
             Some(n) if n > MAX_ITEM_BYTES => return bad(format!("an item must have at most 2^40 bytes, found {n}")),
-            None if self.kind == FieldKind::Tensor => return bad("an item must have at most 2^40 bytes".to_owned()),
+            None => return bad("an item must have at most 2^40 bytes".to_owned()),
             _ => {}
         }
-        if self.kind != FieldKind::Tensor && (self.dtype != DType::U8 || !self.shape.is_empty()) {
+        if !is_array && (self.dtype != DType::U8 || !self.shape.is_empty()) {
             return bad("a variable-size field must have dtype u8 and no shape".to_owned());
         }
         if self.store == Store::Column {
@@ -309,6 +353,17 @@ impl Field {
             }
         }
         self.validate_image()
+    }
+
+    /// Checks the kind and the type that `role`, of boxes or their classes, requires.
+    fn check_boxes(&self, role: Role) -> Result<(), FormatError> {
+        let (dtype, shape): (_, &[u64]) = if role == Role::Boxes { (DType::F32, &[4]) } else { (DType::I64, &[]) };
+        let expected = Self::ragged(&self.name, dtype, shape);
+        if (self.kind, self.dtype, &self.shape) == (expected.kind, expected.dtype, &expected.shape) {
+            return Ok(());
+        }
+        let reason = format!("a field with role {role} must be ragged {dtype} {}", expected.shape_text());
+        Err(FormatError::schema(&self.name, reason))
     }
 
     fn validate_image(&self) -> Result<(), FormatError> {
@@ -407,6 +462,10 @@ impl Schema {
         for field in &self.fields {
             let expected: &[DType] = match field.role {
                 None | Some(Role::Image | Role::Mask) => continue,
+                Some(role @ (Role::Boxes | Role::BoxLabels)) => {
+                    field.check_boxes(role)?;
+                    continue;
+                }
                 Some(Role::Label) => &[DType::I32, DType::I64],
                 Some(Role::SourceId) => &[DType::U64],
                 Some(Role::SampleCrc32c | Role::SourceWidth | Role::SourceHeight | Role::Width | Role::Height) => {

@@ -50,7 +50,9 @@ impl Case {
             Some(Role::Height) => bytes_of(self.image(sample).1[0]),
             Some(Role::Width) => bytes_of(self.image(sample).1[1]),
             Some(Role::Channels) => bytes_of(self.image(sample).1[2]),
-            Some(Role::Labels | Role::Image | Role::Mask) | None => self.content(described, field, sample),
+            Some(Role::Labels | Role::Image | Role::Mask | Role::Boxes | Role::BoxLabels) | None => {
+                self.content(described, field, sample)
+            }
         }
     }
 
@@ -71,6 +73,12 @@ impl Case {
             FieldKind::Bytes => noise(seed, usize::from(seed.to_le_bytes()[7] % 64)),
             FieldKind::String if sample == 0 => Vec::new(),
             FieldKind::String => format!("caption {sample}: caf\u{e9} \u{1f40d}").into_bytes(),
+            FieldKind::Ragged => {
+                // No entries in the first sample.
+                let n = sample * 2 % 7;
+                let entry = field.shape.iter().product::<u64>() * field.dtype.size();
+                noise(seed, usize::try_from(n * entry).unwrap_or(0))
+            }
             FieldKind::Json => format!("{{\"boxes\":[[{sample},1,2,3]],\"crowd\":false}}").into_bytes(),
         }
     }
@@ -226,6 +234,7 @@ pub(crate) fn cases() -> Result<Vec<Case>, FormatError> {
     cases.extend(zstd_cases()?);
     cases.extend(meta_cases()?);
     cases.push(seek_case()?);
+    cases.extend(ragged_cases()?);
     Ok(cases)
 }
 
@@ -280,6 +289,19 @@ fn seek_case() -> Result<Case, FormatError> {
     index.seek_index_of = Some("image".to_owned());
     fields.insert(1, index);
     Ok(Case { codings: &[Coding::Jpeg, Coding::Png], ..Case::new("seek_index", 5, 3, fields)? })
+}
+
+/// Any number of entries per sample: of several elements, and of one.
+fn ragged_cases() -> Result<Vec<Case>, FormatError> {
+    let tiny = || Field::tensor("x", DType::U8, &[1]);
+    let boxes = || Field::ragged("boxes", DType::F32, &[4]);
+    let ids = || Field::ragged("ids", DType::I64, &[]);
+    let (found, classes) = (boxes().with_role(Role::Boxes), ids().with_role(Role::BoxLabels));
+    Ok(vec![
+        Case::new("ragged", 5, 2, vec![tiny(), boxes(), ids()])?,
+        Case::new("boxes", 3, 2, vec![tiny(), found, classes])?,
+        Case::new("zstd_ragged", 5, 3, vec![tiny(), zstd(boxes(), 3, Filter::NONE), zstd(ids(), 1, Filter::NONE)])?,
+    ])
 }
 
 fn zstd_cases() -> Result<Vec<Case>, FormatError> {

@@ -95,7 +95,9 @@ pub(crate) fn round_trip(bytes: &[u8]) {
     let content: Vec<u8> = bytes.collect();
     let item = |field: &Field, number: usize, sample: u8| -> Vec<u8> {
         let at = number * 31 + usize::from(sample) * 7;
-        let len = field.item_bytes().and_then(|n| usize::try_from(n).ok()).unwrap_or(at % 50);
+        let entry = usize::try_from(field.shape.iter().product::<u64>() * field.dtype.size()).unwrap_or(1);
+        // Ragged items have whole entries.
+        let len = field.item_bytes().and_then(|n| usize::try_from(n).ok()).unwrap_or(at % 50 / entry * entry);
         let source = content.iter().copied().chain(std::iter::repeat(sample));
         source.skip(at % (content.len() + 1)).take(len).collect()
     };
@@ -116,7 +118,8 @@ fn field(name: &str, choice: [u8; 3]) -> Field {
     let dtype = DType::ALL[usize::from(a) % DType::ALL.len()];
     let zstd = |filter| Codec::Zstd { level: 1, filter };
     let mut field = match kind % 4 {
-        0 | 1 => Field::tensor(name, dtype, &shape[..usize::from(b % 4)]),
+        0 => Field::tensor(name, dtype, &shape[..usize::from(b % 4)]),
+        1 => Field::ragged(name, dtype, &shape[..usize::from(b % 4)]),
         2 => Field::variable(name, FieldKind::Bytes),
         _ => {
             let mut pixels = Field::tensor(name, DType::U8, &shape);

@@ -79,6 +79,7 @@ fn every_variant_about_a_file_has_a_malformed_file() {
         "BadJson",
         "BadSchema",
         "BadBlock",
+        "BadItem",
         "BadPaths",
         "LimitExceeded",
     ] {

@@ -128,6 +128,7 @@ fn headers() -> Vec<(&'static str, File)> {
         ("header_checksum", flipped(file(), 3000)),
         ("unknown_required_feature", with(file(), 16, &[4])),
         ("required_feature_not_needed", with(file(), 16, &[2])),
+        ("ragged_feature_not_said", with(golden("ragged"), 16, &[1])),
         ("required_feature_not_said", with(golden("zstd_gray"), 16, &[1])),
         ("header_length", with(file(), 12, &4097_u32.to_le_bytes())),
         ("checksum_kind", with(file(), 33, &[2])),
@@ -281,6 +282,19 @@ fn schemas() -> Vec<(&'static str, File)> {
                 {"name":"y","kind":"bytes","store":"body","dtype":"u8","seek_index_of":"x"},
                 {"name":"z","kind":"bytes","store":"body","dtype":"u8","seek_index_of":"x"}"#),
         ),
+        (
+            "boxes_of_integers",
+            one(r#"{"name":"x","kind":"ragged","store":"body","dtype":"i32","shape":[4],"role":"boxes"}"#),
+        ),
+        (
+            "box_labels_in_column",
+            two(r#"{"name":"y","kind":"tensor","store":"column","dtype":"i64","role":"box_labels"}"#),
+        ),
+        ("ragged_in_column", two(r#"{"name":"y","kind":"ragged","store":"column","dtype":"f32","shape":[4]}"#)),
+        (
+            "ragged_entry_of_2_64_bytes",
+            one(r#"{"name":"x","kind":"ragged","store":"body","dtype":"f64","shape":[4294967296,4294967296]}"#),
+        ),
         ("normalize_uneven", tensor("u8", r#","normalize":{"scale":1.0,"mean":[1.0],"std":[],"applied":false}"#)),
     ]
 }
@@ -357,6 +371,13 @@ fn chunks() -> Vec<(&'static str, File)> {
             with(items(), table + place(end), &[1])
         }),
         ("padding_between_chunks", with(items(), body(&items()) + 4095, &[1])),
+        ("ragged_item_ends_inside_an_entry", {
+            // The boundary between the boxes of samples 0 and 1. The table follows a directory of three entries.
+            let ragged = golden("ragged");
+            let part = place(get(&ragged, body(&ragged) + 32, 8));
+            let table = body(&ragged) + part;
+            with(ragged, table + 8, &[5])
+        }),
     ]
 }
 

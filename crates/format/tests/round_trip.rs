@@ -11,7 +11,8 @@ use proptest::prelude::*;
 fn content(field: &Field, number: usize, sample: u64, seed: u64) -> Vec<u8> {
     let number = u64::try_from(number).unwrap();
     let random = |i: u64| mix64(seed ^ (number << 48) ^ (sample << 24) ^ i).to_le_bytes()[0];
-    let len = field.item_bytes().unwrap_or_else(|| u64::from(random(1)) % 40);
+    let entry = field.shape.iter().product::<u64>() * field.dtype.size();
+    let len = field.item_bytes().unwrap_or_else(|| u64::from(random(1)) % 40 / entry * entry);
     let flat = random(0) % 2 == 0;
     (0..len).map(|i| if flat { (i / 7).to_le_bytes()[0] } else { random(i) }).collect()
 }
@@ -40,7 +41,8 @@ fn body_field() -> impl Strategy<Value = Field> {
         field
     });
     let items = kind.prop_map(|kind| Field::variable("", kind));
-    let coded = (prop_oneof![tensor(), items], codec).prop_map(|(mut field, codec)| {
+    let ragged = (dtype(), shape(3)).prop_map(|(dtype, shape)| Field::ragged("", dtype, &shape));
+    let coded = (prop_oneof![tensor(), items, ragged], codec).prop_map(|(mut field, codec)| {
         field.codec = codec;
         field
     });
@@ -230,6 +232,17 @@ fn a_block_of_another_schema_or_size_is_refused() {
     assert!(matches!(writer.append(block(&one, 0, 5, 0, None)), Err(FormatError::WrongUse(_))));
     writer.append(block(&one, 0, 2, 0, None)).unwrap();
     assert!(matches!(writer.append(block(&one, 2, 1, 0, None)), Err(FormatError::WrongUse(_))));
+}
+
+#[test]
+fn a_ragged_item_that_ends_inside_an_entry_is_refused() {
+    let schema = Schema::new(vec![Field::ragged("boxes", DType::F32, &[4])]).unwrap();
+    let mut block = BlockBuilder::new(&schema);
+    block.item_mut(0).unwrap().extend_from_slice(&[0; 32]);
+    block.finish_sample().unwrap();
+    block.item_mut(0).unwrap().extend_from_slice(&[0; 31]);
+    let error = block.finish_sample().unwrap_err();
+    assert_eq!(error.to_string(), "field `boxes`: expected whole entries of 16 bytes each, found 31 bytes");
 }
 
 #[test]

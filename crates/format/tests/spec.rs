@@ -161,7 +161,7 @@ fn codings_filters_roles_and_tags_are_those_of_the_tables() {
         assert_eq!(u64::from(filter.number()), number(&row[1]));
     }
     let roles = table("| role | dtype |", "role");
-    assert_eq!(roles.len(), 13);
+    assert_eq!(roles.len(), 15);
     for row in roles {
         let role: Role = serde_json::from_str(&format!("\"{}\"", row[0])).unwrap();
         assert_eq!(role.name(), row[0]);
@@ -183,7 +183,7 @@ fn codings_filters_roles_and_tags_are_those_of_the_tables() {
 
 #[test]
 fn feature_bits_are_those_of_the_table() {
-    let bits = [("EXPLICIT_CHUNKS", FEATURE_EXPLICIT_CHUNKS), ("ZSTD", FEATURE_ZSTD)];
+    let bits = [("EXPLICIT_CHUNKS", FEATURE_EXPLICIT_CHUNKS), ("ZSTD", FEATURE_ZSTD), ("RAGGED", FEATURE_RAGGED)];
     let rows = table("## Features and compatibility", "bit");
     let found = rows.iter().map(|row| (row[1].as_str(), 1 << number(&row[0])));
     assert!(found.eq(bits));

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use packds_format::DType;
 use packds_reader::loader::{self, BatchField, BatchGeometry};
+use packds_system::to_u64;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
@@ -35,10 +36,13 @@ impl Held {
         Self { batch, count }
     }
 
-    /// All bytes of a fixed-size field.
+    /// All bytes of a field that is fixed-size or ragged.
     pub(crate) fn bytes(&self, number: usize) -> &[u8] {
-        let field = self.batch.fields().get(number);
-        let view = field.and_then(|field| self.batch.view(&field.name, field.view).ok());
+        let Some(field) = self.batch.fields().get(number) else { return &[] };
+        let view = match &field.entry {
+            None => self.batch.view(&field.name, field.view),
+            Some(_) => self.batch.entries(&field.name).map(|(entries, _)| entries),
+        };
         view.map_or(&[], |view| view.bytes)
     }
 
@@ -80,19 +84,29 @@ impl Batch {
     }
 
     fn value<'py>(&self, py: Python<'py>, number: usize, field: &BatchField) -> PyResult<Bound<'py, PyAny>> {
+        if field.entry.is_some() {
+            let (entries, offsets) = self.batch().entries(&field.name).map_err(Failure::from)?;
+            let whole = entries.shape;
+            let offsets: Vec<u64> = offsets.into_iter().map(to_u64).collect();
+            return Ok((self.memory(py, number, field, whole), Memory::of_u64(&offsets)).into_pyobject(py)?.into_any());
+        }
         let Some(shape) = &field.shape else {
             let items = (0..self.batch().len()).map(|row| self.item(py, number, field, row));
             return Ok(PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any());
         };
         let mut whole = vec![self.batch().len()];
         whole.extend(shape);
+        Ok(Bound::new(py, self.memory(py, number, field, whole))?.into_any())
+    }
+
+    /// All elements of a field that is fixed-size or ragged.
+    fn memory(&self, py: Python<'_>, number: usize, field: &BatchField, shape: Vec<usize>) -> Memory {
         let owner = if self.copies {
             Owner::Bytes(py.detach(|| self.held.bytes(number).to_vec()))
         } else {
             Owner::Batch(Arc::clone(&self.held), number)
         };
-        let memory = Memory::new(owner, field.dtype, whole);
-        Ok(Bound::new(py, memory)?.into_any())
+        Memory::new(owner, field.dtype, shape)
     }
 
     /// A variable-size item: a [`Memory`] if it has pixels, otherwise bytes.
@@ -116,8 +130,9 @@ impl Batch {
         self.batch().len()
     }
 
-    /// The value of each field, in the order of the loader's fields. A fixed-size field is a [`Memory`]. A
-    /// variable-size field is a list: of [`Memory`] if its items are images, else of bytes.
+    /// The value of each field, in the order of the loader's fields. A fixed-size field is a [`Memory`]. A ragged field
+    /// is its entries and its offsets, both a [`Memory`]. Any other variable-size field is a list: of [`Memory`] if its
+    /// items are images, else of bytes.
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let fields = self.batch().fields().iter().enumerate();
         fields.map(|(number, field)| self.value(py, number, field)).collect()

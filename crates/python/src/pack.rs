@@ -1,6 +1,6 @@
 //! A pack as a Python class.
 
-use packds_system::{counted, to_usize};
+use packds_system::{counted, to_u64, to_usize};
 use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -195,8 +195,9 @@ impl Pack {
                 Failure::Damaged(format!("{path}: sample {sample}: field `{name}`: {reason}"))
             };
             Ok::<_, Failure>(match field.kind {
-                FieldKind::Tensor => {
-                    let shape = dimensions(field);
+                FieldKind::Tensor | FieldKind::Ragged => {
+                    let entries = field.entries(to_u64(bytes.len())).map(to_usize);
+                    let shape = entries.into_iter().chain(dimensions(field)).collect();
                     Decoded::Array(Memory::new(Owner::Bytes(bytes), field.dtype, shape))
                 }
                 FieldKind::Image => {

@@ -80,9 +80,10 @@ fn kind((name, kind, dtype, shape): FieldTuple) -> Result<(String, GivenKind), F
         ("text", ..) => GivenKind::Text,
         ("json", ..) => GivenKind::Json,
         ("array", Some(dtype), Some(shape)) => GivenKind::Array { dtype: known(&dtype)?, shape },
+        ("ragged", Some(dtype), Some(shape)) => GivenKind::Ragged { dtype: known(&dtype)?, shape },
         (other, ..) => {
             return Err(Failure::Option(format!(
-                "field `{name}`: expected image, mask, label, labels, array, bytes, text or json, found {other:?}"
+                "field `{name}`: expected image, mask, label, labels, array, ragged, bytes, text or json, found {other:?}"
             )));
         }
     };

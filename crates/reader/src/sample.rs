@@ -18,9 +18,10 @@ pub struct Sample<'a> {
 /// One field of one sample. Its bytes are borrowed from the pack or decompressed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item<'a> {
-    /// Element type. `u8` for variable-size items.
+    /// Element type. `u8` for variable-size items that are not ragged.
     pub dtype: DType,
-    /// Dimensions. Variable-size items have one dimension: their number of bytes.
+    /// Dimensions. A ragged item has its number of entries first. Other variable-size items have one dimension: their
+    /// number of bytes.
     pub shape: Vec<usize>,
     /// The elements in C order, little-endian.
     pub bytes: Cow<'a, [u8]>,
@@ -88,6 +89,10 @@ impl<'a> Sample<'a> {
         let bytes = self.pack.whole(self.pack.item(number, self.id))?;
         let shape = match field.kind {
             FieldKind::Tensor => dimensions(field),
+            FieldKind::Ragged => {
+                let entries = field.entries(to_u64(bytes.len())).unwrap_or(0);
+                std::iter::once(to_usize(entries)).chain(dimensions(field)).collect()
+            }
             _ => vec![bytes.len()],
         };
         Ok(Item { dtype: field.dtype, shape, bytes })

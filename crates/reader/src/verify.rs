@@ -14,7 +14,7 @@ use packds_format::{
 use packds_system::{in_parallel, lock, to_u64, to_usize};
 use rustix::fs::{Advice, fadvise};
 
-use self::sizes::RawSizes;
+use self::sizes::ItemSizes;
 use crate::{Pack, PackBytes, ReadError};
 
 /// Number of bytes that are hashed at a time. They fit in the second-level cache together with the kernel's own data.
@@ -174,7 +174,7 @@ struct Tasks<'a> {
     stop: AtomicBool,
     total: u64,
     done: AtomicU64,
-    sizes: RawSizes<'a>,
+    sizes: ItemSizes<'a>,
     /// Which files cannot be opened.
     is_lost: Vec<bool>,
     found: Mutex<Found>,
@@ -193,7 +193,7 @@ impl<'a> Tasks<'a> {
             stop: AtomicBool::new(false),
             total,
             done: AtomicU64::new(0),
-            sizes: RawSizes::new(pack, pack.parts().flatten().next().map_or(0, |part| part.first_sample)),
+            sizes: ItemSizes::new(pack, pack.parts().flatten().next().map_or(0, |part| part.first_sample)),
             is_lost,
             found: Mutex::default(),
             failed: Mutex::new(None),

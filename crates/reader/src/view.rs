@@ -37,6 +37,9 @@ impl<'a> ArrayView<'a> {
         if T::DTYPE != self.dtype {
             return Err(wrong(false));
         }
+        if self.bytes.is_empty() {
+            return Ok(&[]);
+        }
         try_cast_slice(self.bytes).map_err(|_| wrong(true))
     }
 }

@@ -11,6 +11,7 @@ use packds_report::Rgb;
 use packds_report::sheet::Cell;
 use packds_system::to_u64;
 
+use super::boxes::Boxes;
 use super::picture::{Picture, color_of, is_viewable};
 use crate::Failure;
 use crate::class_words::Names;
@@ -73,7 +74,7 @@ pub(super) struct Cells<'a> {
     classes: Vec<Classes>,
     valid: Option<ColumnView<'a>>,
     pub(super) cells: Vec<Cell>,
-    /// The classes in the masks drawn so far, with their names.
+    /// The colours of the classes in the masks and boxes drawn so far, with their names.
     drawn: BTreeSet<(i64, String)>,
     /// The samples that cannot be shown, with the reasons.
     pub(super) bad: Vec<(u64, String)>,
@@ -111,7 +112,7 @@ impl<'a> Cells<'a> {
         Ok(cells)
     }
 
-    /// The colours and names of the mask classes.
+    /// The colours and names of the classes in masks and boxes.
     pub(super) fn legend(&self) -> Vec<(Rgb, String)> {
         self.drawn.iter().map(|(id, name)| (color_of(*id), name.clone())).collect()
     }
@@ -149,14 +150,20 @@ impl<'a> Cells<'a> {
             let item = items.get(panel.position).map_or(&[][..], |item| item);
             Picture::read(self.pack, panel.field, sample, item)
         };
-        let panels = self.panels;
+        let (panels, boxes) = (self.panels, Boxes::among(self.pack, items));
         let read: Vec<_> = panels.iter().map(read).collect();
         let draw = |(panel, picture): (&Panel, &Result<Picture, String>)| {
             let picture = picture.as_ref().map_err(Clone::clone)?;
             let below = panel.below.and_then(|below| read.get(below)?.as_ref().ok());
             let over = below.and_then(|below| picture.over(below, self.side));
             let is_over = over.is_some();
-            let drawn = over.unwrap_or_else(|| picture.thumbnail(self.side))?;
+            let mut drawn = over.unwrap_or_else(|| picture.thumbnail(self.side))?;
+            if let Some(boxes) = boxes.as_ref().filter(|_| panel.field.role == Some(Role::Image)) {
+                boxes.draw(picture.size(), &mut drawn);
+                let name = |label| boxes.of.map_or_else(String::new, |field| class_name(&self.classes, field, label));
+                let named = boxes.classes().map(|(color, label)| (color, name(label))).collect::<Vec<_>>();
+                self.drawn.extend(named);
+            }
             // Class 0 has no colour in a mask laid over an image.
             let ids = picture.classes.iter().flatten().filter(|id| **id != 0 || !is_over);
             let named = ids.map(|id| (*id, class_name(&self.classes, panel.field, *id))).collect::<Vec<_>>();

@@ -31,11 +31,6 @@ fn is_index(field: &Field) -> bool {
     field.role == Some(Role::Mask) || field.color.as_deref() == Some("index")
 }
 
-/// The item as an RGB image that fits in a square of `side` pixels. The error says why it cannot be shown.
-pub(super) fn thumbnail(pack: &Pack, field: &Field, sample: u64, item: &[u8], side: u32) -> Result<Image, String> {
-    Picture::read(pack, field, sample, item)?.thumbnail(side)
-}
-
 /// An item at full size.
 pub(super) struct Picture {
     /// An image with 1 or 3 channels.
@@ -52,6 +47,11 @@ impl Picture {
             _ => distinct(image.data.iter().map(|value| i64::from(*value))),
         });
         Ok(Self { image, classes })
+    }
+
+    /// Width and height at full size.
+    pub(super) fn size(&self) -> (u32, u32) {
+        (self.image.width, self.image.height)
     }
 
     /// The picture in RGB, scaled to fit in a square of `side` pixels.
@@ -151,7 +151,8 @@ fn pixels(pack: &Pack, field: &Field, sample: u64, item: &[u8]) -> Result<Image,
             image.map_err(|e| e.to_string())
         }
         FieldKind::Tensor => tensor(field, item),
-        _ => Err("text".to_owned()),
+        FieldKind::Ragged => Err("a ragged array".to_owned()),
+        FieldKind::String | FieldKind::Json => Err("text".to_owned()),
     }
 }
 

@@ -335,7 +335,7 @@ impl Declared for ConvertOptions {
         .default(|o| o.filter.to_string())
         .recorded("filter", |o| Some(o.filter.name().into())),
         Spec::value(
-            Opt::new("orientation"),
+            opt::ORIENTATION,
             "ORIENTATION",
             |o, text| put(&mut o.orientation, parse(text)),
             "Apply the EXIF orientation (apply), or ignore it like torchvision (ignore)",

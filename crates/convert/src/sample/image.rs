@@ -421,6 +421,7 @@ fn other_content(expected: &str, found: &Content) -> SampleError {
             Content::File => "an image file".to_owned(),
             Content::Pixels(shape) => format!("a {}x{} array of pixels", shape.width, shape.height),
             Content::Array(array) => format!("an array of {} with shape {:?}", array.dtype, array.shape),
+            Content::Ragged(_) => "any number of entries".to_owned(),
             Content::Bytes => "bytes".to_owned(),
             Content::Text | Content::Json => "text".to_owned(),
         },

@@ -1,11 +1,12 @@
 //! Consecutive samples of a pack, decoded and checked for export.
 
-use packds_format::Pack;
+use packds_format::{FieldKind, Pack};
 use packds_system::{to_u64, to_usize};
 
 use super::fields::{Exported, ExportedField, Form};
 use super::item_file::item_file;
 use crate::error::ConvertError;
+use crate::source::ragged::to_json;
 
 /// Consecutive samples. Their fields are in the order of [`Exported::fields`].
 #[derive(Debug, Clone, Default)]
@@ -61,14 +62,14 @@ impl<D: AsRef<[u8]>> BatchReader<'_, D> {
     fn column(&self, field: &ExportedField, samples: &[u64]) -> Result<Column, ConvertError> {
         let mut column = Column::default();
         self.pack.for_each_item_in(field.number, samples.iter().copied(), |sample, item| {
+            let bad = |reason| ConvertError::BadItem { sample, field: field.field.name.clone(), reason };
             match field.form {
+                Form::Json if field.field.kind == FieldKind::Ragged => {
+                    column.bytes.extend(to_json(&field.field, item).map_err(bad)?.into_bytes());
+                }
                 Form::File => {
                     let file = item_file(self.pack, &field.field, sample, item.into());
-                    let (extension, file) = file.map_err(|reason| ConvertError::BadItem {
-                        sample,
-                        field: field.field.name.clone(),
-                        reason,
-                    })?;
+                    let (extension, file) = file.map_err(bad)?;
                     column.bytes.extend_from_slice(&file);
                     column.extensions.push(extension);
                 }

@@ -123,7 +123,7 @@ fn form(field: &Field, holds: Holds, images: Option<ImagesAs>) -> Option<Form> {
         FieldKind::Image if images == Some(ImagesAs::Pixels) => None,
         FieldKind::Image => besides_arrays(Form::File),
         FieldKind::String => besides_arrays(Form::Text),
-        FieldKind::Json => besides_arrays(Form::Json),
+        FieldKind::Json | FieldKind::Ragged => besides_arrays(Form::Json),
         _ => besides_arrays(Form::Bytes),
     }
 }

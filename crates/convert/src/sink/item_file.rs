@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use packds_format::{Coding, DType, Field, FieldKind, Pack, Role};
 use packds_pixels::{ImageFormat, encode_png};
+use packds_system::to_u64;
 
 use super::npy_header::npy_header;
 
@@ -44,6 +45,11 @@ pub fn item_file<'a, D: AsRef<[u8]>>(
             Some(coding) => Ok((coding.extension().unwrap_or("bin"), item)),
             None => Ok((sniffed(&item), item)),
         },
+        FieldKind::Ragged => {
+            let entries = field.entries(to_u64(item.len())).ok_or("its size is not that of whole entries")?;
+            let shape: Vec<u64> = std::iter::once(entries).chain(field.shape.iter().copied()).collect();
+            Ok(("npy", Cow::Owned(npy(field.dtype, &shape, &item))))
+        }
         FieldKind::String => Ok(("txt", item)),
         FieldKind::Json => Ok(("json", item)),
         _ => Ok((sniffed(&item), item)),

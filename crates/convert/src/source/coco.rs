@@ -1,13 +1,14 @@
-//! Reads COCO files whose annotations are captions or the classes of whole images, as in iNaturalist and iWildCam. Such files have
-//! separate lists of images, annotations and categories.
+//! Reads COCO files, which have separate lists of images, annotations and categories. The annotations are captions, the classes of
+//! whole images, as in iNaturalist and iWildCam, or boxes (see `coco_boxes`).
 //!
-//! Files with boxes or outlines are refused.
+//! Files with outlines but no boxes are refused.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use serde_json::value::RawValue;
 
+use super::coco_boxes;
 use super::detect::head_of;
 use super::directory::Directory;
 use super::json_rows::{File, JsonRows, Member, is_array, is_object, is_text, with_json_member, with_top_members};
@@ -16,9 +17,9 @@ use super::paths::as_path;
 use super::warning::Warning;
 use crate::error::ConvertError;
 
-const IMAGES: &str = "images";
-const ANNOTATIONS: &str = "annotations";
-const CATEGORIES: &str = "categories";
+pub(super) const IMAGES: &str = "images";
+pub(super) const ANNOTATIONS: &str = "annotations";
+pub(super) const CATEGORIES: &str = "categories";
 /// Names of the label field: for one category per image, and for several.
 pub(super) const LABELS: [&str; 2] = ["label", "labels"];
 /// The name of the column with the list of captions of each image.
@@ -65,7 +66,7 @@ fn has_values(path: &Path) -> bool {
 }
 
 /// Whether a member of an annotation describes a part of the image. False for null, and for an empty list or object.
-fn is_part((key, value): &Member<'_>) -> bool {
+pub(super) fn is_part((key, value): &Member<'_>) -> bool {
     PARTS.contains(&key.as_str()) && !matches!(value.get().trim(), "null" | "[]" | "{}")
 }
 
@@ -77,6 +78,11 @@ pub(super) fn rows<'a>(file: &File<'a>, members: &[Member<'a>]) -> Result<JsonRo
     {
         return captions(file, &file.list(members, IMAGES)?, &annotations);
     }
+    for annotation in &annotations {
+        if coco_boxes::has_box(&file.members(annotation)?) {
+            return coco_boxes::rows(file, members);
+        }
+    }
     let mut left_out = BTreeSet::new();
     let categories = Categories::of(file, file.list(members, CATEGORIES)?, &mut left_out)?;
     let images = file.list(members, IMAGES)?;
@@ -84,7 +90,7 @@ pub(super) fn rows<'a>(file: &File<'a>, members: &[Member<'a>]) -> Result<JsonRo
     for annotation in annotations {
         let keys = file.members(annotation)?;
         if keys.iter().any(is_part) {
-            return Err(boxes(file));
+            return Err(outlines(file));
         }
         let find = |wanted: &str| keys.iter().find(|(key, _)| key == wanted).map(|(_, value)| value.get());
         let (Some(image), Some(category)) = (find("image_id"), find("category_id")) else {
@@ -127,7 +133,7 @@ pub(super) fn rows<'a>(file: &File<'a>, members: &[Member<'a>]) -> Result<JsonRo
     let left_out = left_out.into_iter().filter(|key| !known.contains(&key.as_str())).collect();
     let warnings = has_labels.then_some(Warning::CategoryLabels { left_out, has_lists }).into_iter().collect();
     let classes = if has_labels { categories.names } else { Vec::new() };
-    Ok(JsonRows { rows, classes, warnings })
+    Ok(JsonRows { rows, classes, warnings, ..JsonRows::default() })
 }
 
 /// The rows of a COCO file of captions: the members of each image, and its captions.
@@ -152,26 +158,30 @@ fn captions<'a>(
         rows.push((file.line(image), with_json_member(CAPTIONS, &format!("[{}]", own.join(", ")), image.get())));
     }
     check_images(file, of_image.keys())?;
-    Ok(JsonRows { rows, classes: Vec::new(), warnings: Vec::new() })
+    Ok(JsonRows::from(rows))
 }
 
 /// Refuses annotations of images that are not in the list of images.
-fn check_images<'a>(file: &File<'_>, others: impl Iterator<Item = &'a &'a str>) -> Result<(), ConvertError> {
+pub(super) fn check_images<'a>(file: &File<'_>, others: impl Iterator<Item = &'a &'a str>) -> Result<(), ConvertError> {
     let Some(image) = others.min() else { return Ok(()) };
     let reason = format!("an annotation refers to the image {image}, which is not in 'images'");
     Err(ConvertError::contradictory(file.path, "", reason, "correct the file"))
 }
 
 /// The categories in the order of their ids. Class ids are positions in this order.
-struct Categories {
-    place_of: BTreeMap<i64, i64>,
-    names: Vec<String>,
+pub(super) struct Categories {
+    pub(super) place_of: BTreeMap<i64, i64>,
+    pub(super) names: Vec<String>,
     /// The categories' own ids by class id. Empty if they equal the class ids.
     ids: Vec<i64>,
 }
 
 impl Categories {
-    fn of(file: &File<'_>, list: Vec<&RawValue>, left_out: &mut BTreeSet<String>) -> Result<Self, ConvertError> {
+    pub(super) fn of(
+        file: &File<'_>,
+        list: Vec<&RawValue>,
+        left_out: &mut BTreeSet<String>,
+    ) -> Result<Self, ConvertError> {
         let (mut names, mut lines): (BTreeMap<i64, String>, BTreeSet<String>) = Default::default();
         for category in list {
             let keys = file.members(category)?;
@@ -201,8 +211,8 @@ impl Categories {
     }
 }
 
-fn boxes(file: &File<'_>) -> ConvertError {
-    let reason = "this is a COCO file with boxes or outlines, and packds cannot pack boxes yet";
+fn outlines(file: &File<'_>) -> ConvertError {
+    let reason = "this is a COCO file with outlines or points, but without boxes, and packds cannot pack these yet";
     ConvertError::unsupported(file.path, "", reason, "to pack only the images, pass their folder as the source")
 }
 
@@ -264,7 +274,7 @@ mod tests {
     #[test]
     fn annotations_that_are_no_classes_are_refused() {
         for (annotation, words) in [
-            (r#"{"image_id": "a", "category_id": 7, "bbox": [1, 2, 3, 4]}"#, "with boxes or outlines"),
+            (r#"{"image_id": "a", "category_id": 7, "segmentation": [[1, 2, 3, 4]]}"#, "with outlines or points"),
             (r#"{"image_id": "a", "count": 2}"#, "found an annotation that lacks 'image_id' or 'category_id'"),
             (r#"{"image_id": "a", "caption": 2}"#, "found an annotation that lacks 'image_id' or the text 'caption'"),
             (r#"{"image_id": "c", "caption": "an owl"}"#, "refers to the image \"c\", which is not in 'images'"),

@@ -12,6 +12,7 @@ use super::ListOptions;
 use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::listing::{Faults, Images, LabelLists, Labels, Listing, Masks, SourceField, SourceKind, append_stored};
 use super::masks::Numbers;
+use super::narrow::ragged_columns;
 use super::overlooked::{flat_pixels, note_overlooked_labels, other_axis};
 use super::paths::{FileTable, PathTable};
 use super::repeats::boxes_in;
@@ -147,6 +148,10 @@ impl Found {
         self.check_images(source)?;
         self.take_label_maps();
         self.number_masks(source)?;
+        let metadata = self.metadata.as_ref();
+        let (texts, entries) = ragged_columns(std::mem::take(&mut self.texts), |name| metadata?.field(name));
+        self.texts = texts;
+        self.fields.extend(entries);
         let bytes = (0..n).map(|idx| self.images.bytes(idx)).collect();
         let mut listing = Listing {
             columns: self.texts,

@@ -134,6 +134,7 @@ fn kind_of(content: &Content) -> String {
         Content::Text | Content::Json => "text".to_owned(),
         Content::Pixels(shape) => array(&shape.array()),
         Content::Array(of) => array(of),
+        Content::Ragged(of) => format!("any number of entries of {} with shape {:?}", of.dtype, of.shape),
     }
 }
 

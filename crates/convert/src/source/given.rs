@@ -33,6 +33,13 @@ pub enum GivenKind {
         /// Dimensions; empty for a single number.
         shape: Vec<u64>,
     },
+    /// Any number of entries of a fixed type.
+    Ragged {
+        /// Element type.
+        dtype: DType,
+        /// Dimensions of an entry; empty for a single number.
+        shape: Vec<u64>,
+    },
     /// Bytes.
     Bytes,
     /// A string.

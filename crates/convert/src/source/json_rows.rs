@@ -12,6 +12,7 @@ use serde_json::{Deserializer, Value, value::RawValue};
 
 use super::candidate::is_image_name;
 use super::coco;
+use super::coco_boxes::BoxFields;
 use super::karpathy;
 use super::roles::IMAGE_PATH_NAMES;
 use super::rows::{malformed, members};
@@ -31,17 +32,19 @@ pub(super) type JsonRow = (u64, String);
 pub(super) type Member<'a> = (String, &'a RawValue);
 
 /// The rows of a JSON text.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct JsonRows {
     pub(super) rows: Vec<JsonRow>,
     /// The class names of the labels, if the text has them in a separate list.
     pub(super) classes: Vec<String>,
+    /// The columns of boxes, if there are any.
+    pub(super) boxes: Option<BoxFields>,
     pub(super) warnings: Vec<Warning>,
 }
 
 impl From<Vec<JsonRow>> for JsonRows {
     fn from(rows: Vec<JsonRow>) -> Self {
-        Self { rows, classes: Vec::new(), warnings: Vec::new() }
+        Self { rows, ..Self::default() }
     }
 }
 
@@ -154,7 +157,7 @@ impl<'a> File<'a> {
             rows.push((self.line(label), labelled(&Value::from(name).to_string(), label.get())));
         }
         let null = (nulls > 0).then_some(Warning::Table(TableNote::NullLabels { count: nulls, first }));
-        Ok(JsonRows { rows, classes, warnings: null.into_iter().collect() })
+        Ok(JsonRows { rows, classes, warnings: null.into_iter().collect(), ..JsonRows::default() })
     }
 
     fn rows_of_members(&self, object: &'a RawValue, members: &[Member<'a>]) -> Result<Vec<JsonRow>, ConvertError> {

@@ -45,7 +45,7 @@ pub(super) fn rows(file: &File<'_>, images: &RawValue) -> Result<JsonRows, Conve
     }
     let reason = "only the texts 'raw' of the sentences are read".to_owned();
     let warnings = vec![Warning::LeftOut { field: "tokens".to_owned(), reason }];
-    Ok(JsonRows { rows, classes: Vec::new(), warnings })
+    Ok(JsonRows { rows, warnings, ..JsonRows::default() })
 }
 
 /// The captions of an image, as JSON.

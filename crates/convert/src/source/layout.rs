@@ -561,9 +561,8 @@ fn refuse_annotated(
         let contents = Contents::below((root, files), annotations)?;
         let images = find(&IMAGE_FOLDERS).or_else(others);
         if let (Some(images), true) = (images, !contents.images && (contents.json || contents.xml)) {
-            refuse_captions((root, files), folders, (annotations, images))?;
-            let what = if contents.json { "a COCO dataset with boxes" } else { "a dataset with boxes" };
-            return refused(&format!("{what} in '{}'", String::from_utf8_lossy(annotations)), images, None);
+            refuse_coco((root, files), folders, (annotations, images))?;
+            return refused(&format!("a dataset with boxes in '{}'", lossy(annotations)), images, None);
         }
     }
     if let (Some(images), Some(labels)) = (find(&IMAGE_FOLDERS), find(&["labels", "annotations", "labeltxt"])) {
@@ -577,31 +576,36 @@ fn refuse_annotated(
     }
     refuse_devkit((root, files), folders)?;
     refuse_data((root, files), folders)?;
-    if top.names().any(|name| name.ends_with(b"_annotations.coco.json")) {
-        let reason = "this is a COCO dataset with boxes in '_annotations.coco.json', and packds cannot pack boxes yet";
-        let hint = "to pack only the images, move the files named _annotations.coco.json out of the dataset";
+    if let Some(list) = top.names().find(|name| name.ends_with(b"_annotations.coco.json")) {
+        let reason = "this is a COCO dataset with boxes in '_annotations.coco.json'";
+        let list = inside(root, list);
+        let hint = format!(
+            "pass {} as the source; to pack only the images, move the files of that name out of the dataset",
+            list.display()
+        );
         return Err(ConvertError::unsupported(root, "", reason, hint));
     }
     Ok(())
 }
 
-/// Refuses COCO's captions, in files such as `captions_train2017.json` for the images in `train2017`, if there are no other annotations.
-fn refuse_captions(
+/// Refuses COCO's annotations in files such as `instances_train2017.json` for the images in `train2017`. The error names the file to
+/// pass: one with boxes, if there is any.
+fn refuse_coco(
     (root, files): (&Path, SampleFiles),
     folders: &[&[u8]],
     (annotations, images): (&[u8], &[u8]),
 ) -> Result<(), ConvertError> {
     let directory = Directory::scan(root, annotations, files)?;
     let mut lists: Vec<&[u8]> = directory.names().filter(|name| name.ends_with(b".json")).collect();
-    // The captions of the training split come first.
-    lists.sort_unstable_by_key(|name| (!name.windows(5).any(|word| word == b"train"), *name));
-    let (Some(first), true) = (lists.first(), lists.iter().all(|name| name.starts_with(b"captions"))) else {
-        return Ok(());
-    };
+    let has = |name: &[u8], word: &[u8]| name.windows(word.len()).any(|found| found == word);
+    // Boxes come first, and then the training split.
+    lists.sort_unstable_by_key(|name| (has(name, b"captions"), !has(name, b"instances"), !has(name, b"train"), *name));
+    let Some(first) = lists.first() else { return Ok(()) };
+    let what = if has(first, b"captions") { "captions" } else { "boxes" };
     let own = folders.iter().find(|folder| stem(first).ends_with(folder));
     let images = inside(root, own.unwrap_or(&images));
     let list = inside(root, &joined(annotations, first));
-    let reason = format!("this is a COCO dataset with captions in '{}'", lossy(annotations));
+    let reason = format!("this is a COCO dataset with {what} in '{}'", lossy(annotations));
     let hint = format!("pass {} as the source; to pack only the images, pass {}", list.display(), images.display());
     Err(ConvertError::unsupported(root, "", reason, hint))
 }

@@ -115,6 +115,8 @@ pub struct Listing {
     pub(super) bytes: Vec<u64>,
     pub(super) labels: Labels,
     pub(super) classes: Vec<Vec<u8>>,
+    /// The class names of boxes.
+    pub(super) box_classes: Vec<String>,
     pub(super) columns: Vec<SourceColumn>,
     pub(super) masks: Option<Masks>,
     /// The class numbers of the colours in mask files.
@@ -235,6 +237,7 @@ impl Listing {
             bytes,
             labels: Labels::None,
             classes: Vec::new(),
+            box_classes: Vec::new(),
             columns: Vec::new(),
             masks: None,
             mask_colors: None,
@@ -370,6 +373,21 @@ impl Listing {
     /// The class names in raw bytes; a class's id is its index. Empty if there are no labels or the labels are unnamed integers.
     pub fn classes(&self) -> &[Vec<u8>] {
         &self.classes
+    }
+
+    /// The class names of boxes.
+    pub(crate) fn box_classes(&self) -> &[String] {
+        let of_pack = || {
+            let metadata = self.metadata.as_ref()?;
+            let labels = metadata.fields.iter().find(|field| field.role == Some(Role::BoxLabels))?;
+            Some(metadata.class_names(&labels.name))
+        };
+        if self.box_classes.is_empty() { of_pack().unwrap_or_default() } else { &self.box_classes }
+    }
+
+    /// The field with the boxes of the images, if they have any.
+    pub(crate) fn boxes(&self) -> Option<&SourceField> {
+        self.fields.iter().find(|field| field.role == Some(Role::Boxes))
     }
 
     /// The additional columns of a manifest, in its order.
@@ -549,6 +567,10 @@ pub(crate) fn append_stored(
     let expected = match &content {
         Content::Pixels(shape) => shape.bytes(),
         Content::Array(array) => array.bytes().unwrap_or(u64::MAX),
+        Content::Ragged(entry) => {
+            let entry = entry.bytes().unwrap_or(u64::MAX).max(1);
+            found.next_multiple_of(entry)
+        }
         Content::File | Content::Bytes | Content::Text | Content::Json if found > MAX_FILE_BYTES => {
             let limit = MAX_FILE_BYTES;
             return Err(SampleError::TooLarge { limit, found });

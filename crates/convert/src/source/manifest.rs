@@ -16,6 +16,7 @@ use super::{
     class_names,
     clips::Clips,
     coco,
+    coco_boxes::BoxFields,
     column::SourceColumn,
     column_roles::{Choices, Roles, check_mask},
     column_scan::ColumnScan,
@@ -28,7 +29,9 @@ use super::{
     indicators::{are_classes, class_of},
     labels::{LabelBuilder, LabelForm, LabelSplit, NEGATIVE},
     listing::{Images, Labels, Listing, SourceKind},
-    mask_colors, overlooked,
+    mask_colors,
+    narrow::ragged_columns,
+    overlooked,
     pixel_rows::{PixelSpool, Pixels},
     repeats,
     roles::{LABEL_LIST_NAME, TAG_NAMES, TEXT_NAME, are_texts, is_label_column_name, is_label_name, is_other_name},
@@ -106,6 +109,8 @@ struct Manifest<'a> {
     pixels: Option<Pixels>,
     /// The class names of the labels, if the manifest has them in a separate list.
     classes: Vec<String>,
+    /// The columns of boxes, if there are any.
+    boxes: Option<BoxFields>,
     /// Warnings about the first lines.
     warnings: Vec<Warning>,
 }
@@ -130,7 +135,7 @@ impl<'a> Manifest<'a> {
             scan.form.refuse(file, name, options.mask_order)?;
         }
         let unquoted = rows.unquoted();
-        let (names, classes, mut warnings) = (rows.columns, rows.classes, rows.warnings);
+        let (names, classes, boxes, mut warnings) = (rows.columns, rows.classes, rows.boxes, rows.warnings);
         warnings.extend(unquoted);
         check_last_name(file, &names, &scans)?;
         let has_label = options.label_key.is_some() || names.iter().any(|name| is_label_name(name));
@@ -154,6 +159,7 @@ impl<'a> Manifest<'a> {
             has_header,
             pixels,
             classes,
+            boxes,
             warnings,
         })
     }
@@ -259,6 +265,17 @@ impl<'a> Manifest<'a> {
         let ids = label.and_then(|label| self.scans[label.column].labels.ids);
         if self.metadata.is_none() {
             rename_taken(&mut listing);
+        }
+        if let Some(boxes) = &self.boxes {
+            let known = |name: &str| boxes.fields.iter().find(|field| field.name == name);
+            let (columns, fields) = ragged_columns(std::mem::take(&mut listing.columns), known);
+            listing.columns = columns;
+            listing.fields.extend(fields);
+            listing.box_classes.clone_from(&boxes.classes);
+            // The classes are those of the boxes, which the note about boxes tells.
+            listing
+                .warnings
+                .retain(|warning| !matches!(warning, Warning::NoLabels { .. } | Warning::BoxColumns { .. }));
         }
         let is_listed = label.is_some_and(|label| coco::LABELS.contains(&self.names[label.column].as_str()));
         if is_listed && !self.classes.is_empty() {

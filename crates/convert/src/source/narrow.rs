@@ -1,4 +1,4 @@
-//! Restores the number types of an exported pack if the format only has wider ones.
+//! Restores the number types of an exported pack if the format only has wider ones, and ragged fields if it only has JSON.
 
 use std::sync::Arc;
 
@@ -7,6 +7,7 @@ use packds_format::{DType, Field, FieldKind, Scalar};
 use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::found::role_of;
 use super::listing::SourceField;
+use super::ragged::Ragged;
 use super::store::{Numbers, Store};
 use crate::metadata::Metadata;
 
@@ -63,4 +64,26 @@ pub(super) fn narrowed_columns(
         }
     }
     (wide, fields)
+}
+
+/// Separates the columns of JSON texts whose values are entries of a ragged field. `known` describes the field of a column.
+pub(super) fn ragged_columns<'a>(
+    columns: Vec<SourceColumn>,
+    known: impl Fn(&str) -> Option<&'a Field>,
+) -> (Vec<SourceColumn>, Vec<SourceField>) {
+    let (mut others, mut fields) = (Vec::new(), Vec::new());
+    for SourceColumn { name, values } in columns {
+        let known = known(&name).filter(|known| known.kind == FieldKind::Ragged);
+        let ragged = match (&values, known) {
+            (ColumnValues::Json(texts) | ColumnValues::Text(texts), Some(known)) => {
+                Ragged::of_texts(texts, known).map(|store| (store, known.role))
+            }
+            _ => None,
+        };
+        match ragged {
+            Some((store, role)) => fields.push(SourceField { name, store: Arc::new(store), role }),
+            None => others.push(SourceColumn { name, values }),
+        }
+    }
+    (others, fields)
 }

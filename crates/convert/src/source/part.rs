@@ -29,6 +29,8 @@ pub(crate) struct Shared {
     /// The source itself, if it is a file, such as a manifest.
     source: Option<(FilePath, Stamp)>,
     classes: Vec<String>,
+    #[serde(default)]
+    box_classes: Vec<String>,
     mask_colors: Option<MaskColors>,
     metadata: Option<Metadata>,
     ignored: u64,
@@ -110,6 +112,7 @@ impl Listing {
             source: source.is_file().then(stamped).transpose()?,
             root: FilePath::from(root.as_path()),
             classes: self.classes.iter().map(|class| lossy(class)).collect(),
+            box_classes: self.box_classes().to_vec(),
             mask_colors: self.mask_colors.as_deref().cloned(),
             metadata: self.metadata.clone(),
             ignored: self.ignored,
@@ -250,6 +253,7 @@ impl Part {
         let kind = SourceKind::Manifest;
         let mut listing = Listing::of_files(kind, shared.root.as_path(), paths.paths, self.bytes);
         listing.numbers = Some(self.numbers);
+        listing.box_classes.clone_from(&shared.box_classes);
         listing.classes = shared.classes.iter().map(|class| class.clone().into_bytes()).collect();
         listing.mask_colors = shared.mask_colors.clone().map(Arc::new);
         listing.metadata.clone_from(&shared.metadata);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::paths::FilePath;
+use super::ragged::Ragged;
 use super::store::{ArrayType, Content, Contents, Numbers, OpenFile, Span, SpanFiles, Spans, Store};
 use super::swapped::Swapped;
 use crate::error::ConvertError;
@@ -19,6 +20,8 @@ pub(crate) enum Portable {
     Spans { files: Vec<FilePath>, spans: Vec<Span>, contents: Vec<Content> },
     /// Numbers, one per sample.
     Numbers { array: ArrayType, bytes: Vec<u8> },
+    /// Any number of entries per sample.
+    Ragged { entry: ArrayType, bytes: Vec<u8>, ends: Vec<u64> },
     /// Items in which the bytes of each number are reversed.
     Swapped { store: Box<Portable>, element: usize },
 }
@@ -53,7 +56,7 @@ impl Portable {
     pub(super) fn files(&self) -> Vec<PathBuf> {
         match self {
             Self::Spans { files, .. } => files.iter().map(|file| file.as_path().to_owned()).collect(),
-            Self::Numbers { .. } => Vec::new(),
+            Self::Numbers { .. } | Self::Ragged { .. } => Vec::new(),
             Self::Swapped { store, .. } => store.files(),
         }
     }
@@ -74,6 +77,7 @@ impl Portable {
                 Arc::new(Spans { files: SpanFiles::open(files), spans, contents })
             }
             Self::Numbers { array, bytes } => Arc::new(Numbers { array, bytes }),
+            Self::Ragged { entry, bytes, ends } => Arc::new(Ragged { entry, bytes, ends }),
             Self::Swapped { store, element } => Arc::new(Swapped { store: store.open(n, plan)?, element }),
         };
         match store.len() == n {

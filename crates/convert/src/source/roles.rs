@@ -426,6 +426,7 @@ impl Items {
             Content::Bytes => Self::other("bytes"),
             Content::Text => Self::texts(),
             Content::Json => Self::other("lists or objects"),
+            Content::Ragged(_) => Self::other("any number of entries"),
         }
     }
 

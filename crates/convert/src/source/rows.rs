@@ -17,6 +17,7 @@ use serde_json::Value;
 use tempfile::NamedTempFile;
 
 use super::caption_list;
+use super::coco_boxes::BoxFields;
 use super::compressed::{self, without_extension};
 use super::csv_rows::{CsvRows, MAX_ROW_BYTES, long_row};
 use super::encoding::{START_BYTES, Utf16};
@@ -162,6 +163,8 @@ pub(super) struct Rows<'a> {
     n_read: u64,
     /// The class names of the labels, if the manifest has them in a separate list.
     pub(super) classes: Vec<String>,
+    /// The columns of boxes, if there are any.
+    pub(super) boxes: Option<BoxFields>,
     /// Warnings about the first lines.
     pub(super) warnings: Vec<Warning>,
     reader: Reader,
@@ -191,7 +194,7 @@ struct JsonReader {
 impl<'a> Rows<'a> {
     /// Opens a manifest. Reads and checks the CSV header.
     pub(super) fn open(file: &'a RowFile, form: RowForm) -> Result<Self, ConvertError> {
-        let mut classes = Vec::new();
+        let (mut classes, mut boxes) = (Vec::new(), None);
         let form = if form == RowForm::Text && caption_list::is_one(&file.start(caption_list::START_BYTES)?) {
             RowForm::Json
         } else {
@@ -201,7 +204,7 @@ impl<'a> Rows<'a> {
             RowForm::JsonLines => (Reader::Json(JsonReader::new(JsonLines::of_file(file)?)), Vec::new(), Vec::new()),
             RowForm::Json => {
                 let read = text_rows(file)?;
-                classes = read.classes;
+                (classes, boxes) = (read.classes, read.boxes);
                 (Reader::Json(JsonReader::new(JsonLines::Texts(read.rows.into_iter()))), Vec::new(), read.warnings)
             }
             RowForm::Csv | RowForm::Tab | RowForm::Text => {
@@ -210,7 +213,7 @@ impl<'a> Rows<'a> {
                 (Reader::Csv(rows), columns, warnings)
             }
         };
-        Ok(Self { file, form, columns, line: 1, n_read: 0, classes, warnings, reader })
+        Ok(Self { file, form, columns, line: 1, n_read: 0, classes, boxes, warnings, reader })
     }
 
     /// The warning about unquoted captions in the rows that were read.

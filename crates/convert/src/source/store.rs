@@ -101,6 +101,8 @@ pub(crate) enum Content {
     Pixels(PixelShape),
     /// An array of this type.
     Array(ArrayType),
+    /// Any number of entries of this type.
+    Ragged(ArrayType),
     /// Opaque bytes.
     Bytes,
     /// A string.

@@ -29,6 +29,17 @@ pub enum TableNote {
         /// The first of these images.
         first: Vec<u8>,
     },
+    /// The annotations of a COCO file are boxes.
+    Boxes {
+        /// Number of images without a box.
+        without: u64,
+        /// Number of boxes without an area. They are left out.
+        empty: u64,
+        /// Number of boxes that reach beyond their image.
+        outside: u64,
+        /// The values of annotations that are left out.
+        left_out: Vec<String>,
+    },
     /// Lists that are named like splits, but do not clearly divide the images.
     NotSplits {
         /// The lists.
@@ -164,6 +175,9 @@ impl fmt::Display for TableNote {
                     write!(out, "; ignored {images} in no list ({label}'{}')", lossy(first))?;
                 }
                 Ok(())
+            }
+            Self::Boxes { without, empty, outside, left_out } => {
+                write_boxes(out, [*without, *empty, *outside], left_out)
             }
             Self::NotSplits { files, reason } => {
                 write!(out, "{} were not used as splits: {reason}", names(files))
@@ -312,4 +326,23 @@ fn fmt_joined(
         )?;
     }
     Ok(())
+}
+
+/// The note about images without boxes, boxes without an area, and boxes beyond the edges of their images.
+fn write_boxes(out: &mut fmt::Formatter<'_>, counts: [u64; 3], left_out: &[String]) -> fmt::Result {
+    out.write_str("boxes are stored as left, top, right and bottom; their classes are the file's categories, in the order of their ids")?;
+    let kinds = [
+        ("image", "without a box"),
+        ("box", "without an area, left out"),
+        ("box", "beyond the edge of an image, kept"),
+    ];
+    for (count, (noun, what)) in counts.into_iter().zip(kinds) {
+        if count > 0 {
+            write!(out, "; {} {what}", counted(count, noun))?;
+        }
+    }
+    if left_out.is_empty() {
+        return Ok(());
+    }
+    write!(out, "; other values of annotations are left out: {}", quoted(left_out))
 }

@@ -14,7 +14,7 @@ use super::{
     listing::{Fault, Faults, Labels, Listing, Masks, SourceKind},
     manifest::Plan,
     mask_files::MaskFiles,
-    narrow::narrowed_columns,
+    narrow::{narrowed_columns, ragged_columns},
     pairs::is_normal,
     paths::{FileTable, PathTable},
     pixel_rows::PixelSpool,
@@ -190,7 +190,9 @@ pub(super) fn finish(
         Some(metadata) => in_known_order(labels, classes, metadata),
         None => (labels, classes),
     };
-    let (columns, fields) = narrowed_columns(taken.columns, metadata.as_ref());
+    let (columns, mut fields) = ragged_columns(taken.columns, |name| metadata.as_ref()?.field(name));
+    let (columns, narrowed) = narrowed_columns(columns, metadata.as_ref());
+    fields.extend(narrowed);
     Ok(Listing {
         labels,
         classes,

@@ -1,6 +1,7 @@
 //! Listings of small trees created by each test.
 
 mod bands;
+mod boxes;
 mod downloads;
 mod folder;
 mod hints;

@@ -26,6 +26,7 @@ from ._edit import add_field, append, compact, drop_field, merge, relabel, reord
 from ._errors import ConvertError, Error, FormatError, NotFoundError, OptionError, ReadError, SourceNotFoundError
 from ._loader import Loader
 from ._packds import __version__
+from ._ragged import Flat, Padded
 from ._subset import Subset
 from ._write import Writer, from_dataset, write
 
@@ -36,11 +37,13 @@ __all__ = [
     "DoctorReport",
     "Error",
     "Field",
+    "Flat",
     "FormatError",
     "Loader",
     "NamedBatch",
     "NotFoundError",
     "OptionError",
+    "Padded",
     "ReadError",
     "SourceNotFoundError",
     "Subset",

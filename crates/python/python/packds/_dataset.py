@@ -58,6 +58,8 @@ class Field:
     is_data: bool
 
     def __str__(self) -> str:
+        if self.kind == "ragged":
+            return f"{NUMPY_NAMES[self.dtype]} [{', '.join(['n', *map(str, self.shape)])}]"
         if self.kind != "tensor":
             return {"image": "variable-size images", "string": "text"}.get(self.kind, self.kind)
         return f"{NUMPY_NAMES[self.dtype]} {list(self.shape)}" if self.shape else NUMPY_NAMES[self.dtype]

@@ -17,10 +17,11 @@ from ._display import counted, table
 from ._errors import OptionError, warn
 from ._habits import OF_LOADERS, with_habits
 from ._plan import Plan
+from ._ragged import Flat, Padded
 from ._ranks import RankLike, check_group, ranks
 from ._sealed import Sealed
 from ._subset import Subset
-from ._types import Access, BadSamples, Checksums, Jpeg, Layout, Order, Output, Register, Tier
+from ._types import Access, BadSamples, Checksums, Jpeg, Layout, Order, Output, Ragged, Register, Tier
 from ._words import (
     Normalize,
     augmentation,
@@ -108,6 +109,8 @@ _HOST_VALUES = {"tier": "auto", "register": "staging", "jpeg": "host"}
 
 
 def _cut(value: Any, n: int) -> Any:
+    if isinstance(value, (Flat, Padded)):
+        return value.cut(n)
     return tuple(view[:n] for view in value) if isinstance(value, tuple) else value[:n]
 
 
@@ -223,6 +226,9 @@ class Loader(Sealed):
             pixels differ slightly from the host's (docs/reference/cuda.md). The host decodes files that the GPU cannot;
             `stats()["host_decoded"]` counts them, and `notices()` lists them.
         lend: Whether batches may be the pack's own memory if that saves a copy. Such arrays are read-only.
+        ragged: How a batch has a field with any number of entries per sample, such as boxes: `list` (an array for each sample),
+            `padded` (a `Padded`: one array, with zeros after shorter samples, and the lengths), or `flat` (a `Flat`: all entries in
+            one array, and the offsets of the samples).
         proportions: With several packs, a positive number for each pack.
 
     Warns:
@@ -270,6 +276,7 @@ class Loader(Sealed):
         register: Register = "staging",
         jpeg: Jpeg = "host",
         lend: bool = False,
+        ragged: Ragged = "list",
         proportions: Sequence[float] | None = None,
     ) -> None:
         several = isinstance(data, Sequence) and not isinstance(data, (str, bytes))
@@ -323,7 +330,7 @@ class Loader(Sealed):
         }
         self._made_in = os.getpid()
         self._native = self._make(self._options)
-        self._output = (output, layout, device, fields, as_tuple)
+        self._output = (output, layout, device, fields, as_tuple, _checks.text("ragged", ragged))
         self._plan = self._planned(self._native, self._options)
         self._number = whole("epoch", epoch, 32)
         # An epoch without batches is reported here, not in the loop.

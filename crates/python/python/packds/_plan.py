@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from . import _packds
-from ._arrays import OF_KIND, as_numpy, converter, multi_hot
+from ._arrays import OF_KIND, as_numpy, converter, multi_hot, tensor_of
 from ._batch import NamedBatch
 from ._cuda import SIMULATED, Gpu, number_of, widened
 from ._dataset import FLOATS, Dataset, Field, is_float_label, pair_of
 from ._errors import OptionError
 from ._mixing import mixers
+from ._ragged import ragged_conversion
+from ._types import Ragged
 
 
 class Plan:
@@ -28,6 +30,7 @@ class Plan:
         device: str,
         fields: Sequence[str] | None,
         as_tuple: bool | None,
+        ragged: Ragged,
         *,
         mixes: bool,
     ) -> None:
@@ -41,6 +44,7 @@ class Plan:
         self.convert = convert
         self.datasets = datasets
         self.device = device
+        self._of_ragged = ragged_conversion(ragged, self._out)
         number = number_of(device)
         self.gpu = None if number is None else Gpu(device, number, native.fields())
         self.fields: list[tuple[str, Any]] = []
@@ -63,6 +67,8 @@ class Plan:
         if shape is None:
             if field.kind == "image":
                 return self._images(convert, device)
+            if field.kind == "ragged":
+                return self._of_ragged
             value = OF_KIND.get(field.kind)
             return lambda items: items if value is None else [value(item) for item in items]
         if field.role == "labels":
@@ -120,12 +126,10 @@ class Plan:
                 values[name] = convert(value)
         return values
 
-    def _out(self, array: np.ndarray[Any, Any]) -> Any:
-        """Copies an array to the device of the batches."""
+    def _out(self, array: np.ndarray[Any, Any], dtype: str = "") -> Any:
+        """The array in the program's library, on the device of the batches. `dtype` is its type in the pack."""
         if self.output == "torch":
-            import torch
-
-            return torch.from_numpy(array).to("cpu" if self.device == SIMULATED else self.device)
+            return tensor_of(array, dtype).to("cpu" if self.device == SIMULATED else self.device)
         if self.output == "jax":
             import jax
 

@@ -49,6 +49,9 @@ class _Field:
             dtype, shape = _checks.two(f"field {name!r}", f"a kind ({', '.join(_KINDS)}), a type, or (type, shape)", kind)
             sides = _checks.several(f"field {name!r}", "a shape", shape)
             self.kind, self.dtype = "array", dtype_name(dtype)
+            if len(sides) and sides[0] is None:
+                # Any number of entries of this shape.
+                self.kind, sides = "ragged", sides[1:]
             self.shape = tuple(_checks.whole(f"field {name!r}", side, 32) for side in sides)
 
     def declared(self) -> tuple[str, str, str | None, list[int] | None]:
@@ -71,6 +74,11 @@ class _Field:
             return value if isinstance(value, str) else _class_id(value)
         if self.kind == "labels":
             return [_class_id(label) for label in value]
+        if self.kind == "ragged":
+            array = _array(value)
+            # An empty list has no shape of its own.
+            empty = np.zeros((0, *(self.shape or ())), NUMPY_NAMES[self.dtype or ""])
+            return _elements(empty if array.shape == (0,) else array, self.dtype)
         if self.kind == "array":
             return _elements(_array(value), self.dtype)
         if self.kind == "bytes":

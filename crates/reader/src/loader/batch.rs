@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::board::{Board, Ready};
 use super::error::LoadError;
-use super::filling::{Ragged, Row};
+use super::filling::{Row, Variable};
 use super::geometry::BatchGeometry;
 use super::outputs::{BatchField, Contents, Source};
 use super::workers::Workers;
@@ -21,7 +21,7 @@ pub(crate) struct Prepared {
     pub(crate) step: u64,
     pub(crate) rows: Vec<Row>,
     pub(crate) padding: usize,
-    pub(crate) ragged: Vec<Ragged>,
+    pub(crate) variable: Vec<Variable>,
     pub(crate) borrowed: Option<(usize, ItemRun)>,
     pub(crate) bad: Vec<BadSample>,
     pub(crate) mix: Option<Mix>,
@@ -29,7 +29,7 @@ pub(crate) struct Prepared {
 
 impl Prepared {
     pub(crate) const fn new(step: u64) -> Self {
-        Self { step, rows: Vec::new(), padding: 0, ragged: Vec::new(), borrowed: None, bad: Vec::new(), mix: None }
+        Self { step, rows: Vec::new(), padding: 0, variable: Vec::new(), borrowed: None, bad: Vec::new(), mix: None }
     }
 }
 
@@ -190,25 +190,43 @@ impl Batch {
             let start = row.saturating_mul(field.item_bytes);
             self.bytes(number, field).get(start..start.saturating_add(field.item_bytes)).filter(|_| row < self.len())
         } else {
-            self.ragged(number).and_then(|ragged| ragged.item(row))
+            self.variable(number).and_then(|variable| variable.item(row))
         };
         item.ok_or_else(|| {
             LoadError::Option(format!("the batch has {}: there is no row {row}", counted(self.len(), "sample")))
         })
     }
 
-    /// The `[height, width, channels]` of one sample's image, or the `[height, width]` of its mask, if variable-size
-    /// images are [decoded](super::LoaderBuilder::decode_images). `None` for other items.
+    /// All entries of a ragged field, `[entries, ..]`, and `samples + 1` offsets: sample `i` has the entries from offset
+    /// `i` to offset `i + 1`.
+    ///
+    /// # Errors
+    /// [`LoadError::Option`] if the field does not exist or is not ragged.
+    pub fn entries(&self, name: &str) -> Result<(ArrayView<'_>, Vec<usize>), LoadError> {
+        let (number, field) = self.find(name, 0)?;
+        let (Some(entry), Some(items)) = (&field.entry, self.variable(number)) else {
+            return Err(LoadError::Option(format!("field `{name}` is not ragged: read it with `field` or `item`")));
+        };
+        let mut offsets = vec![0];
+        offsets.extend(items.ends.iter().map(|end| field.entries(*end)));
+        let mut shape = vec![field.entries(items.bytes.len())];
+        shape.extend(entry);
+        Ok((ArrayView { dtype: field.dtype, shape, bytes: &items.bytes }, offsets))
+    }
+
+    /// The dimensions of one sample's item, if the field is ragged (`[entries, ..]`) or holds variable-size images that
+    /// are [decoded](super::LoaderBuilder::decode_images) (`[height, width, channels]`, for masks `[height, width]`).
+    /// `None` for other items.
     pub fn item_shape(&self, name: &str, row: usize) -> Option<&[usize]> {
         let (number, _) = self.find(name, 0).ok()?;
-        self.ragged(number)?.shape(row)
+        self.variable(number)?.shape(row)
     }
 
     /// The items of a variable-size field, one after another.
-    fn ragged(&self, number: usize) -> Option<&Ragged> {
+    fn variable(&self, number: usize) -> Option<&Variable> {
         let fields = self.contents.outputs.fields.iter();
         let before = fields.take(number).filter(|f| f.shape.is_none()).count();
-        self.prepared.ragged.get(before)
+        self.prepared.variable.get(before)
     }
 
     fn find(&self, name: &str, view: u32) -> Result<(usize, &BatchField), LoadError> {
@@ -246,8 +264,8 @@ impl Batch {
     /// Size of all fields in bytes.
     pub(crate) fn n_bytes(&self) -> u64 {
         let fixed: usize = self.contents.outputs.fields.iter().map(|f| f.item_bytes * self.len()).sum();
-        let ragged: usize = self.prepared.ragged.iter().map(|r| r.bytes.len()).sum();
-        to_u64(fixed + ragged)
+        let variable: usize = self.prepared.variable.iter().map(|r| r.bytes.len()).sum();
+        to_u64(fixed + variable)
     }
 }
 

@@ -64,9 +64,9 @@ impl Filler {
                     break;
                 }
             }
-            for ragged in &mut piece.ragged {
-                if ragged.ends.len() <= place {
-                    ragged.push(&[], &[]);
+            for variable in &mut piece.variable {
+                if variable.ends.len() <= place {
+                    variable.push(&[], &[]);
                 }
             }
         }
@@ -76,7 +76,7 @@ impl Filler {
     fn row(&mut self, items: &StepItems, row: Row, place: usize, piece: &mut Piece) -> Result<(), LoadError> {
         let past_caches = self.contents.outputs.slot_bytes >= PAST_CACHES;
         let mut regions = piece.regions.iter_mut();
-        let mut ragged = piece.ragged.iter_mut();
+        let mut variable = piece.variable.iter_mut();
         let mut views = Views::default();
         let Some(pack) = self.contents.packs.get(row.pack) else { return Ok(()) };
         for field in &self.contents.outputs.fields {
@@ -93,19 +93,19 @@ impl Filler {
                         to.copy_from_slice(item);
                     }
                 }
-                Source::Ragged(position) => {
+                Source::Variable(position) => {
                     let item = items.item(position, row.sample, &mut self.scratch)?;
-                    if let Some(ragged) = ragged.next() {
-                        ragged.push(item, &[]);
+                    if let Some(variable) = variable.next() {
+                        variable.push(item, &field.ragged_shape(item.len()));
                     }
                 }
                 Source::Decoded(position) => {
                     let item = items.item(position, row.sample, &mut self.scratch)?;
                     let decoder = self.decoders.iter_mut().find(|d| d.field() == field.name);
-                    if let (Some(ragged), Some(decoder)) = (ragged.next(), decoder) {
+                    if let (Some(variable), Some(decoder)) = (variable.next(), decoder) {
                         let pixels = decoder.pixels(pack, row.sample, item);
                         let pixels = pixels.map_err(|e| bad_sample(pack, row.sample, e))?;
-                        ragged.push(&pixels.data, &pixels.shape);
+                        variable.push(&pixels.data, &pixels.shape);
                     }
                 }
                 Source::Image | Source::File | Source::Mask => {

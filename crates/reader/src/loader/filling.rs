@@ -26,15 +26,15 @@ pub(crate) struct Piece {
     pub(crate) rows: Range<usize>,
     /// The bytes of these rows, for each field that [`BatchField::is_filled`], in field order.
     pub(crate) regions: Vec<PieceMut>,
-    /// The items of these rows, concatenated, for each ragged field in field order.
-    pub(crate) ragged: Vec<Ragged>,
+    /// The items of these rows, concatenated, for each variable field in field order.
+    pub(crate) variable: Vec<Variable>,
     /// Rows that failed, with their errors.
     pub(crate) bad: Vec<(usize, LoadError)>,
 }
 
 /// Variable-size items, concatenated.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Ragged {
+pub(crate) struct Variable {
     pub(crate) bytes: Vec<u8>,
     /// Where each item ends in `bytes`.
     pub(crate) ends: Vec<usize>,
@@ -42,7 +42,7 @@ pub(crate) struct Ragged {
     shapes: Vec<Vec<usize>>,
 }
 
-impl Ragged {
+impl Variable {
     pub(crate) fn push(&mut self, item: &[u8], shape: &[usize]) {
         self.bytes.extend_from_slice(item);
         self.ends.push(self.bytes.len());
@@ -129,13 +129,13 @@ pub(crate) fn cut(slot: SlotMut, outputs: &Outputs, n_rows: usize, piece_rows: u
     let piece_rows = piece_rows.max(1);
     let ranges: Vec<Range<usize>> =
         (0..n_rows).step_by(piece_rows).map(|start| start..(start + piece_rows).min(n_rows)).collect();
-    let n_ragged = outputs.fields.iter().filter(|f| f.shape.is_none()).count();
+    let n_variable = outputs.fields.iter().filter(|f| f.shape.is_none()).count();
     let mut pieces: VecDeque<Piece> = ranges
         .iter()
         .map(|rows| Piece {
             rows: rows.clone(),
             regions: Vec::new(),
-            ragged: vec![Ragged::default(); n_ragged],
+            variable: vec![Variable::default(); n_variable],
             bad: Vec::new(),
         })
         .collect();

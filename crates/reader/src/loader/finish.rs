@@ -1,9 +1,9 @@
-//! Turns finished pieces into a batch: replaces or leaves out bad rows, joins ragged items, and mixes images.
+//! Turns finished pieces into a batch: replaces or leaves out bad rows, joins variable items, and mixes images.
 
 use super::BadSamples;
 use super::batch::{BadSample, Prepared};
 use super::error::LoadError;
-use super::filling::{Filling, Piece, Ragged, Row, join};
+use super::filling::{Filling, Piece, Row, Variable, join};
 use super::outputs::{Contents, Outputs};
 use crate::arena::SlotMut;
 
@@ -19,17 +19,17 @@ pub(crate) fn finish(
     }
     let Contents { outputs, seeds, .. } = contents;
     let mut bad: Vec<(usize, LoadError)> = Vec::new();
-    let n_ragged = outputs.fields.iter().filter(|f| f.shape.is_none()).count();
-    let mut ragged = vec![Ragged::default(); n_ragged];
+    let n_variable = outputs.fields.iter().filter(|f| f.shape.is_none()).count();
+    let mut variable = vec![Variable::default(); n_variable];
     for piece in &mut pieces {
         bad.append(&mut piece.bad);
-        for (all, part) in ragged.iter_mut().zip(&piece.ragged) {
+        for (all, part) in variable.iter_mut().zip(&piece.variable) {
             all.append(part);
         }
     }
     let Some(mut slot) = join(&mut pieces) else { return Ok(None) };
     let mut prepared =
-        Prepared { rows: filling.rows.clone(), padding: filling.padding, ragged, ..Prepared::new(filling.step) };
+        Prepared { rows: filling.rows.clone(), padding: filling.padding, variable, ..Prepared::new(filling.step) };
     if !bad.is_empty() {
         let kept = kept_rows(filling, &mut bad, policy)?;
         move_rows(&mut slot, outputs, &kept);
@@ -96,12 +96,12 @@ impl Prepared {
         let first_padding = self.rows.len() - self.padding;
         self.padding = kept.iter().filter(|from| **from >= first_padding).count();
         self.rows = kept.iter().filter_map(|from| self.rows.get(*from).copied()).collect();
-        for ragged in &mut self.ragged {
-            let mut moved = Ragged::default();
+        for variable in &mut self.variable {
+            let mut moved = Variable::default();
             for from in kept {
-                moved.push_row(ragged, *from);
+                moved.push_row(variable, *from);
             }
-            *ragged = moved;
+            *variable = moved;
         }
     }
 }

@@ -83,8 +83,8 @@ fn spaced(name: &str) -> String {
 }
 
 /// The fields that look like positions or pixels of an augmented image but do not move with it. These are images and
-/// masks other than the augmented ones, arrays with the rows and columns of the image, and numbers or JSON whose names
-/// suggest positions.
+/// masks other than the augmented ones, arrays with the rows and columns of the image, and numbers, ragged arrays or
+/// JSON whose names suggest positions.
 pub(crate) fn unmoved<'a>(pack: &Pack, outputs: &'a Outputs) -> Vec<&'a str> {
     let Some(pictures) = outputs.pictures.as_ref().filter(|p| p.moves_pixels()) else {
         return Vec::new();
@@ -110,7 +110,7 @@ fn is_of_places(field: &Field, image: Option<(u32, u32)>) -> bool {
             let has_several = field.shape.iter().any(|n| *n > 1);
             has_several && (names_places(&field.name) || is_of_size(&field.shape, image))
         }
-        FieldKind::Json => names_places(&field.name),
+        FieldKind::Json | FieldKind::Ragged => names_places(&field.name),
         _ => false,
     }
 }

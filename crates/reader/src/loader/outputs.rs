@@ -26,6 +26,8 @@ pub struct BatchField {
     pub dtype: DType,
     /// Dimensions of one sample. `None` for variable-size items.
     pub shape: Option<Vec<usize>>,
+    /// Dimensions of one entry of a ragged field. `None` for other fields.
+    pub entry: Option<Vec<usize>>,
     /// Size of one sample. 0 for variable-size items.
     pub(crate) item_bytes: usize,
     /// Offset within a slot that holds `batch` samples.
@@ -43,8 +45,8 @@ pub(crate) enum Source {
     /// A fixed-size body field, by its position in the body. It is copied.
     Tensor(usize),
     /// A variable-size body field, by its position in the body. It is copied into separate memory of the batch.
-    Ragged(usize),
-    /// The same as `Ragged`, but its images are decoded.
+    Variable(usize),
+    /// The same as `Variable`, but its images are decoded.
     Decoded(usize),
     /// A view of the augmented image.
     Image,
@@ -60,6 +62,18 @@ impl BatchField {
     /// Size of one sample. 0 for variable-size items.
     pub const fn n_bytes(&self) -> usize {
         self.item_bytes
+    }
+
+    /// Number of entries in an item of `bytes` bytes. 0 if the field is not ragged.
+    pub(crate) fn entries(&self, bytes: usize) -> usize {
+        let entry = self.entry.iter().flatten().fold(to_usize(self.dtype.size()), |n, side| n.saturating_mul(*side));
+        self.entry.as_ref().and_then(|_| bytes.checked_div(entry)).unwrap_or(0)
+    }
+
+    /// The dimensions of a ragged item of `bytes` bytes. Empty if the field is not ragged.
+    pub(crate) fn ragged_shape(&self, bytes: usize) -> Vec<usize> {
+        let Some(entry) = &self.entry else { return Vec::new() };
+        std::iter::once(self.entries(bytes)).chain(entry.iter().copied()).collect()
     }
 
     /// Offset in a slot of a full batch. 0 for variable-size items.
@@ -139,7 +153,7 @@ impl Outputs {
                 self.positions.push(position);
                 match field.kind {
                     FieldKind::Tensor => self.push(field, Source::Tensor(position)),
-                    _ => self.push(field, Source::Ragged(position)),
+                    _ => self.push(field, Source::Variable(position)),
                 }
             }
         }
@@ -149,7 +163,7 @@ impl Outputs {
     pub(crate) fn decode_images(&mut self, schema: &Schema) {
         let body: Vec<&Field> = schema.body().map(|(_, field)| field).collect();
         for field in &mut self.fields {
-            if let Source::Ragged(position) = field.source
+            if let Source::Variable(position) = field.source
                 && body.get(position).is_some_and(|f| f.kind == FieldKind::Image)
             {
                 field.source = Source::Decoded(position);
@@ -160,11 +174,11 @@ impl Outputs {
     /// Adds a field with the dtype and shape that it has in the pack.
     fn push(&mut self, field: &Field, source: Source) -> Result<(), LoadError> {
         let shape = match source {
-            Source::Ragged(_) => None,
+            Source::Variable(_) => None,
             _ => Some(dimensions(field)),
         };
         let bytes = match source {
-            Source::Ragged(_) => 0,
+            Source::Variable(_) => 0,
             _ => field.item_bytes().unwrap_or(0),
         };
         self.place(field, 0, field.dtype, shape, bytes, source)
@@ -231,6 +245,7 @@ impl Outputs {
             view,
             dtype,
             shape,
+            entry: (field.kind == FieldKind::Ragged).then(|| dimensions(field)),
             item_bytes,
             offset,
             source,

@@ -1,26 +1,30 @@
-//! Checks that raw pixels have the size that is stored in their columns. Valid checksums do not guarantee this.
+//! Checks that raw pixels have the size that is stored in their columns, and that ragged items have whole entries.
+//! Valid checksums do not guarantee this.
 
 use packds_format::{Field, FieldKind, FormatError};
 
 use crate::decode::SizedField;
 use crate::{Pack, ReadError};
 
-/// The variable-size image fields whose raw items are checked, by their schema numbers.
-pub(super) struct RawSizes<'a> {
+/// The fields whose items are checked, by their schema numbers: variable-size images, and ragged fields (`None`).
+pub(super) struct ItemSizes<'a> {
     pack: &'a Pack,
-    fields: Vec<(usize, SizedField)>,
+    fields: Vec<(usize, Option<SizedField>)>,
 }
 
-impl<'a> RawSizes<'a> {
-    /// Includes only fields whose size columns are intact. Damaged columns are reported elsewhere. `first` is the first
+impl<'a> ItemSizes<'a> {
+    /// Includes only image fields whose size columns are intact. Damaged columns are reported elsewhere. `first` is the first
     /// sample of a file that can be opened.
     pub(super) fn new(pack: &'a Pack, first: u64) -> Self {
         let is_told = |field: &Field| {
             let sizes = pack.item_shape(&field.name, first);
             pack.coding(&field.name, first).is_ok_and(|c| c.is_some()) && sizes.is_ok()
         };
-        let images = pack.schema().body().filter(|(_, field)| field.kind == FieldKind::Image && is_told(field));
-        let fields = images.map(|(number, field)| (number, SizedField::new(field)));
+        let fields = pack.schema().body().filter_map(|(number, field)| match field.kind {
+            FieldKind::Image if is_told(field) => Some((number, Some(SizedField::new(field)))),
+            FieldKind::Ragged => Some((number, None)),
+            _ => None,
+        });
         Self { pack, fields: fields.collect() }
     }
 
@@ -32,15 +36,17 @@ impl<'a> RawSizes<'a> {
         }
         self.pack.protect()?;
         let wrong = self.fields.iter().filter_map(|(number, field)| {
-            let found = self.compare(chunk, *number, field);
+            let found = self.compare(chunk, *number, field.as_ref());
             found.err()
         });
         Ok(wrong.collect())
     }
 
-    fn compare(&self, chunk: u64, number: usize, field: &SizedField) -> Result<(), FormatError> {
+    fn compare(&self, chunk: u64, number: usize, field: Option<&SizedField>) -> Result<(), FormatError> {
         let bytes = self.pack.chunk_bytes_unchecked(chunk)?;
         self.pack.for_each_item(number, chunk, bytes, |sample, item| {
+            // Reading a ragged item checks its size.
+            let Some(field) = field else { return Ok(()) };
             let shape = field.raw_shape(self.pack, sample, item.len());
             shape.map(drop).map_err(|error| FormatError::BadItem {
                 chunk,

@@ -274,3 +274,13 @@ fn sizes_in_a_damaged_column_are_the_damage_of_the_column_alone() {
     let report = report(&open(&path).unwrap(), 1);
     assert!(matches!(report.errors[..], [FormatError::ChecksumMismatch { .. }]));
 }
+
+#[test]
+fn a_ragged_item_that_ends_inside_an_entry_is_found() {
+    let file =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/malformed/ragged_item_ends_inside_an_entry.pack");
+    let report = report(&open(file).unwrap(), 1);
+    assert!(!report.is_ok());
+    let text = format!("{report:?}");
+    assert!(text.contains("expected whole entries of 16 bytes each, found 5 bytes"), "{text}");
+}

@@ -4,7 +4,7 @@ use packds_system::{counted, to_u64};
 use std::path::Path;
 use std::sync::Arc;
 
-use packds_format::DType;
+use packds_format::{DType, Field};
 
 use super::super::column::{ColumnValues, SourceColumn, TextArena};
 use super::super::found::{FoundLabels, LabelValues};
@@ -54,7 +54,7 @@ pub(super) enum Values {
 impl GivenField {
     pub(super) fn new(name: &str, kind: &GivenKind, folder: &SpoolFolder) -> Result<Self, ConvertError> {
         let kept = match kind {
-            GivenKind::Image | GivenKind::Mask | GivenKind::Bytes => {
+            GivenKind::Image | GivenKind::Mask | GivenKind::Bytes | GivenKind::Ragged { .. } => {
                 Kept::Items { spool: Spool::create(folder)?, ends: Vec::new(), contents: Contents::All(Content::Bytes) }
             }
             GivenKind::Array { dtype, shape } => {
@@ -89,6 +89,13 @@ impl GivenField {
                     ));
                 }
                 check_array(*found, found_shape, bytes)
+            }
+            (GivenKind::Ragged { dtype, shape }, GivenValue::Array { dtype: found, shape: found_shape, bytes }) => {
+                match found_shape.split_first() {
+                    Some((0, entry)) if dtype == found && entry == shape => Ok(()),
+                    Some((_, entry)) if dtype == found && entry == shape => check_array(*found, found_shape, bytes),
+                    _ => Err(format!("expected {}, found {}", wanted(&self.kind), named(value))),
+                }
             }
             (GivenKind::Label, GivenValue::Id(id)) => match &self.kept {
                 Kept::Names(_) => Err("expected the name of a class, found an id".to_owned()),
@@ -218,6 +225,7 @@ impl Store for Arrays {
 
 fn content(kind: &GivenKind, value: &GivenValue<'_>) -> Content {
     match (kind, value) {
+        (GivenKind::Ragged { dtype, shape }, _) => Content::Ragged(ArrayType { dtype: *dtype, shape: shape.clone() }),
         (_, GivenValue::Array { dtype, shape, .. }) => {
             Content::of_array(ArrayType { dtype: *dtype, shape: shape.to_vec() })
         }
@@ -253,6 +261,9 @@ fn wanted(kind: &GivenKind) -> String {
         GivenKind::Label => "the id or the name of a class".to_owned(),
         GivenKind::Labels => "a list of class ids".to_owned(),
         GivenKind::Array { dtype, shape } => format!("an array of {dtype} with shape {shape:?}"),
+        GivenKind::Ragged { dtype, shape } => {
+            format!("an array of {dtype} with shape {}", Field::ragged("", *dtype, shape).shape_text())
+        }
         GivenKind::Bytes => "bytes".to_owned(),
         GivenKind::Text => "a string".to_owned(),
         GivenKind::Json => "a JSON text".to_owned(),

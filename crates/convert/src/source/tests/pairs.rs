@@ -153,7 +153,11 @@ fn an_annotated_dataset_is_refused_with_the_part_that_can_be_packed() {
             "Pascal VOC",
             "to pack the images that have masks, with these, add images='JPEGImages' masks='SegmentationClass' on_error='skip'",
         ),
-        (&["annotations/instances_train2017.json", "train2017/1.jpg"], "COCO", "images='train2017'"),
+        (
+            &["annotations/instances_train2017.json", "train2017/1.jpg"],
+            "COCO",
+            "annotations/instances_train2017.json as the source; to pack only the images, pass ",
+        ),
         (&["images/1.jpg", "labels/1.txt"], "YOLO", "images='images'"),
         (&["images/train/1.jpg", "labels/train/1.txt", "data.yaml"], "YOLO", "images='images'"),
         (&["images/1.jpg", "labels/1.txt", "words"], "a text file for each image", "images='images'"),

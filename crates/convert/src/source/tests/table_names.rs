@@ -99,11 +99,11 @@ fn coco_files_of_classes_are_splits_with_the_same_ids() {
     // The file alone has the same class ids.
     let val = list(&tree.path("val2018.json"), &ListOptions::default()).unwrap();
     assert_eq!((labels(&val), classes(&val)), (vec![1], vec!["yew", "owl"]));
-    // A file of boxes is not a table of classes.
-    let boxes = r#"{"id": 3, "image_id": 3, "category_id": 9, "bbox": [0, 0, 1, 1]}"#;
-    tree.write("val2018.json", coco(&image(3, "Aves/9/2.jpg"), boxes).as_bytes());
+    // A file of outlines is not a table of classes.
+    let outlines = r#"{"id": 3, "image_id": 3, "category_id": 9, "segmentation": [[0, 0, 1, 1]]}"#;
+    tree.write("val2018.json", coco(&image(3, "Aves/9/2.jpg"), outlines).as_bytes());
     let error = list(&tree.path("val2018.json"), &ListOptions::default()).unwrap_err();
-    assert!(error.to_string().contains("a COCO file with boxes or outlines"), "{error}");
+    assert!(error.to_string().contains("a COCO file with outlines or points"), "{error}");
     let train = list(tree.root(), &ListOptions::default()).unwrap();
     assert_eq!((labels(&train), train.warnings()[0].to_string().contains("'train2018.json'")), (vec![1, 0], true));
 }

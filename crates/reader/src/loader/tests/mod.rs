@@ -9,6 +9,7 @@ mod images;
 mod lifetimes;
 mod limits;
 mod mixture;
+mod ragged;
 mod resuming;
 mod storage;
 mod tuning;

@@ -1,0 +1,214 @@
+//! Boxes in a COCO file: `bbox` is left, top, width and height in pixels. Each image gets the list of its boxes and the list of
+//! their classes.
+
+use std::collections::{BTreeSet, HashMap};
+
+use packds_format::{DType, Field, Role};
+use serde_json::value::RawValue;
+
+use super::coco::{ANNOTATIONS, CATEGORIES, Categories, IMAGES, check_images, is_part};
+use super::json_rows::{File, JsonRows, Member, with_json_member};
+use super::table_note::TableNote;
+use super::warning::Warning;
+use crate::error::ConvertError;
+
+/// The columns of an image.
+const BOXES: &str = "boxes";
+const BOX_LABELS: &str = "box_labels";
+const AREA: &str = "box_area";
+const CROWD: &str = "box_crowd";
+
+/// The fields of boxes, and the names of their classes.
+#[derive(Debug, Clone)]
+pub(super) struct BoxFields {
+    pub(super) fields: Vec<Field>,
+    pub(super) classes: Vec<String>,
+}
+
+/// The boxes of one image, as JSON.
+#[derive(Default)]
+struct Boxes {
+    boxes: Vec<String>,
+    labels: Vec<String>,
+    areas: Vec<String>,
+    crowds: Vec<String>,
+}
+
+/// What was seen in all annotations.
+#[derive(Default)]
+struct Seen {
+    /// Number of boxes without an area, which are left out.
+    empty: u64,
+    /// Number of boxes that reach beyond their image, which are kept.
+    outside: u64,
+    /// Other members of annotations, which are left out.
+    left_out: BTreeSet<String>,
+}
+
+/// The rows of a COCO file with boxes: the members of each image, and its boxes.
+pub(super) fn rows<'a>(file: &File<'a>, members: &[Member<'a>]) -> Result<JsonRows, ConvertError> {
+    let mut seen = Seen::default();
+    let categories = Categories::of(file, file.list(members, CATEGORIES)?, &mut BTreeSet::new())?;
+    let images = file.list(members, IMAGES)?;
+    let mut sizes = HashMap::new();
+    for image in &images {
+        let keys = file.members(image)?;
+        let number = |wanted: &str| find(&keys, wanted).and_then(|value| value.get().parse::<f64>().ok());
+        if let (Some(id), Some(size)) = (find(&keys, "id"), number("width").zip(number("height"))) {
+            sizes.insert(id.get(), size);
+        }
+    }
+    let mut of_image: HashMap<&str, Boxes> = HashMap::new();
+    for annotation in file.list(members, ANNOTATIONS)? {
+        let keys = file.members(annotation)?;
+        let Some(image) = find(&keys, "image_id").map(RawValue::get) else {
+            return Err(file.unread(annotation, "an annotation that lacks 'image_id'"));
+        };
+        let boxes = of_image.entry(image).or_default();
+        boxes.add((file, annotation), &keys, &categories, sizes.get(image).copied(), &mut seen)?;
+    }
+    let has = |list: fn(&Boxes) -> &Vec<String>| of_image.values().all(|own| list(own).len() == own.boxes.len());
+    let (has_areas, has_crowds) = (has(|own| &own.areas), has(|own| &own.crowds));
+    let mut rows = Vec::with_capacity(images.len());
+    let mut without = 0;
+    for image in images {
+        let keys = file.members(image)?;
+        let own = find(&keys, "id").and_then(|id| of_image.remove(id.get())).unwrap_or_default();
+        without += u64::from(own.boxes.is_empty());
+        let lists = [
+            (CROWD, &own.crowds, has_crowds),
+            (AREA, &own.areas, has_areas),
+            (BOX_LABELS, &own.labels, true),
+            (BOXES, &own.boxes, true),
+        ];
+        let mut row = image.get().to_owned();
+        for (name, list, _) in lists.into_iter().filter(|(_, _, is_there)| *is_there) {
+            row = with_json_member(name, &format!("[{}]", list.join(",")), &row);
+        }
+        rows.push((file.line(image), row));
+    }
+    check_images(file, of_image.keys())?;
+    let ragged = |name: &str, dtype, shape: &[u64]| Field::ragged(name, dtype, shape);
+    let fields = vec![
+        ragged(BOXES, DType::F32, &[4]).with_role(Role::Boxes),
+        ragged(BOX_LABELS, DType::I64, &[]).with_role(Role::BoxLabels),
+        ragged(AREA, DType::F32, &[]),
+        ragged(CROWD, DType::Bool, &[]),
+    ];
+    let left_out = seen.left_out.into_iter().collect();
+    let note = TableNote::Boxes { without, empty: seen.empty, outside: seen.outside, left_out };
+    let boxes = Some(BoxFields { fields, classes: categories.names });
+    Ok(JsonRows { rows, boxes, warnings: vec![Warning::Table(note)], ..JsonRows::default() })
+}
+
+impl Boxes {
+    fn add(
+        &mut self,
+        (file, annotation): (&File<'_>, &RawValue),
+        keys: &[Member<'_>],
+        categories: &Categories,
+        size: Option<(f64, f64)>,
+        seen: &mut Seen,
+    ) -> Result<(), ConvertError> {
+        let Some(category) = find(keys, "category_id") else {
+            return Err(file.unread(annotation, "an annotation that lacks 'category_id'"));
+        };
+        let place = category.get().parse().ok().and_then(|id: i64| categories.place_of.get(&id));
+        let Some(place) = place else {
+            let reason =
+                format!("the annotation refers to the category {}, which is not in 'categories'", category.get());
+            return Err(file.wrong(annotation, reason));
+        };
+        let sides = find(keys, "bbox").and_then(|bbox| serde_json::from_str::<[f64; 4]>(bbox.get()).ok());
+        let Some([left, top, width, height]) = sides else {
+            return Err(file.unread(annotation, "an annotation whose 'bbox' is not a list of four numbers"));
+        };
+        let known = ["id", "image_id", "category_id", "bbox", "area", "iscrowd"];
+        let others = keys.iter().filter(|(key, _)| !known.contains(&key.as_str()));
+        seen.left_out.extend(others.map(|(key, _)| key.clone()));
+        if width <= 0.0 || height <= 0.0 {
+            seen.empty += 1;
+            return Ok(());
+        }
+        let (right, bottom) = (left + width, top + height);
+        // Some tools round up, so boxes may end up to one pixel beyond the image.
+        let is_outside = |(w, h): (f64, f64)| left < 0.0 || top < 0.0 || right > w + 1.0 || bottom > h + 1.0;
+        seen.outside += u64::from(size.is_some_and(is_outside));
+        self.boxes.push(format!("[{left},{top},{right},{bottom}]"));
+        self.labels.push(place.to_string());
+        let area = find(keys, "area").map(RawValue::get).filter(|area| area.parse::<f32>().is_ok_and(f32::is_finite));
+        self.areas.extend(area.map(str::to_owned));
+        let crowd = match find(keys, "iscrowd").map(RawValue::get) {
+            Some("0" | "false") => Some("false"),
+            Some("1" | "true") => Some("true"),
+            _ => None,
+        };
+        self.crowds.extend(crowd.map(str::to_owned));
+        Ok(())
+    }
+}
+
+fn find<'a>(keys: &[Member<'a>], wanted: &str) -> Option<&'a RawValue> {
+    keys.iter().find(|(key, _)| key == wanted).map(|(_, value)| *value)
+}
+
+/// Whether an annotation has a box.
+pub(super) fn has_box(keys: &[Member<'_>]) -> bool {
+    keys.iter().any(|key| key.0 == "bbox" && is_part(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::json_rows::json_rows;
+    use super::*;
+
+    fn read(annotations: &str) -> Result<JsonRows, ConvertError> {
+        let text = r#"{"images": [{"id": 5, "file_name": "1.jpg", "width": 9, "height": 9}, {"id": 6, "file_name": "2.jpg"}],
+            "categories": [{"id": 7, "name": "owl"}, {"id": 2, "name": "cat"}], "annotations": [ANNOTATIONS]}"#;
+        json_rows(Path::new("x.json"), &text.replace("ANNOTATIONS", annotations))
+    }
+
+    #[test]
+    fn boxes_of_an_image_are_a_list_of_corners_with_their_classes() {
+        let read = read(
+            r#"{"id": 1, "image_id": 5, "category_id": 7, "bbox": [1, 2, 3.5, 4], "area": 14, "iscrowd": 0},
+               {"id": 2, "image_id": 5, "category_id": 2, "bbox": [0, 0, 1, 1], "area": 1, "iscrowd": 1, "score": 3}"#,
+        )
+        .unwrap();
+        let rows: Vec<&str> = read.rows.iter().map(|(_, row)| row.as_str()).collect();
+        let first = r#"{"boxes": [[1,2,4.5,6],[0,0,1,1]],"box_labels": [1,0],"box_area": [14,1],"box_crowd": [false,true],"id": 5"#;
+        assert!(rows[0].starts_with(first), "{}", rows[0]);
+        assert!(rows[1].starts_with(r#"{"boxes": [],"box_labels": [],"#), "{}", rows[1]);
+        assert_eq!(read.boxes.unwrap().classes, ["cat", "owl"]);
+        let left_out = vec!["score".to_owned()];
+        assert_eq!(read.warnings, [Warning::Table(TableNote::Boxes { without: 1, empty: 0, outside: 0, left_out })]);
+    }
+
+    #[test]
+    fn boxes_without_area_are_left_out_and_boxes_beyond_the_image_are_told() {
+        let read = read(
+            r#"{"image_id": 5, "category_id": 7, "bbox": [1, 2, 0, 4]}, {"image_id": 5, "category_id": 7, "bbox": [5, 5, 9, 1]},
+               {"image_id": 6, "category_id": 7, "bbox": [5, 5, 9, 1]}"#,
+        )
+        .unwrap();
+        let note = TableNote::Boxes { without: 0, empty: 1, outside: 1, left_out: Vec::new() };
+        assert_eq!(read.warnings, [Warning::Table(note)]);
+        assert!(read.rows[0].1.starts_with(r#"{"boxes": [[5,5,14,6]],"box_labels": [1],"id""#), "{}", read.rows[0].1);
+    }
+
+    #[test]
+    fn annotations_of_other_images_and_categories_are_refused() {
+        for (annotation, words) in [
+            (r#"{"image_id": 9, "category_id": 7, "bbox": [1, 2, 3, 4]}"#, "refers to the image 9"),
+            (r#"{"image_id": 5, "category_id": 1, "bbox": [1, 2, 3, 4]}"#, "the category 1, which is not"),
+            (r#"{"image_id": 5, "category_id": 7, "bbox": [1, 2, 3]}"#, "'bbox' is not a list of four numbers"),
+            (r#"{"image_id": 5, "bbox": [1, 2, 3, 4]}"#, "lacks 'category_id'"),
+            (r#"{"category_id": 7, "bbox": [1, 2, 3, 4]}"#, "lacks 'image_id'"),
+        ] {
+            let error = read(annotation).map(|read| read.rows).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+}
