@@ -4,6 +4,7 @@ mod add_field;
 mod architecture;
 mod bench;
 mod bench_formats;
+mod boxes;
 mod compact;
 mod convert;
 mod convert_refusals;

@@ -58,6 +58,14 @@ def datasets(photos, tmp_path):
             named = {"image": f"images/{i}.jpg"}
             print(json.dumps(named | {"boxes": [[1, 2, 30, 40]] * (i % 3), "classes": [1] * (i % 3)}), file=boxes)
             print(json.dumps(named | {"caption": f"picture {i}", "source": "web", "rating": i}), file=captions)
+    coco = {
+        "images": [{"id": i, "file_name": f"{i}.jpg"} for i in range(N)],
+        "annotations": [{"image_id": i, "category_id": 3, "bbox": [1, 2, 30, 40]} for i in range(0, N, 2)],
+        "categories": [{"id": 3, "name": "car"}],
+    }
+    (tmp_path / "coco" / "annotations").mkdir(parents=True)
+    (tmp_path / "coco" / "annotations" / "instances_train2017.json").write_text(json.dumps(coco))
+    (tmp_path / "coco" / "train2017").symlink_to(tmp_path / "images")
     rows = [f"images/{i}.jpg,masks/{i}.png" for i in range(N)]
     (tmp_path / "seg.csv").write_text("\n".join(["image,mask", *rows]))
     (tmp_path / "tags.csv").write_text("\n".join(["image,labels", *(f"images/{i}.jpg,{'cat;dog' if i % 2 else 'cat'}" for i in range(N))]))

@@ -96,8 +96,8 @@ pub(super) fn compare<D: AsRef<[u8]>>(
     limit: u64,
 ) -> Result<AllClasses, ConvertError> {
     let mut all = AllClasses { changes: Vec::new(), ids: HashMap::new() };
-    for pair in &common.columns {
-        if !matches!(pair.field.role, Some(Role::Label | Role::Labels)) {
+    for pair in common.columns.iter().chain(&common.body) {
+        if !matches!(pair.field.role, Some(Role::Label | Role::Labels | Role::BoxLabels)) {
             continue;
         }
         let names = [class_names(one, &pair.field)?, class_names(two, &pair.field)?];

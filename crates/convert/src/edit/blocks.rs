@@ -150,7 +150,10 @@ impl<D: AsRef<[u8]> + Send + Sync> Copier<'_, D> {
                     continue;
                 }
                 let item = match unpacked.get(number).and_then(|items| items.get(place)) {
-                    Some(item) => Cow::Borrowed(item.as_slice()),
+                    Some(item) => {
+                        let origin = self.joined.origin(number)?;
+                        self.joined.mapped(pack, origin, Cow::Borrowed(item.as_slice()))?
+                    }
                     None => self.joined.item((pack, taken.pack), number, sample)?,
                 };
                 match (field.store, field.kind) {

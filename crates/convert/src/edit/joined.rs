@@ -63,7 +63,7 @@ impl Joined {
         };
         for (number, field) in fields.iter_mut().enumerate() {
             let is_kept = !changes.dropped.contains(&number);
-            if is_kept && matches!(field.role, Some(Role::Label | Role::Labels)) {
+            if is_kept && matches!(field.role, Some(Role::Label | Role::Labels | Role::BoxLabels)) {
                 match &changes.relabelled {
                     Some((_, relabelled)) if relabelled.number == number => joined.relabel(relabelled, field),
                     _ => joined.join_classes(taken, number, field)?,
@@ -176,7 +176,16 @@ impl Joined {
             let dtype = self.schema.fields().get(place).map_or(DType::I64, |field| field.dtype);
             return Ok(Cow::Owned(label_item(dtype, id)));
         }
-        let item = pack.item(number, sample)?;
+        self.mapped(index, number, pack.item(number, sample)?)
+    }
+
+    /// The item of the new pack for an item of the pack with this index. `number` is that of the field in the packs.
+    pub(super) fn mapped<'a>(
+        &self,
+        index: usize,
+        number: usize,
+        item: Cow<'a, [u8]>,
+    ) -> Result<Cow<'a, [u8]>, FormatError> {
         match self.maps.get(index).and_then(|maps| maps.get(&number)) {
             None => Ok(item),
             Some(map) => map.item(&item).map(Cow::Owned),
@@ -191,9 +200,11 @@ impl IdMap {
             let bytes = self.to.item_bytes().and_then(|bytes| usize::try_from(bytes).ok());
             return Ok(label_set::of(ids, bytes.unwrap_or(0)));
         }
-        let id = Scalar::of(self.to.dtype, item).and_then(Scalar::integer).unwrap_or(-1);
-        let id = if id < 0 { id } else { self.id(id)? };
-        Ok(label_item(self.to.dtype, id))
+        let mut mapped = Vec::with_capacity(item.len());
+        for id in Scalar::each(self.to.dtype, item).map(|id| id.integer().unwrap_or(-1)) {
+            mapped.extend(label_item(self.to.dtype, if id < 0 { id } else { self.id(id)? }));
+        }
+        Ok(mapped)
     }
 
     /// The new id of a class. Negative ids stand for no class, and are kept by the caller.

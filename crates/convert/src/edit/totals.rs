@@ -258,7 +258,7 @@ pub(super) fn classes<D: AsRef<[u8]>>(copier: &Copier<'_, D>) -> Result<Vec<Clas
     Ok(all)
 }
 
-/// Calls `each` with every label of the new pack, in order. A set gives all of its labels.
+/// Calls `each` with every label of the new pack, in order. A set gives all of its labels, and so do boxes.
 fn each_label<D: AsRef<[u8]>>(
     copier: &Copier<'_, D>,
     number: usize,
@@ -271,8 +271,8 @@ fn each_label<D: AsRef<[u8]>>(
             let item = copier.joined.item((pack, taken.pack), number, sample).map_err(located)?;
             if field.role == Some(Role::Labels) {
                 label_set::ids(&item).for_each(&mut each);
-            } else if let Some(id) = Scalar::of(field.dtype, &item).and_then(Scalar::integer) {
-                each(id);
+            } else {
+                Scalar::each(field.dtype, &item).filter_map(Scalar::integer).for_each(&mut each);
             }
         }
     }

@@ -54,10 +54,11 @@ class Padded(NamedTuple):
     def cut(self, n: int) -> Padded:
         """The first `n` samples.
 
-        >>> packds.Padded(np.array([[5, 7], [6, 0]]), np.array([2, 1])).cut(1)
-        Padded(values=array([[5, 7]]), lengths=array([2]))
+        >>> packds.Padded(np.array([[5, 0], [6, 7]]), np.array([1, 2])).cut(1)
+        Padded(values=array([[5]]), lengths=array([1]))
         """
-        return Padded(self.values[:n], self.lengths[:n])
+        lengths = self.lengths[:n]
+        return Padded(self.values[:n, : max(lengths.tolist(), default=0)], lengths)
 
 
 def ragged_conversion(form: Ragged, out: Callable[[Any, str], Any]) -> Callable[[Any], Any]:
