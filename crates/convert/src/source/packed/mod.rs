@@ -249,3 +249,6 @@ impl Unpack for Value {
         Ok(Box::new(Cursor::new(bytes)))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -168,6 +168,8 @@ impl Table {
             // Damage is reported when the rows are read.
             let row_bytes = row_bytes.unwrap_or(u64::MAX);
             let step = (TASK_BYTES / row_bytes).clamp(1, MAX_TASK_ROWS);
+            // Many programs end pages at a multiple of this number of rows, so that pages are unpacked once.
+            let step = if step > MAX_BATCH_ROWS { step - step % MAX_BATCH_ROWS } else { step };
             let group_row = first_row;
             first_row = first_row.saturating_add(rows);
             let table = Arc::clone(&table);
