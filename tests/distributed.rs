@@ -25,7 +25,7 @@ fn distribute(folder: &Folder, source: &str, options: &[&str], name: &str) -> Va
 
 /// Asserts that the shards and the manifest of a source are those that `convert` writes, and that nothing else is left.
 pub(crate) fn assert_planned(folder: &Folder, source: &str, options: &[&str]) {
-    let options = [&["--chunk", "2", "--shards", "3"], options].concat();
+    let options = [&["--chunk", "1", "--shards", "3"], options].concat();
     let before = folder.files("");
     let converted = folder.packds(&[&["convert", source, "c.packs", "-q"], &options[..]].concat());
     assert_eq!(converted.code, 0, "{source}: {}", converted.stderr);

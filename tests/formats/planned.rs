@@ -61,7 +61,7 @@ fn archives_that_cannot_be_planned_are_refused_with_commands_that_help() {
             "mkdir pairs_of_arrays && tar -xf pairs_of_arrays.tar -C pairs_of_arrays",
             "pairs_of_arrays",
         ),
-        ("x.npy.gz", "its files contain arrays", "gunzip -k x.npy.gz", "x.npy"),
+        ("x.npy.gz", "it is one compressed file", "gunzip -k x.npy.gz", "x.npy"),
     ] {
         let ran = folder.packds(&["plan", source, "-o", "x.plan", "--shards", "2"]);
         assert!(ran.code == 2 && ran.stderr.contains(reason), "{source}: {}", ran.stderr);
