@@ -23,6 +23,22 @@ fn distribute(folder: &Folder, source: &str, options: &[&str], name: &str) -> Va
     folder.packds(&["commit", &plan, "-o", &set, "--json"]).json()
 }
 
+/// Asserts that the shards and the manifest of a source are those that `convert` writes, and that nothing else is left.
+pub(crate) fn assert_planned(folder: &Folder, source: &str, options: &[&str]) {
+    let options = [&["--chunk", "1", "--shards", "3"], options].concat();
+    let before = folder.files("");
+    let converted = folder.packds(&[&["convert", source, "c.packs", "-q"], &options[..]].concat());
+    assert_eq!(converted.code, 0, "{source}: {}", converted.stderr);
+    let done = distribute(folder, source, &options, "d");
+    assert!(done["n_shards"].as_u64() > Some(1), "{source} {options:?}: {done}");
+    let (expected, found) = (bytes(folder, "c.packs"), bytes(folder, "d.packs"));
+    assert_eq!(expected.keys().collect::<Vec<_>>(), found.keys().collect::<Vec<_>>(), "{source} {options:?}");
+    assert!(expected == found, "{source} {options:?}");
+    ["c.packs", "d.packs"].iter().for_each(|set| fs::remove_dir_all(folder.path(set)).unwrap());
+    fs::remove_file(folder.path("d.plan")).unwrap();
+    assert_eq!(folder.files(""), before, "{source}");
+}
+
 /// The bytes of every file in a folder.
 fn bytes(folder: &Folder, name: &str) -> BTreeMap<String, Vec<u8>> {
     if !folder.path(name).exists() {
@@ -52,35 +68,46 @@ fn the_shards_and_the_manifest_are_those_that_convert_writes() {
     let (same, sizes) = (fixture("images/same_size"), fixture("images/folder"));
     let (same, sizes, masks) = (same.to_str().unwrap(), sizes.to_str().unwrap(), masks.to_str().unwrap());
     folder.packds(&["convert", same, "all.pack", "--chunk", "4", "-q"]).ok();
-    for to in ["npy", "npz", "tar", "tfrecord"] {
-        assert_eq!(folder.packds(&["export", "all.pack", &format!("all.{to}"), "-q"]).code, 0);
-    }
-    let source = |name: &str| folder.path(name).to_str().unwrap().to_owned();
-    let cases: Vec<(String, &[&str])> = vec![
-        (same.to_owned(), &[]),
-        (same.to_owned(), &["--seed", "7", "--codec", "zstd:3", "--layout", "chw"]),
-        (same.to_owned(), &["--mode", "mixed", "--keep-order"]),
-        (same.to_owned(), &["--dtype", "f32", "--normalize", "dataset"]),
-        (sizes.to_owned(), &[]),
-        (sizes.to_owned(), &["--mode", "encoded", "--seekable", "--check-decode"]),
-        (sizes.to_owned(), &["--orientation", "apply"]),
-        (sizes.to_owned(), &["--resize", "none", "--crop", "none", "--gray"]),
-        (masks.to_owned(), &["--resize", "short:32", "--crop", "center:32"]),
-        (source("all.npy"), &[]),
-        (source("all.npz"), &[]),
-        (source("all.tar"), &[]),
-        (source("all.tar"), &["--mode", "encoded", "--quality", "80"]),
-        (source("all.tfrecord"), &[]),
+    folder.packds(&["convert", masks, "masks.pack", "--resize", "short:32", "--crop", "center:32", "-q"]).ok();
+    let chunked = &["--codec", "gzip", "--chunk", "3"];
+    let exports: [(&str, &[&str]); 12] = [
+        ("npy", &[]),
+        ("npz", &[]),
+        ("tar", &[]),
+        ("tfrecord", &[]),
+        ("safetensors", &[]),
+        ("pt", &[]),
+        ("h5", &[]),
+        ("parquet", &[]),
+        ("arrow", &[]),
+        ("gzip.npz", &["--codec", "gzip"]),
+        ("gzip.h5", chunked),
+        ("gzip.zarr", chunked),
     ];
-    for (place, (source, options)) in cases.iter().enumerate() {
-        let (name, set) = (format!("d{place}"), format!("c{place}.packs"));
-        let options = [&["--chunk", "2", "--shards", "3"], *options].concat();
-        folder.packds(&[&["convert", source, &set, "-q"], &options[..]].concat()).ok();
-        let done = distribute(&folder, source, &options, &name);
-        assert_eq!(done["n_shards"], json!(3), "{source} {options:?}");
-        let (expected, found) = (bytes(&folder, &set), bytes(&folder, &format!("{name}.packs")));
-        assert_eq!(expected.keys().collect::<Vec<_>>(), found.keys().collect::<Vec<_>>(), "{source} {options:?}");
-        assert!(expected == found, "{source} {options:?}");
+    for (to, options) in exports {
+        for pack in ["all", "masks"] {
+            let ran =
+                folder.packds(&[&["export", &format!("{pack}.pack"), &format!("{pack}.{to}"), "-q"], options].concat());
+            assert_eq!(ran.code, 0, "{to}: {}", ran.stderr);
+            assert_planned(&folder, &format!("{pack}.{to}"), &[]);
+        }
+    }
+    let cases: [(&str, &[&str]); 12] = [
+        (same, &[]),
+        (same, &["--seed", "7", "--codec", "zstd:3", "--layout", "chw"]),
+        (same, &["--mode", "mixed", "--keep-order"]),
+        (same, &["--dtype", "f32", "--normalize", "dataset"]),
+        (sizes, &[]),
+        (sizes, &["--mode", "encoded", "--seekable", "--check-decode"]),
+        (sizes, &["--orientation", "apply"]),
+        (sizes, &["--resize", "none", "--crop", "none", "--gray"]),
+        (masks, &["--resize", "short:32", "--crop", "center:32"]),
+        ("all.tar", &["--mode", "encoded", "--quality", "80"]),
+        ("all.parquet", &["--mode", "encoded", "--quality", "80"]),
+        ("all.gzip.h5", &["--keep-order"]),
+    ];
+    for (source, options) in cases {
+        assert_planned(&folder, source, options);
     }
 }
 
@@ -285,7 +312,8 @@ fn what_cannot_be_planned_built_or_committed_is_refused() {
     let source = photos(&folder);
     let source = source.as_str();
     folder.packds(&["convert", source, "all.pack", "-q"]).ok();
-    folder.packds(&["export", "all.pack", "all.parquet", "-q"]).ok();
+    let pixels = vec!["7"; 48 * 48].join(" ");
+    fs::write(folder.path("cells.csv"), format!("emotion,pixels\n0,{pixels}\n1,{pixels}\n")).unwrap();
     folder.packds(&["plan", source, "-o", "p.plan", "--chunk", "4", "--shards", "2", "-q"]).ok();
     folder.packds(&["plan", source, "-o", "q.plan", "--chunk", "4", "--shards", "2", "--seed", "1", "-q"]).ok();
     for shard in ["0", "1"] {
@@ -300,7 +328,7 @@ fn what_cannot_be_planned_built_or_committed_is_refused() {
         (&["plan", source, "-o", "x.plan"][..], 2, "a plan needs the number of shards"),
         (&["plan", source, "-o", "x.plan", "--shard-size", "1GB"], 2, "a plan needs the number of shards"),
         (&["plan", source, "-o", "p.plan", "--shards", "2"], 2, "p.plan: this file already exists"),
-        (&["plan", "all.parquet", "-o", "x.plan", "--shards", "2"], 2, "other machines could not read these samples"),
+        (&["plan", "cells.csv", "-o", "x.plan", "--shards", "2"], 2, "its samples cannot be unpacked one by one"),
         (&["build", "p.plan", "--shard", "2", "-o", "u.packs"], 2, "the plan has 2 shards, so there is no shard 2"),
         (&["build", "p.plan", "--shard", "0", "-o", "p.pack"], 2, "expected the name of a set, which ends with .packs"),
         (&["build", "all.pack", "--shard", "0", "-o", "p.packs"], 1, "this is no plan of a set"),

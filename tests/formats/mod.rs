@@ -21,6 +21,7 @@ mod mds;
 mod one_per_file;
 mod people;
 mod pictures;
+mod planned;
 mod published;
 mod records;
 mod roots;

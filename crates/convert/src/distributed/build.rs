@@ -21,6 +21,7 @@ use crate::pipeline::Observer;
 use crate::report::{Report, Skipped, Stages};
 use crate::restored::Restored;
 use crate::set::{BUILDING, check_set_name, file_name};
+use crate::source::{Again, ListOptions};
 
 /// The options of building a shard.
 #[derive(Debug, Clone, Default)]
@@ -144,12 +145,15 @@ impl ShardPlan {
         check_set_name(folder)?;
         let (part, shared) = (self.part(shard)?, &self.header.shared);
         part.check_unchanged(shared)?;
-        let listing = part.clone().into_listing(shared, &self.path)?;
+        create(folder)?;
         let options = self.header.settled.options(options.jobs);
+        // What must be unpacked is unpacked next to the shard.
+        let list = ListOptions { spool: Some(folder.to_owned()), jobs: options.n_jobs(), ..ListOptions::default() };
+        let again = Again { options: list, check: &|| observer.check() };
+        let listing = part.clone().into_listing(shared, &self.path, &again)?;
         let plan = self.header.settled.plan(&listing, &options)?;
         let uuid = self.uuid(shard);
         let identity = Identity { pack_uuid: uuid, ..self.header.identity() };
-        create(folder)?;
         remove_leftovers(folder, &format!("{BUILDING}{uuid}-"))?;
         let output = Output::create(&folder.join(working_name(uuid)), false)?;
         let mut stages = Stages::default();

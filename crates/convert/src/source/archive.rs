@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use packds_system::{Unfinished, to_usize};
 use tempfile::TempDir;
@@ -16,6 +16,7 @@ use super::candidate::{is_image_name, is_system_folder};
 use super::compressed::{self, without_extension};
 use super::detect::{Head, detect, format_of_start, head_of, names_in};
 use super::listing::Listing;
+use super::members::{Directory, refused};
 use super::paths::lossy;
 use super::roles::is_label_name;
 use super::rows::RowForm;
@@ -47,8 +48,9 @@ pub(super) struct Archive {
     form: Form,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+/// The form of an archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
     Zip,
     Tar,
     /// One compressed file.
@@ -59,14 +61,31 @@ enum Form {
 #[derive(Debug)]
 pub(super) struct Unpacked {
     archive: PathBuf,
+    /// `None` for a folder of archives.
+    form: Option<Form>,
     folder: TempDir,
+    directory: OnceLock<Directory>,
     _unfinished: Unfinished,
 }
 
 impl Unpacked {
-    fn new(archive: PathBuf, folder: TempDir) -> Arc<Self> {
+    fn new(archive: PathBuf, form: Option<Form>, folder: TempDir) -> Arc<Self> {
         let _unfinished = Unfinished::new(folder.path());
-        Arc::new(Self { archive, folder, _unfinished })
+        Arc::new(Self { archive, form, folder, directory: OnceLock::new(), _unfinished })
+    }
+
+    /// Where the members are in the archive, and the path in it of a folder of the temporary folder.
+    pub(super) fn directory(&self, root: &Path) -> Result<(&Directory, Vec<u8>), ConvertError> {
+        let form = self.form.ok_or_else(|| self.refused("it contains several archives"))?;
+        let directory = match self.directory.get() {
+            Some(directory) => directory,
+            None => {
+                let read = Directory::read(&self.archive, form)?;
+                self.directory.get_or_init(|| read)
+            }
+        };
+        let root = root.strip_prefix(self.folder.path()).unwrap_or(Path::new(""));
+        Ok((directory, root.as_os_str().as_encoded_bytes().to_vec()))
     }
 
     /// Translates a path in the temporary folder to its name in the archive.
@@ -76,6 +95,11 @@ impl Unpacked {
             Ok(inside) => self.archive.join(inside),
             Err(_) => path.to_owned(),
         }
+    }
+
+    /// The error that a plan cannot name the samples.
+    pub(super) fn refused(&self, reason: &str) -> ConvertError {
+        refused(&self.archive, reason.to_owned())
     }
 
     /// Replaces the temporary folder in a message with the archive's path.
@@ -96,7 +120,7 @@ impl Opened {
     /// `source`.
     pub(super) fn of_folder(source: &Path, folder: TempDir, warnings: Vec<Warning>) -> Self {
         let inner = folder.path().to_owned();
-        Self { unpacked: Unpacked::new(source.to_owned(), folder), source: inner, warnings }
+        Self { unpacked: Unpacked::new(source.to_owned(), None, folder), source: inner, warnings }
     }
 
     /// Returns the listing with paths in the archive instead of the temporary folder, and with the warnings from
@@ -170,7 +194,7 @@ impl Archive {
             true => only_source(folder.path()),
             false => folder.path().join(&self.inside),
         };
-        let unpacked = Unpacked::new(self.path.clone(), folder);
+        let unpacked = Unpacked::new(self.path.clone(), Some(self.form), folder);
         Ok(Opened { unpacked, source, warnings })
     }
 
@@ -319,9 +343,7 @@ fn unzip(path: &Path, unpacker: &mut Unpacker<'_>) -> Result<(), ConvertError> {
     let entries = zip_entries(&file)?;
     unpacker.expect(entries.iter().fold(0, |sum, entry| sum.saturating_add(entry.bytes)))?;
     for entry in &entries {
-        // Some Windows programs write backslashes as separators.
-        let is_windows = entry.name.contains('\\') && !entry.name.contains('/');
-        let name = if is_windows { entry.name.replace('\\', "/") } else { entry.name.clone() };
+        let name = entry.unix_name();
         if name.ends_with('/') {
             unpacker.folder(name.as_bytes())?;
         } else if entry.is_link {

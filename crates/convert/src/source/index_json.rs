@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use super::ListOptions;
 use super::compressed;
 use super::detect::{Head, head_of};
+use super::packed::Packed;
 use super::shards::folders_in;
 use super::split::is_split_folder;
 use super::spool::Spool;
@@ -156,6 +157,7 @@ pub(super) fn unpack(path: &Path, limit: u64, options: &ListOptions) -> Result<O
     };
     let folder = options.spool_folder();
     let mut spool = Spool::create(&folder)?;
+    spool.begin_file(Packed::Stream(path.into()));
     let (mut piece, mut found) = (Vec::new(), 0);
     let mut packed = packed.take(limit.saturating_add(1));
     loop {

@@ -16,6 +16,7 @@ use super::{
     column::SourceColumn,
     mask_colors::MaskColors,
     mask_files::MaskFiles,
+    members::Members,
     paths::{PathTable, as_path, join_into, lossy},
     run_masks::RunMasks,
     store::{Content, Store},
@@ -111,6 +112,8 @@ pub struct Listing {
     pub(super) unpacked: Vec<Arc<Unpacked>>,
     /// The root in the temporary folder of the innermost archive.
     pub(super) unpacked_root: Option<PathBuf>,
+    /// The files, if they are read from an archive that was not unpacked here.
+    pub(super) members: Option<Members>,
     pub(super) paths: PathTable,
     pub(super) bytes: Vec<u64>,
     pub(super) labels: Labels,
@@ -233,6 +236,7 @@ impl Listing {
             root: root.to_owned(),
             unpacked: Vec::new(),
             unpacked_root: None,
+            members: None,
             paths,
             bytes,
             labels: Labels::None,
@@ -304,9 +308,13 @@ impl Listing {
         self.unpacked.push(Arc::clone(unpacked));
     }
 
-    /// The path of a file on disk: in the temporary folder if the source was unpacked.
-    fn stored_path(&self, path: &[u8]) -> PathBuf {
-        self.unpacked_root.as_ref().unwrap_or(&self.root).join(as_path(path))
+    /// Appends the file at `path`, or its first `limit` bytes, to `out`. If the source was unpacked, the file is in the
+    /// temporary folder.
+    fn append_file(&self, path: &[u8], limit: u64, out: &mut Vec<u8>) -> Result<u64, SampleError> {
+        match &self.members {
+            Some(members) => members.append(path, limit, out),
+            None => append_file(&self.unpacked_root.as_ref().unwrap_or(&self.root).join(as_path(path)), limit, out),
+        }
     }
 
     /// Replaces the temporary folder in an error with the path of the archive.
@@ -451,7 +459,7 @@ impl Listing {
     /// Appends the image of sample `idx`, at most `limit` bytes, to `out`. Returns its content type.
     pub(crate) fn append_image(&self, idx: usize, limit: u64, out: &mut Vec<u8>) -> Result<Content, SampleError> {
         match &self.images {
-            Images::Files => append_file(&self.stored_path(&self.paths.path(idx)), limit, out).map(|_| Content::File),
+            Images::Files => self.append_file(&self.paths.path(idx), limit, out).map(|_| Content::File),
             Images::Stored(store) => append_stored(store.as_ref(), idx, limit, out),
         }
     }
@@ -467,8 +475,8 @@ impl Listing {
         match &self.masks {
             None => Ok(None),
             Some(Masks::Files(files)) => {
-                let open = |path: &[u8]| self.stored_path(path);
-                files.append(idx, size, (&open, self.mask_colors.as_deref()), out).map(Some)
+                let read = |path: &[u8], out: &mut Vec<u8>| self.append_file(path, u64::MAX, out);
+                files.append(idx, size, (&read, self.mask_colors.as_deref()), out).map(Some)
             }
             Some(Masks::Stored(store)) => append_stored(store.as_ref(), idx, u64::MAX, out).map(Some),
             Some(Masks::Runs(runs)) => runs.append(idx, size, out).map(Some),

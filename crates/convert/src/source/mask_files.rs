@@ -1,7 +1,6 @@
 //! Masks in separate files: usually one for each image. An image may also have no mask file or several.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 use packds_pixels::{Color, DecodeOptions, Decoder};
 use packds_system::to_usize;
@@ -10,10 +9,10 @@ use super::mask_colors::MaskColors;
 use super::paths::{PathTable, lossy};
 use super::store::{Content, PixelShape};
 use super::subset::picked_paths;
-use crate::sample::{SampleError, append_file};
+use crate::sample::SampleError;
 
-/// Turns the path of a mask file into its path on disk.
-type PathOf<'a> = &'a dyn Fn(&[u8]) -> PathBuf;
+/// Appends the file at a path of the listing. Returns its size.
+type ReadFile<'a> = &'a dyn Fn(&[u8], &mut Vec<u8>) -> Result<u64, SampleError>;
 
 /// The mask files of all samples.
 #[derive(Debug, Clone)]
@@ -87,7 +86,7 @@ impl MaskFiles {
         &self,
         idx: usize,
         size: (u32, u32),
-        (path_of, colors): (PathOf<'_>, Option<&MaskColors>),
+        (read, colors): (ReadFile<'_>, Option<&MaskColors>),
         out: &mut Vec<u8>,
     ) -> Result<Content, SampleError> {
         if self.is_blank(idx) {
@@ -95,7 +94,7 @@ impl MaskFiles {
             out.resize(to_usize(shape.bytes()), 0);
             return Ok(Content::Pixels(shape));
         }
-        append_file(&path_of(&self.paths.path(idx)), u64::MAX, out)?;
+        read(&self.paths.path(idx), out)?;
         let Some(others) = self.others.get(&idx) else {
             let shape = colors.map(|colors| colors.number(out)).transpose()?;
             return Ok(shape.map_or(Content::File, Content::Pixels));
@@ -105,7 +104,7 @@ impl MaskFiles {
         for (path, _) in others {
             other.clear();
             let wrong = |source| SampleError::Mask { mask: lossy(path), source: Box::new(source) };
-            append_file(&path_of(path), u64::MAX, &mut other).map_err(wrong)?;
+            read(path, &mut other).map_err(wrong)?;
             let found = numbers(&mut other, colors).map_err(wrong)?;
             if (found.width, found.height) != (shape.width, shape.height) {
                 let (expected, found) = ((shape.width, shape.height), (found.width, found.height));

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use packds_format::Scalar;
 use packds_system::to_usize;
+use serde::{Deserialize, Serialize};
 
 use super::indicators::only_one;
+use super::portable::Portable;
 use super::store::{ArrayType, Content, PixelShape, Store};
 use crate::error::ConvertError;
 use crate::opt::LEAVE_OUT;
@@ -15,14 +17,21 @@ use crate::sample::SampleError;
 /// The masks of another store, converted to `u8` arrays of shape `[height, width]`.
 #[derive(Debug)]
 pub(super) struct Numbers {
-    store: Arc<dyn Store>,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) form: MaskForm,
+}
+
+/// The arrays of the masks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct MaskForm {
     array: ArrayType,
     shape: PixelShape,
     classes: Classes,
 }
 
 /// How an array stores the class of each pixel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Classes {
     /// Each pixel is the number of its class.
     Numbers,
@@ -48,12 +57,12 @@ impl Numbers {
         };
         let numbers = ArrayType { dtype: packds_format::DType::U8, shape: vec![height, width] };
         let shape = PixelShape::of(&numbers)?;
-        Some(Self { store: Arc::clone(store), array: array.clone(), shape, classes })
+        Some(Self { store: Arc::clone(store), form: MaskForm { array: array.clone(), shape, classes } })
     }
 
     /// The number of classes of one-hot masks.
     pub(super) fn one_hot(&self) -> Option<usize> {
-        match self.classes {
+        match self.form.classes {
             Classes::Numbers => None,
             Classes::OneHot { n, .. } => Some(n),
         }
@@ -61,7 +70,7 @@ impl Numbers {
 
     /// Refuses one-hot masks if the first mask is not one-hot: the shape alone proves nothing.
     pub(super) fn refuse_channels(&self, source: &Path) -> Result<(), ConvertError> {
-        let Classes::OneHot { first, .. } = self.classes else { return Ok(()) };
+        let Classes::OneHot { first, .. } = self.form.classes else { return Ok(()) };
         let Err(SampleError::Source(reason)) = self.append(0, u64::MAX, &mut Vec::new()) else { return Ok(()) };
         let axis = if first { 0 } else { 2 };
         let hint = format!(
@@ -72,11 +81,11 @@ impl Numbers {
 
     /// The class of each pixel of a mask.
     fn classes(&self, mask: &[u8]) -> Result<Vec<u8>, SampleError> {
-        let size = to_usize(self.array.dtype.size());
+        let size = to_usize(self.form.array.dtype.size());
         let number =
-            |idx: usize| mask.get(idx * size..)?.get(..size).and_then(|bytes| Scalar::of(self.array.dtype, bytes));
-        let n_pixels = to_usize(self.shape.bytes());
-        let class = |pixel: usize| match self.classes {
+            |idx: usize| mask.get(idx * size..)?.get(..size).and_then(|bytes| Scalar::of(self.form.array.dtype, bytes));
+        let n_pixels = to_usize(self.form.shape.bytes());
+        let class = |pixel: usize| match self.form.classes {
             Classes::Numbers => number(pixel).and_then(Scalar::class_id).and_then(|id| u8::try_from(id).ok()),
             Classes::OneHot { n, first } => {
                 let at = |class: usize| if first { class * n_pixels + pixel } else { pixel * n + class };
@@ -85,9 +94,9 @@ impl Numbers {
             }
         };
         let wrong = |pixel: usize| {
-            let width = to_usize(u64::from(self.shape.width));
+            let width = to_usize(u64::from(self.form.shape.width));
             let (x, y) = (pixel % width, pixel / width);
-            SampleError::Source(match self.classes {
+            SampleError::Source(match self.form.classes {
                 Classes::Numbers => {
                     let found =
                         number(pixel).map_or(String::new(), |number| format!(", found {}", number.nearest_f64()));
@@ -110,11 +119,11 @@ impl Store for Numbers {
     }
 
     fn bytes(&self, _: usize) -> u64 {
-        self.shape.bytes()
+        self.form.shape.bytes()
     }
 
     fn content(&self, _: usize) -> Content {
-        Content::Pixels(self.shape)
+        Content::Pixels(self.form.shape)
     }
 
     fn append(&self, idx: usize, limit: u64, out: &mut Vec<u8>) -> Result<(), SampleError> {
@@ -123,6 +132,11 @@ impl Store for Numbers {
         let classes = self.classes(&mask)?;
         out.extend_from_slice(classes.get(..to_usize(limit)).unwrap_or(&classes));
         Ok(())
+    }
+
+    fn portable(&self, places: &[usize]) -> Option<Portable> {
+        let store = Box::new(self.store.portable(places)?);
+        Some(Portable::Masks { store, form: self.form.clone() })
     }
 }
 

@@ -13,6 +13,7 @@ use super::ListOptions;
 use super::arrays::{ArraySet, Described};
 use super::found::Found;
 use super::npy::Elements;
+use super::packed::Packed;
 use super::per_file::PerFile;
 use super::roles::Keys;
 use super::shards::Shards;
@@ -170,6 +171,7 @@ impl IdxFile {
         let bytes = shape.iter().try_fold(dtype.size(), |n, d| n.checked_mul(*d));
         let expected = bytes.and_then(|n| n.checked_add(data)).unwrap_or(u64::MAX);
         let mut spool = Spool::create(&options.spool_folder())?;
+        spool.begin_file(Packed::Stream(path.into()));
         spool.append(&head)?;
         let mut found = to_u64(head.len());
         let mut piece = vec![0; PIECE_BYTES];

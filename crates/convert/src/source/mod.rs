@@ -80,6 +80,7 @@ mod masks;
 mod masks_beside;
 pub(crate) mod matlab;
 pub(crate) mod mds;
+mod members;
 mod mistaken;
 pub(crate) mod mnist;
 #[cfg(test)]
@@ -98,6 +99,7 @@ mod oddities;
 mod offers;
 mod other_labels;
 mod overlooked;
+mod packed;
 mod pairs;
 #[cfg(feature = "arrow")]
 pub(crate) mod parquet;
@@ -163,6 +165,7 @@ pub(crate) use self::found::Found;
 pub(crate) use self::keyed_table::{ClassWord, KeyedTable};
 pub(crate) use self::listing::{SourceField, append_stored};
 pub(crate) use self::npy::array_of_npy;
+pub(crate) use self::packed::Again;
 pub(crate) use self::sample_table::SampleTable;
 pub(crate) use self::shards::Shards;
 pub(crate) use self::store::Store as ItemStore;

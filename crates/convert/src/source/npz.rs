@@ -10,6 +10,7 @@ use super::arrays::ArraySet;
 use super::found::{Found, is_made_anew};
 use super::key_split::SplitNames;
 use super::npy::{Elements, MAX_HEADER, NpyHeader, header_error};
+use super::packed::{Packed, Piece};
 use super::per_file::PerFile;
 use super::roles::Keys;
 use super::shards::Shards;
@@ -70,7 +71,7 @@ fn read_arrays(
     // All deflated arrays share one temporary file.
     let mut spool: Option<Spool> = None;
     let mut unpacked = Vec::new();
-    for entry in entries {
+    for (place, entry) in (0_u64..).zip(entries) {
         let Some(name) = key(entry).and_then(|name| names.plain(name)) else {
             continue;
         };
@@ -98,6 +99,8 @@ fn read_arrays(
                 Some(spool) => spool,
                 None => spool.insert(Spool::create(&options.spool_folder())?),
             };
+            let packed = spool.unpacks(Packed::Zip(file.path.as_path().into()));
+            spool.begin(Piece { packed, place, ..Piece::default() });
             let offset = member.unpack_into(spool, file, entry)?;
             unpacked.push((name, member.header, offset));
         } else {

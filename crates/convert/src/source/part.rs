@@ -1,6 +1,6 @@
 //! Some samples of a listing as a document, so that another process can convert them without listing the source.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -15,12 +15,15 @@ use super::column::{ColumnValues, SourceColumn};
 use super::listing::{Fault, Images, LabelLists, Labels, Listing, Masks, SourceField, SourceKind};
 use super::mask_colors::MaskColors;
 use super::mask_files::MaskFiles;
+use super::members::PartMembers;
+use super::packed::Again;
 use super::paths::{FilePath, FileTable, as_path, lossy};
 use super::portable::Portable;
 use super::run_masks::{MaskOrder, RunMasks};
 use super::store::Store;
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
+use crate::opt::{LEAVE_OUT, SHARDS};
 
 /// What all samples of a listing share.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -48,10 +51,12 @@ pub(crate) struct Part {
     masks: PartMasks,
     images: PartImages,
     fields: Vec<(String, Option<Role>, Portable)>,
+    /// The files, if they are in an archive.
+    members: Option<PartMembers>,
     /// The samples known to be bad, by their place in this list, and why.
     faults: BTreeMap<usize, String>,
-    /// The files that contain several items.
-    files: Vec<(FilePath, Stamp)>,
+    /// The files of stored items. A file that is missing has no stamp.
+    files: Vec<(FilePath, Option<Stamp>)>,
 }
 
 /// The size of a file, and the time of its last change in nanoseconds since 1970.
@@ -101,10 +106,6 @@ impl Listing {
     /// # Errors
     /// [`ConvertError::SourceUnsupported`] if other processes could not read the samples.
     pub(crate) fn shared(&self, source: &Path) -> Result<Shared, ConvertError> {
-        if !self.unpacked.is_empty() {
-            let reason = "the source is an archive, which would be unpacked on this machine alone";
-            return Err(ConvertError::unsupported(&self.root, "", reason, "unpack it, and pass the folder"));
-        }
         let root = std::path::absolute(&self.root).map_err(ConvertError::io(&self.root))?;
         let absolute = std::path::absolute(source).map_err(ConvertError::io(source))?;
         let stamped = || Ok::<_, ConvertError>((FilePath::from(absolute.as_path()), stamp(&absolute)?));
@@ -127,31 +128,36 @@ impl Listing {
         let picked = self.picked(places);
         let all: Vec<usize> = (0..places.len()).collect();
         let mut files = Vec::new();
-        let mut portable = |store: &Arc<dyn Store>| {
-            let items = store.portable(&all).ok_or_else(|| self.not_portable())?;
-            files.extend(items.files());
+        let members = picked.part_members()?;
+        files.extend(members.iter().flat_map(|members| members.members.files()));
+        let mut portable = |store: &Arc<dyn Store>, field: Option<&str>| {
+            let items = store.portable(&all).ok_or_else(|| self.not_portable(field))?;
+            let own = items.files();
+            if let Some(unpacked) = self.unpacked.first().filter(|_| !own.is_empty()) {
+                return Err(unpacked.refused("its files contain arrays or tables"));
+            }
+            files.extend(own);
             Ok::<_, ConvertError>(items)
         };
         let images = match &picked.images {
-            Images::Files => PartImages::Files(
-                all.iter().map(|idx| stamp_if_there(&self.file_path(places[*idx]))).collect::<Result<_, _>>()?,
-            ),
-            Images::Stored(store) => PartImages::Stored(portable(store)?),
+            Images::Files => PartImages::Files(picked.stamps(all.iter().map(|idx| picked.paths.path(*idx)))?),
+            Images::Stored(store) => PartImages::Stored(portable(store, None)?),
         };
         let masks = match &picked.masks {
             None => PartMasks::None,
             Some(Masks::Files(masks)) => picked.mask_stamps(masks)?,
-            Some(Masks::Stored(store)) => PartMasks::Stored(portable(store)?),
+            Some(Masks::Stored(store)) => PartMasks::Stored(portable(store, None)?),
             Some(Masks::Runs(runs)) => {
                 PartMasks::Runs(runs.order().name().to_owned(), all.iter().map(|idx| runs.of(*idx)).collect())
             }
         };
-        let field =
-            |field: &SourceField| Ok::<_, ConvertError>((field.name.clone(), field.role, portable(&field.store)?));
+        let field = |field: &SourceField| {
+            Ok::<_, ConvertError>((field.name.clone(), field.role, portable(&field.store, Some(&field.name))?))
+        };
         let fields = picked.fields.iter().map(field).collect::<Result<_, _>>()?;
         files.sort_unstable();
         files.dedup();
-        let stamp = |path: PathBuf| Ok::<_, ConvertError>((FilePath::from(path.as_path()), stamp(&path)?));
+        let stamp = |path: PathBuf| Ok::<_, ConvertError>((FilePath::from(path.as_path()), stamp_if_there(&path)?));
         let fault = |idx: &usize| Some((*idx, self.fault(*places.get(*idx)?)?.to_string()));
         Ok(Part {
             numbers: places.iter().map(|place| to_u64(*place)).collect(),
@@ -161,25 +167,60 @@ impl Listing {
             masks,
             images,
             fields,
+            members,
             faults: picked.faults.keys().filter_map(fault).collect(),
             files: files.into_iter().map(stamp).collect::<Result<_, _>>()?,
             bytes: picked.bytes,
         })
     }
 
-    fn not_portable(&self) -> ConvertError {
-        let reason = "other machines could not read these samples by themselves: they are unpacked or joined when the source is listed";
-        let hint = "convert it on one machine with `packds convert`; if it has several files, convert each, and add the packs with `packds append`";
+    /// The error about a source whose images and masks, or whose `field`, are not portable.
+    fn not_portable(&self, field: Option<&str>) -> ConvertError {
+        let what = field.map_or("its samples".to_owned(), |field| format!("the values of '{field}'"));
+        let reason = format!("{what} cannot be unpacked one by one, so other machines could not read only their own");
+        let on_one = format!("convert it on one machine with `packds convert` and {}", SHARDS.with(64));
+        let hint =
+            field.map_or(on_one.clone(), |field| format!("{on_one}, or leave them out with {}", LEAVE_OUT.with(field)));
         ConvertError::unsupported(&self.root, "", reason, hint)
+    }
+
+    /// The files of samples in an archive.
+    fn part_members(&self) -> Result<Option<PartMembers>, ConvertError> {
+        let (unpacked, root) = match (self.unpacked.as_slice(), &self.unpacked_root) {
+            ([], _) => return Ok(None),
+            ([unpacked], Some(root)) => (unpacked, root),
+            // The innermost archive comes first.
+            ([.., outer], _) => return Err(outer.refused("it contains another archive")),
+        };
+        let mut paths = BTreeSet::new();
+        let is_there = |idx: &usize| !self.faults.contains_key(idx);
+        for idx in (0..self.len()).filter(is_there) {
+            if matches!(self.images, Images::Files) {
+                paths.insert(self.paths.path(idx));
+            }
+            if let Some(Masks::Files(masks)) = &self.masks {
+                paths.extend(masks.of(idx).into_iter().map(|(path, _)| path));
+            }
+        }
+        let (directory, root) = unpacked.directory(root)?;
+        directory.part(&root, &paths).map(Some)
+    }
+
+    /// The stamps of files of their own. Members of an archive have none, because the archive has one.
+    fn stamps(&self, paths: impl Iterator<Item = Vec<u8>>) -> Result<Vec<Option<Stamp>>, ConvertError> {
+        let stamp = |path: Vec<u8>| match self.unpacked.is_empty() {
+            true => stamp_if_there(&self.root.join(as_path(&path))),
+            false => Ok(None),
+        };
+        paths.map(stamp).collect()
     }
 
     fn mask_stamps(&self, masks: &MaskFiles) -> Result<PartMasks, ConvertError> {
         let of_sample = |idx: usize| {
-            let stamped = |(path, bytes): (Vec<u8>, u64)| {
-                let stamp = stamp_if_there(&self.root.join(as_path(&path)))?;
-                Ok((FilePath::from(path.as_slice()), bytes, stamp))
-            };
-            masks.of(idx).into_iter().map(stamped).collect::<Result<_, ConvertError>>()
+            let files = masks.of(idx);
+            let stamps = self.stamps(files.iter().map(|(path, _)| path.clone()))?;
+            let stamped = |((path, bytes), stamp): ((Vec<u8>, u64), _)| (FilePath::from(path.as_slice()), bytes, stamp);
+            Ok::<_, ConvertError>(files.into_iter().zip(stamps).map(stamped).collect())
         };
         Ok(PartMasks::Files((0..self.len()).map(of_sample).collect::<Result<_, _>>()?))
     }
@@ -208,7 +249,7 @@ impl Part {
             Some(listed) => check_stamp(&root.join(path.as_path()), *listed),
         };
         shared.source.iter().try_for_each(|(path, listed)| check_stamp(path.as_path(), *listed))?;
-        self.files.iter().try_for_each(|(path, listed)| check_stamp(path.as_path(), *listed))?;
+        self.files.iter().try_for_each(|(path, listed)| check(path, listed))?;
         if let PartImages::Files(stamps) = &self.images {
             self.paths.iter().zip(stamps).try_for_each(|(path, listed)| check(path, listed))?;
         }
@@ -230,7 +271,7 @@ impl Part {
         };
         let masks = masks.iter().flatten().map(|(_, _, stamp)| stamp);
         let files = self.files.iter().map(|(_, stamp)| stamp);
-        let last = images.iter().chain(masks).flatten().chain(files).map(|Stamp(_, time)| *time).max();
+        let last = images.iter().chain(masks).chain(files).flatten().map(|Stamp(_, time)| *time).max();
         let since = u64::try_from(last.unwrap_or(0)).unwrap_or(0);
         SystemTime::UNIX_EPOCH + Duration::from_nanos(since)
     }
@@ -238,8 +279,8 @@ impl Part {
     /// The listing of these samples. `plan` is the file that contains the part.
     ///
     /// # Errors
-    /// If a file of the source cannot be opened, or if the lists have different lengths.
-    pub(crate) fn into_listing(self, shared: &Shared, plan: &Path) -> Result<Listing, ConvertError> {
+    /// If a file of the source cannot be opened or unpacked, or if the lists have different lengths.
+    pub(crate) fn into_listing(self, shared: &Shared, plan: &Path, again: &Again<'_>) -> Result<Listing, ConvertError> {
         let n = self.paths.len();
         let same = |what: &str, found: usize| match found == n {
             true => Ok(()),
@@ -253,6 +294,7 @@ impl Part {
         let kind = SourceKind::Manifest;
         let mut listing = Listing::of_files(kind, shared.root.as_path(), paths.paths, self.bytes);
         listing.numbers = Some(self.numbers);
+        listing.members = self.members.map(|members| members.open(plan, again)).transpose()?;
         listing.box_classes.clone_from(&shared.box_classes);
         listing.classes = shared.classes.iter().map(|class| class.clone().into_bytes()).collect();
         listing.mask_colors = shared.mask_colors.clone().map(Arc::new);
@@ -270,7 +312,7 @@ impl Part {
             listing.columns.push(SourceColumn { name, values });
         }
         if let PartImages::Stored(items) = self.images {
-            listing.images = Images::Stored(items.open(n, plan)?);
+            listing.images = Images::Stored(items.open(n, plan, again)?);
         }
         listing.masks = match self.masks {
             PartMasks::None => None,
@@ -278,7 +320,7 @@ impl Part {
                 same("masks", masks.len())?;
                 Some(Masks::Files(mask_files(&self.paths, masks)))
             }
-            PartMasks::Stored(items) => Some(Masks::Stored(items.open(n, plan)?)),
+            PartMasks::Stored(items) => Some(Masks::Stored(items.open(n, plan, again)?)),
             PartMasks::Runs(order, rows) => {
                 same("masks", rows.len())?;
                 let order: MaskOrder =
@@ -287,7 +329,7 @@ impl Part {
             }
         };
         for (name, role, items) in self.fields {
-            listing.fields.push(SourceField { name, store: items.open(n, plan)?, role });
+            listing.fields.push(SourceField { name, store: items.open(n, plan, again)?, role });
         }
         let fault = |(idx, reason): (usize, String)| (idx, Fault::Planned(reason.into()));
         listing.faults = self.faults.into_iter().map(fault).collect();

@@ -200,6 +200,12 @@ impl FilePath {
     }
 }
 
+impl Default for FilePath {
+    fn default() -> Self {
+        Self::Text(String::new())
+    }
+}
+
 impl From<&[u8]> for FilePath {
     fn from(bytes: &[u8]) -> Self {
         str::from_utf8(bytes).map_or_else(|_| Self::Bytes(bytes.to_vec()), |text| Self::Text(text.to_owned()))

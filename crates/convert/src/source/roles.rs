@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use packds_format::Role;
+use serde::{Deserialize, Serialize};
 
 use super::ListOptions;
 use super::label_fields::one_hot_classes;
@@ -181,7 +182,8 @@ pub(super) fn are_texts(n_different: u64, n_samples: u64) -> bool {
 }
 
 /// The role of a source field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Part {
     Image,
     Label,

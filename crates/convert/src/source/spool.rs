@@ -9,6 +9,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::packed::{Origin, Packed, Piece};
 use super::store::{ArrayType, Contents, OpenFile, RowPart, Rows, Span, SpanFiles, Spans, Store};
 use crate::error::ConvertError;
 
@@ -74,6 +75,7 @@ pub(super) struct Spool {
     folder: SpoolFolder,
     file: BufWriter<File>,
     bytes: u64,
+    origin: Origin,
 }
 
 impl Spool {
@@ -81,7 +83,38 @@ impl Spool {
     pub(super) fn create(folder: &SpoolFolder) -> Result<Self, ConvertError> {
         let file = tempfile::tempfile_in(&folder.path);
         let file = file.map_err(|e| spool_error(&folder.path, e))?;
-        Ok(Self { folder: folder.clone(), file: BufWriter::with_capacity(WRITE_BYTES, file), bytes: 0 })
+        Ok(Self {
+            folder: folder.clone(),
+            file: BufWriter::with_capacity(WRITE_BYTES, file),
+            bytes: 0,
+            origin: Origin::default(),
+        })
+    }
+
+    /// Names a file that is unpacked into the spool. Returns its index.
+    pub(super) fn unpacks(&mut self, packed: Packed) -> u32 {
+        self.origin.add(packed)
+    }
+
+    /// Says that the bytes that follow are those of a piece.
+    pub(super) fn begin(&mut self, piece: Piece) {
+        self.origin.begin(self.bytes, piece);
+    }
+
+    /// Says that the bytes that follow are those of a file that is one piece.
+    pub(super) fn begin_file(&mut self, packed: Packed) {
+        let packed = self.unpacks(packed);
+        self.begin(Piece { packed, ..Piece::default() });
+    }
+
+    /// Says that the bytes that follow are at `offset` in the last piece.
+    pub(super) fn at(&mut self, offset: u64) {
+        self.origin.at(self.bytes, offset);
+    }
+
+    /// Says that the bytes that follow are not those of a piece.
+    pub(super) fn end(&mut self) {
+        self.origin.end(self.bytes);
     }
 
     /// Appends bytes. Returns their offset in the file.
@@ -98,7 +131,8 @@ impl Spool {
     pub(super) fn finish(self, source: &Path) -> Result<OpenFile, ConvertError> {
         let file = self.file.into_inner();
         let file = file.map_err(|e| spool_error(&self.folder.path, e.into_error()))?;
-        Ok(OpenFile { path: source.to_owned(), file, bytes: self.bytes })
+        let origin = Arc::new(self.origin);
+        Ok(OpenFile { origin, ..OpenFile::unnamed(source.to_owned(), file, self.bytes) })
     }
 
     /// Ends writing. The content is `rows` rows of `stride` bytes.

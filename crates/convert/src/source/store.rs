@@ -4,6 +4,8 @@
 
 use std::fmt;
 use std::fs::File;
+use std::io::Read;
+use std::ops::Deref;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,8 +14,9 @@ use packds_format::DType;
 use packds_system::{open_regular, to_u64, to_usize};
 use serde::{Deserialize, Serialize};
 
+use super::packed::Origin;
 use super::paths::{PathTable, as_path};
-use super::portable::Portable;
+use super::portable::{Portable, per_item};
 use crate::error::ConvertError;
 use crate::sample::SampleError;
 
@@ -153,6 +156,8 @@ pub(crate) struct OpenFile {
     pub(crate) file: File,
     /// The length of the file when it was opened.
     pub(crate) bytes: u64,
+    /// Where the bytes come from, if this is a temporary file of unpacked bytes.
+    pub(super) origin: Arc<Origin>,
 }
 
 impl OpenFile {
@@ -160,16 +165,19 @@ impl OpenFile {
     pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
         let file = open_regular(path)?;
         let bytes = file.metadata()?.len();
-        let path = path.to_owned();
-        Ok(Self { path, file, bytes })
+        Ok(Self::unnamed(path.to_owned(), file, bytes))
+    }
+
+    /// A file of this length that may have no name. Errors about it name `path`.
+    pub(super) fn unnamed(path: PathBuf, file: File, bytes: u64) -> Self {
+        Self { path, file, bytes, origin: Arc::default() }
     }
 
     /// An empty file without a name.
     pub(crate) fn empty() -> std::io::Result<Self> {
         let flags = rustix::fs::MemfdFlags::CLOEXEC;
         let file = rustix::fs::memfd_create("packds-empty", flags)?.into();
-        let (path, bytes) = (PathBuf::new(), 0);
-        Ok(Self { path, file, bytes })
+        Ok(Self::unnamed(PathBuf::new(), file, 0))
     }
 
     /// The `len` bytes at `offset`. Errors name `place`, a position in the file.
@@ -217,6 +225,26 @@ impl OpenFile {
         let identity = |there: std::fs::Metadata| (there.dev(), there.ino());
         let (own, named) = (self.file.metadata(), std::fs::metadata(&self.path));
         own.is_ok_and(|own| named.is_ok_and(|named| identity(own) == identity(named)))
+    }
+}
+
+/// Reads a file from an offset on. Several threads may read the same file.
+pub(super) struct ReadAt<F> {
+    file: F,
+    offset: u64,
+}
+
+impl<F: Deref<Target = OpenFile>> ReadAt<F> {
+    pub(super) fn new(file: F, offset: u64) -> Self {
+        Self { file, offset }
+    }
+}
+
+impl<F: Deref<Target = OpenFile>> Read for ReadAt<F> {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        let n = std::os::unix::fs::FileExt::read_at(&self.file.file, out, self.offset)?;
+        self.offset = self.offset.saturating_add(to_u64(n));
+        Ok(n)
     }
 }
 
@@ -355,7 +383,13 @@ impl Store for Spans {
     }
 
     fn portable(&self, places: &[usize]) -> Option<Portable> {
-        let SpanFiles::Open(files) = &self.files else { return None };
+        let files = match &self.files {
+            SpanFiles::Open(files) => files,
+            SpanFiles::PerItem(files) => {
+                let items = places.iter().map(|place| Some((*place, *self.spans.get(*place)?)));
+                return per_item(files, items, places.iter().map(|place| self.contents.get(*place)).collect());
+            }
+        };
         let file = |span: &Span| usize::try_from(span.file).ok().and_then(|n| files.get(n));
         let items = places.iter().map(|place| {
             let span = self.spans.get(*place)?;

@@ -22,6 +22,7 @@ use super::detect::{names_in, tables_of_tars};
 use super::found::{Found, FoundLabels, LabelValues, Names};
 use super::gather::{Gathered, Gathering, Item, Raw, shown};
 use super::listing::Faults;
+use super::packed::Packed;
 use super::paths::as_path;
 use super::roles::is_label_name;
 use super::rows::Cell;
@@ -218,6 +219,7 @@ fn unpack(shard: &mut Shard, spools: &[Mutex<Option<Spool>>], options: &ListOpti
         Some(spool) => spool,
         None => spool.insert(Spool::create(&options.spool_folder())?),
     };
+    spool.begin_file(Packed::Stream(shard.path.as_path().into()));
     let mut tar = TarReader::open(&shard.path, METADATA_RECORD)?;
     let mut bytes = Vec::new();
     while let Some(mut member) = tar.next()? {
@@ -235,6 +237,7 @@ fn unpack(shard: &mut Shard, spools: &[Mutex<Option<Spool>>], options: &ListOpti
         }
         bytes.clear();
         tar.data(&member, u64::MAX, &mut bytes)?;
+        spool.at(member.offset);
         member.offset = spool.append(&bytes)?;
         shard.members.push(member);
     }

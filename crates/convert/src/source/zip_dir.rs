@@ -3,14 +3,15 @@
 //! `sink::zip_file` writes them. Names are never used as paths here: only `unpacker` does that.
 
 use packds_system::to_u64;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use crc_fast::{CrcAlgorithm::Crc32IsoHdlc, Digest};
 
 use super::compressed::Compression;
-use super::store::OpenFile;
+use super::store::{OpenFile, ReadAt};
 use crate::error::ConvertError;
 
 /// Maximum length of the comment at the end of the file, in bytes.
@@ -61,6 +62,14 @@ pub(super) struct ZipEntry {
     pub(super) stored: u64,
     /// Declared unpacked size. It may be false if the member is compressed.
     pub(super) bytes: u64,
+}
+
+impl ZipEntry {
+    /// The name with slashes: some Windows programs write backslashes as separators.
+    pub(super) fn unix_name(&self) -> Cow<'_, str> {
+        let is_windows = self.name.contains('\\') && !self.name.contains('/');
+        if is_windows { Cow::Owned(self.name.replace('\\', "/")) } else { Cow::Borrowed(&self.name) }
+    }
 }
 
 /// The members of `file`, in the directory's order.
@@ -254,10 +263,7 @@ fn text_of(name: &[u8]) -> String {
 
 /// The unpacked bytes of a member, read as needed.
 pub(super) fn unpack<'a>(file: &'a OpenFile, entry: &ZipEntry) -> Result<Box<dyn Read + 'a>, ConvertError> {
-    let mut raw = &file.file;
-    // Only one member is unpacked at a time, so nothing else uses the file's position.
-    raw.seek(SeekFrom::Start(entry.offset)).map_err(ConvertError::io(&file.path))?;
-    let stored = raw.take(entry.stored);
+    let stored = ReadAt::new(file, entry.offset).take(entry.stored);
     Ok(match entry.method {
         Method::Stored => Box::new(stored),
         Method::Deflated => Box::new(flate2::read::DeflateDecoder::new(stored)),

@@ -8,7 +8,8 @@ mod frames;
 
 use packds_system::to_usize;
 use std::collections::HashMap;
-use std::path::Path;
+use std::io::{Cursor, Read};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
@@ -21,11 +22,12 @@ use self::body::Buffers;
 use self::frames::{Frame, Frames};
 use super::ListOptions;
 use super::found::Found;
+use super::packed::{self, Packed, Unpack, no_piece};
 use super::shards::Shards;
 use super::spool::Spool;
 use super::store::OpenFile;
 use super::table::{
-    Columns, Gather, InFile, MAX_THREADS, Piece, ROWS_A_BYTE, Spot, TablePlan, guarded, no_rows, tasks,
+    Column, Columns, Gather, InFile, MAX_THREADS, Piece, PieceOf, ROWS_A_BYTE, Spot, TablePlan, guarded, no_rows, tasks,
 };
 use super::there::is_there;
 use crate::data_format::DataFormat;
@@ -75,7 +77,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     let (plan, body_bytes) = plan(part, options)?;
     let plan = Arc::new(plan);
     let spool = Spool::create(&options.spool_folder())?;
-    let mut gather = Gather::new(&part.root, Arc::clone(&plan), spool, file_bytes);
+    let mut gather = Gather::new(&part.root, Arc::clone(&plan), (spool, Packed::Arrow), file_bytes);
     let most = to_usize(MEMORY_BYTES / body_bytes.max(1));
     let jobs = options.jobs.min(MAX_THREADS).min(most).max(1);
     let open = |number, path: &Path| {
@@ -89,13 +91,13 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
         || (),
         |(), task: Task| {
             let place = place(&task.frame);
-            let piece = guarded(&task.file.path, &place, || task.piece(&plan));
-            piece.map(|piece| (piece, task.number))
+            let piece = guarded(&task.file.path, &place, || task.piece(&plan))?;
+            Ok((piece, task))
         },
         tasks(&part.files, open, Table::next),
-        |piece: Result<(Piece, u32), ConvertError>| {
-            let (piece, number) = piece?;
-            gather.push(piece, number)?;
+        |decoded: Result<(Piece, Task), ConvertError>| {
+            let (piece, Task { file, columns, number, place, .. }) = decoded?;
+            gather.push(piece, &PieceOf { path: &file.path, file: number, columns: &columns, place, start: 0 })?;
             Ok(Next::Continue)
         },
     )?;
@@ -130,14 +132,16 @@ struct Table {
     columns: Arc<Columns>,
     number: u32,
     dictionaries: Dictionaries,
+    /// The rows and the record batches read so far.
     rows: u64,
+    batches: u64,
 }
 
 impl Table {
     fn open(path: &Path, number: u32, options: &ListOptions) -> Result<Self, ConvertError> {
         let frames = Frames::open(path)?;
         let columns = Columns::of(path, &frames.schema, options)?;
-        Ok(Self { frames, columns: Arc::new(columns), number, dictionaries: Arc::default(), rows: 0 })
+        Ok(Self { frames, columns: Arc::new(columns), number, dictionaries: Arc::default(), rows: 0, batches: 0 })
     }
 
     /// The next record batch. Also reads the dictionaries before it.
@@ -164,12 +168,14 @@ impl Table {
             })?;
             let first_row = self.rows;
             self.rows = self.rows.saturating_add(rows);
+            self.batches += 1;
             return Ok(Some(Task {
                 file: Arc::clone(&self.frames.file),
                 schema: Arc::clone(&self.frames.schema),
                 columns: Arc::clone(&self.columns),
                 dictionaries: Arc::clone(&self.dictionaries),
                 number: self.number,
+                place: self.batches - 1,
                 frame,
                 rows,
                 first_row,
@@ -205,6 +211,8 @@ struct Task {
     dictionaries: Dictionaries,
     /// The file's index.
     number: u32,
+    /// The index of the batch in the file.
+    place: u64,
     frame: Frame,
     rows: u64,
     first_row: u64,
@@ -234,12 +242,41 @@ impl Task {
 
     fn piece(&self, plan: &TablePlan) -> Result<Piece, ConvertError> {
         let (batch, body) = self.decode(&plan.in_place())?;
-        let spot = Spot {
-            path: &self.file.path,
-            first_row: self.first_row,
-            in_file: Some(InFile { bytes: body.as_slice(), offset: self.frame.offset }),
-        };
-        Piece::of(plan, &batch, &spot)
+        Piece::of(plan, &batch, &self.spot(&body))
+    }
+
+    fn spot<'a>(&'a self, body: &'a arrow_buffer::Buffer) -> Spot<'a> {
+        let in_file = Some(InFile { bytes: body.as_slice(), offset: self.frame.offset });
+        Spot { path: &self.file.path, first_row: self.first_row, in_file }
+    }
+}
+
+/// A column of a file, whose record batches another process unpacks.
+struct ColumnPieces {
+    path: PathBuf,
+    batches: Vec<Task>,
+    column: Column,
+}
+
+/// Opens a column of a file to unpack some of its record batches.
+pub(super) fn column_pieces(path: &Path, column: &Column) -> Result<Arc<dyn Unpack>, ConvertError> {
+    let mut table = Table::open(path, 0, &ListOptions::default())?;
+    table.columns = Arc::new(Columns::only(path, &table.frames.schema, column.place)?);
+    let mut batches = Vec::new();
+    while let Some(task) = table.next()? {
+        batches.push(task);
+    }
+    Ok(Arc::new(ColumnPieces { path: path.to_owned(), batches, column: column.clone() }))
+}
+
+impl Unpack for ColumnPieces {
+    fn read<'a>(&'a self, piece: &packed::Piece) -> Result<Box<dyn Read + 'a>, ConvertError> {
+        let task = self.batches.get(to_usize(piece.place)).ok_or_else(|| no_piece(&self.path, piece))?;
+        let bytes = guarded(&self.path, &place(&task.frame), || {
+            let (batch, body) = task.decode(self.column.in_place().as_slice())?;
+            self.column.unpacked(&batch, &task.spot(&body))
+        })?;
+        Ok(Box::new(Cursor::new(bytes)))
     }
 }
 

@@ -11,9 +11,7 @@ use ::hdf5::filters::Filter;
 use super::file::{H5Dataset, H5File};
 use super::rows::{element_bytes, row_bytes};
 use crate::error::ConvertError;
-use crate::source::ListOptions;
-use crate::source::grid::{MAX_BAND_BYTES, Placing, bands};
-use crate::source::spool::Spool;
+use crate::source::grid::{MAX_BAND_BYTES, Placing};
 
 /// Maximum number of chunks to read here. Finding chunk `n` takes the library `n` steps, so the library reads datasets
 /// with more chunks itself.
@@ -31,9 +29,7 @@ enum Step {
 }
 
 /// A dataset whose chunks can be unpacked here.
-pub(super) struct Chunks<'a> {
-    file: &'a H5File,
-    dataset: &'a H5Dataset,
+pub(super) struct Chunks {
     /// The steps in the order of packing. Unpacking starts with the last.
     steps: Vec<Step>,
     /// Elements of a chunk in each dimension.
@@ -55,9 +51,9 @@ pub(super) fn check_band(file: &H5File, dataset: &H5Dataset, rows: usize) -> Res
     })
 }
 
-impl<'a> Chunks<'a> {
+impl Chunks {
     /// `None` if the library has to read the dataset.
-    pub(super) fn of(file: &'a H5File, dataset: &'a H5Dataset) -> Result<Option<Self>, ConvertError> {
+    pub(super) fn of(file: &H5File, dataset: &H5Dataset) -> Result<Option<Self>, ConvertError> {
         let data = &dataset.dataset;
         if data.layout() != Layout::Chunked {
             return Ok(None);
@@ -93,34 +89,33 @@ impl<'a> Chunks<'a> {
         }
         infos.sort_by(|a, b| a.offset.cmp(&b.offset));
         let element_bytes = element_bytes(&dataset.element);
-        Ok(Some(Self { file, dataset, steps, chunk, element_bytes, infos }))
+        let chunks = Self { steps, chunk, element_bytes, infos };
+        chunks.chunk_bytes().map_err(|reason| dataset.malformed(file, reason))?;
+        Ok(Some(chunks))
     }
 
-    /// Appends all rows to `spool`.
-    pub(super) fn unpack(&self, options: &ListOptions, spool: &mut Spool) -> Result<(), ConvertError> {
-        let rows = self.dataset.shape.first().copied().unwrap_or(0);
-        let step = self.chunk.first().copied().unwrap_or(1);
-        let in_band = to_usize(step);
-        let band_bytes = check_band(self.file, self.dataset, in_band)?;
-        self.chunk_bytes()?;
-        let unpack = |start, count| self.band(start, count);
-        bands((rows, step), band_bytes, options.jobs, unpack, |band: Vec<u8>| spool.append(&band).map(|_| ()))
+    /// The rows that are unpacked together.
+    pub(super) fn rows(&self) -> u64 {
+        self.chunk.first().copied().unwrap_or(1)
     }
 
     /// Bytes of an unpacked chunk.
-    fn chunk_bytes(&self) -> Result<usize, ConvertError> {
+    fn chunk_bytes(&self) -> Result<usize, String> {
         let bytes = self.chunk.iter();
         let bytes =
             bytes.copied().try_fold(self.element_bytes, u64::checked_mul).filter(|bytes| *bytes <= MAX_BAND_BYTES);
         let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
-        bytes.ok_or_else(|| {
-            self.dataset.malformed(self.file, format!("chunks of {:?} elements are too large", self.chunk))
-        })
+        bytes.ok_or_else(|| format!("chunks of {:?} elements are too large", self.chunk))
     }
 
     /// The rows `start..start + count`. They must start at a chunk boundary and end at or before the next one.
-    fn band(&self, start: u64, count: u64) -> Result<Vec<u8>, ConvertError> {
-        let row = row_bytes(self.file, self.dataset)?;
+    pub(super) fn band(
+        &self,
+        (file, dataset): (&H5File, &H5Dataset),
+        start: u64,
+        count: u64,
+    ) -> Result<Vec<u8>, ConvertError> {
+        let row = row_bytes(file, dataset)?;
         let len = to_usize(row.saturating_mul(count));
         let mut out = vec![0; len];
         let from = self.infos.partition_point(|i| i.offset.first() < Some(&start));
@@ -128,10 +123,10 @@ impl<'a> Chunks<'a> {
         for info in infos.iter().take_while(|i| i.offset.first() == Some(&start)) {
             let bad = |reason: String| {
                 let place = format!("chunk at {:?}: {reason}", info.offset);
-                self.dataset.malformed(self.file, place)
+                dataset.malformed(file, place)
             };
-            let bytes = self.chunk(info).map_err(bad)?;
-            let mut shape = self.dataset.shape.clone();
+            let bytes = self.chunk(file, info).map_err(bad)?;
+            let mut shape = dataset.shape.clone();
             let mut at = info.offset.clone();
             if let (Some(rows), Some(first)) = (shape.first_mut(), at.first_mut()) {
                 (*rows, *first) = (count, 0);
@@ -144,9 +139,9 @@ impl<'a> Chunks<'a> {
     }
 
     /// Reads a chunk and unpacks it.
-    fn chunk(&self, info: &ChunkInfo) -> Result<Vec<u8>, String> {
-        let expected = self.chunk_bytes().map_err(|e| e.to_string())?;
-        let mut bytes = self.file.open.bytes_at(info.addr, info.size).map_err(|e| e.to_string())?;
+    fn chunk(&self, file: &H5File, info: &ChunkInfo) -> Result<Vec<u8>, String> {
+        let expected = self.chunk_bytes()?;
+        let mut bytes = file.open.bytes_at(info.addr, info.size).map_err(|e| e.to_string())?;
         for (number, step) in self.steps.iter().enumerate().rev() {
             if info.filter_mask >> number.min(31) & 1 == 1 {
                 continue;

@@ -52,6 +52,8 @@ pub(super) struct H5File {
 
 /// A dataset.
 pub(super) struct H5Dataset {
+    /// Its index among all datasets of the file.
+    pub(super) number: u64,
     /// Its name including its groups.
     pub(super) path: String,
     pub(super) dataset: Dataset,
@@ -82,6 +84,7 @@ impl H5File {
         members.collect(&file, "", 0)?;
         let mut datasets = members.datasets;
         datasets.sort_by(|a, b| a.path.cmp(&b.path));
+        (0..).zip(&mut datasets).for_each(|(number, dataset)| dataset.number = number);
         let links = members.links;
         Ok(Self { base: file.userblock(), open: Arc::new(open), datasets, links, file })
     }
@@ -95,7 +98,7 @@ impl H5File {
     /// Opens the file again, for use by a separate store.
     pub(super) fn reopen(open: &OpenFile) -> Result<OpenFile, ConvertError> {
         let file = open.file.try_clone().map_err(ConvertError::io(&open.path))?;
-        Ok(OpenFile { path: open.path.clone(), file, bytes: open.bytes })
+        Ok(OpenFile::unnamed(open.path.clone(), file, open.bytes))
     }
 
     /// The class names of a dataset: from its attributes or its type if they have any, otherwise from the file.
@@ -308,7 +311,7 @@ fn described(path: String, dataset: Dataset) -> ::hdf5::Result<H5Dataset> {
     let shape = dataset.shape().into_iter();
     let shape = shape.map(to_u64);
     let element = element(&dataset.dtype()?);
-    Ok(H5Dataset { path, shape: shape.collect(), element, dataset })
+    Ok(H5Dataset { number: 0, path, shape: shape.collect(), element, dataset })
 }
 
 /// The element type. The library's bindings can only describe types of at most 8 bytes: they read every enumeration value into 8

@@ -9,15 +9,18 @@ mod heap;
 mod pictures;
 mod rows;
 
-use packds_system::to_u64;
+use packds_system::{to_u64, to_usize};
+use std::io::{Cursor, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use self::file::{Element, H5Dataset, H5File, LINK};
+use self::rows::Unpacker;
 use super::ListOptions;
 use super::beside::{Pair, is_mask_beside, pairs};
 use super::found::{Found, check_same_classes};
+use super::packed::{Piece, Unpack, no_piece};
 use super::roles::{is_image_name, is_label_name};
 use super::shards::Shards;
 use super::spool::Spool;
@@ -104,6 +107,37 @@ pub(crate) fn read_whole(path: &Path, options: &ListOptions) -> Result<Vec<FileV
         }
         tree::read_whole(&mut Files::of(vec![file], options)?)
     })
+}
+
+/// A file whose datasets another process unpacks.
+struct Pieces {
+    file: H5File,
+    /// The last dataset, and how its rows are unpacked.
+    last: Mutex<Option<(u64, Arc<Unpacker>)>>,
+}
+
+/// Opens a file to unpack some rows of its datasets.
+pub(super) fn pieces(path: &Path) -> Result<Arc<dyn Unpack>, ConvertError> {
+    guarded(path, || Ok(Arc::new(Pieces { file: H5File::open(path)?, last: Mutex::new(None) }) as Arc<dyn Unpack>))
+}
+
+impl Unpack for Pieces {
+    fn read<'a>(&'a self, piece: &Piece) -> Result<Box<dyn Read + 'a>, ConvertError> {
+        let (file, path) = (&self.file, &self.file.open.path);
+        let dataset = file.datasets.get(to_usize(piece.place)).ok_or_else(|| no_piece(path, piece))?;
+        let bytes = guarded(path, || {
+            let rows = piece.start.checked_add(piece.rows).filter(|end| dataset.shape.first() >= Some(end));
+            rows.ok_or_else(|| no_piece(path, piece))?;
+            let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            let unpacker = match &*last {
+                Some((number, unpacker)) if *number == piece.place => Arc::clone(unpacker),
+                _ => Arc::clone(&last.insert((piece.place, Arc::new(Unpacker::of(file, dataset)?))).1),
+            };
+            drop(last);
+            unpacker.rows(file, dataset, (piece.start, piece.rows))
+        })?;
+        Ok(Box::new(Cursor::new(bytes)))
+    }
 }
 
 /// Refuses a file without anything to read. The error names what the file contains instead.
@@ -264,7 +298,7 @@ impl<'a> Files<'a> {
                 Some(part) => part,
                 None => {
                     let mut spool = Spool::create(&self.options.spool_folder())?;
-                    rows::unpack(file, dataset, self.options, &mut spool)?;
+                    rows::unpack(file, dataset, false, self.options, &mut spool)?;
                     spool.into_part(&file.open.path, rows::count(file, dataset)?, rows::row_bytes(file, dataset)?)?
                 }
             };

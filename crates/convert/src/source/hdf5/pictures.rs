@@ -140,7 +140,7 @@ impl Pictures<'_> {
             let span = match place(file, dataset)? {
                 Some((offset, bytes)) => Span { file: own, offset, bytes },
                 None => {
-                    rows::unpack(file, dataset, self.options, &mut spool)?;
+                    rows::unpack(file, dataset, true, self.options, &mut spool)?;
                     let bytes = rows::row_bytes(file, dataset)?.saturating_mul(to_u64(rows::count(file, dataset)?));
                     let span = Span { file: unpacked, offset: end, bytes };
                     end = end.saturating_add(bytes);

@@ -1,6 +1,6 @@
 //! The rows of a dataset. Contiguous rows are read in place. Other rows are unpacked.
 
-use packds_system::to_usize;
+use packds_system::{to_u64, to_usize};
 use std::sync::Arc;
 
 use ::hdf5::dataset::Layout;
@@ -8,12 +8,13 @@ use ::hdf5::{Conversion, Dataset, H5Type, Hyperslab, SliceOrIndex};
 use ndarray::IxDyn;
 use packds_format::DType;
 
-use super::chunks;
+use super::chunks::{self, Chunks};
 use super::file::{Element, H5Dataset, H5File};
 use crate::dtypes::{Native, with_native};
 use crate::error::ConvertError;
 use crate::source::ListOptions;
-use crate::source::grid::is_plausible;
+use crate::source::grid::{bands, is_plausible};
+use crate::source::packed::{Packed, Piece};
 use crate::source::spool::Spool;
 use crate::source::store::RowPart;
 
@@ -94,40 +95,107 @@ pub(super) fn refuse_other_files(file: &H5File, dataset: &H5Dataset) -> Result<(
     Ok(())
 }
 
-/// Appends all rows to `spool`.
+/// How the rows of a dataset are unpacked.
+pub(super) enum Unpacker {
+    /// Chunk by chunk, on all threads.
+    Chunks(Chunks),
+    /// Through the library.
+    Library(Read),
+    /// The dataset was never written, so its values are null references or empty strings.
+    Zeros,
+}
+
+impl Unpacker {
+    pub(super) fn of(file: &H5File, dataset: &H5Dataset) -> Result<Self, ConvertError> {
+        refuse_other_files(file, dataset)?;
+        let exact = !matches!(dataset.element, Element::Number { exact: false, .. });
+        if exact && let Some(chunks) = Chunks::of(file, dataset)? {
+            return Ok(Self::Chunks(chunks));
+        }
+        let read = match dataset.element {
+            Element::Number { dtype, .. } => reader(dtype),
+            _ => None,
+        };
+        if let Some(read) = read {
+            return Ok(Self::Library(read));
+        }
+        let unwritten = dataset.dataset.offset().is_none();
+        if unwritten && dataset.dataset.layout() == Layout::Contiguous {
+            return Ok(Self::Zeros);
+        }
+        let reason = "strings and bytes are read only from chunked or contiguous storage, with the filters gzip, lzf, shuffle and fletcher32";
+        let hint = "rewrite the dataset with gzip or without compression (h5repack -f GZIP=4, or h5py)";
+        Err(ConvertError::unsupported(&file.open.path, &dataset.path, reason, hint))
+    }
+
+    /// The number of rows to unpack together.
+    fn step(&self, file: &H5File, dataset: &H5Dataset) -> Result<u64, ConvertError> {
+        // Reads whole chunks, because the library caches only small chunks between reads.
+        let chunk = match self {
+            Self::Chunks(chunks) => Some(chunks.rows()),
+            Self::Library(_) => dataset.dataset.chunk().and_then(|chunk| chunk.first().map(|rows| to_u64(*rows))),
+            Self::Zeros => None,
+        };
+        match chunk {
+            Some(rows) => chunks::check_band(file, dataset, to_usize(rows)).map(|_| rows.max(1)),
+            None => Ok((BAND_BYTES / row_bytes(file, dataset)?.max(1)).max(1)),
+        }
+    }
+
+    fn band(&self, file: &H5File, dataset: &H5Dataset, start: u64, count: u64) -> Result<Vec<u8>, ConvertError> {
+        match self {
+            Self::Chunks(chunks) => chunks.band((file, dataset), start, count),
+            Self::Library(read) => by_library(file, dataset, *read, (start, count)),
+            Self::Zeros => Ok(vec![0; to_usize(row_bytes(file, dataset)?.saturating_mul(count))]),
+        }
+    }
+
+    /// Any rows that start where rows are unpacked together.
+    pub(super) fn rows(
+        &self,
+        file: &H5File,
+        dataset: &H5Dataset,
+        (start, rows): (u64, u64),
+    ) -> Result<Vec<u8>, ConvertError> {
+        let step = self.step(file, dataset)?;
+        let (mut bytes, mut at) = (Vec::new(), start);
+        while at < start.saturating_add(rows) {
+            let count = step.min(start.saturating_add(rows) - at);
+            bytes.extend_from_slice(&self.band(file, dataset, at, count)?);
+            at = at.saturating_add(count);
+        }
+        Ok(bytes)
+    }
+}
+
+/// Appends all rows to `spool`. `is_one` says that all rows together are one sample.
 pub(super) fn unpack(
     file: &H5File,
     dataset: &H5Dataset,
+    is_one: bool,
     options: &ListOptions,
     spool: &mut Spool,
 ) -> Result<(), ConvertError> {
-    refuse_other_files(file, dataset)?;
-    let exact = !matches!(dataset.element, Element::Number { exact: false, .. });
-    if exact && let Some(chunks) = chunks::Chunks::of(file, dataset)? {
-        return chunks.unpack(options, spool);
+    let unpacker = Unpacker::of(file, dataset)?;
+    let step = unpacker.step(file, dataset)?;
+    let all = to_u64(count(file, dataset)?);
+    let jobs = if matches!(unpacker, Unpacker::Chunks(_)) { options.jobs } else { 1 };
+    let packed = spool.unpacks(Packed::Hdf5(file.open.path.as_path().into()));
+    let piece = |start, rows| Piece { packed, place: dataset.number, start, rows };
+    if is_one {
+        spool.begin(piece(0, all));
     }
-    let read = match dataset.element {
-        Element::Number { dtype, .. } => reader(dtype),
-        _ => None,
-    };
-    if let Some(read) = read {
-        return by_library(file, dataset, read, spool);
-    }
-    // If the dataset was never written, its values are null references or empty strings.
-    let unwritten = dataset.dataset.offset().is_none();
-    if unwritten && dataset.dataset.layout() == Layout::Contiguous {
-        let row = to_usize(row_bytes(file, dataset)?);
-        for _ in 0..count(file, dataset)? {
-            spool.append(&vec![0; row])?;
+    let band_bytes = row_bytes(file, dataset)?.saturating_mul(step.min(all));
+    let unpack = |start, rows| Ok((start, rows, unpacker.band(file, dataset, start, rows)?));
+    bands((all, step), band_bytes, jobs, unpack, |(start, rows, bytes): (u64, u64, Vec<u8>)| {
+        if !is_one {
+            spool.begin(piece(start, rows));
         }
-        return Ok(());
-    }
-    let reason = "strings and bytes are read only from chunked or contiguous storage, with the filters gzip, lzf, shuffle and fletcher32";
-    let hint = "rewrite the dataset with gzip or without compression (h5repack -f GZIP=4, or h5py)";
-    Err(ConvertError::unsupported(&file.open.path, &dataset.path, reason, hint))
+        spool.append(&bytes).map(drop)
+    })
 }
 
-type Read = fn(&Dataset, Hyperslab) -> ::hdf5::Result<Vec<u8>>;
+pub(super) type Read = fn(&Dataset, Hyperslab) -> ::hdf5::Result<Vec<u8>>;
 
 /// The function that reads elements of this type. Bools are enumerations, which the library reads into integers.
 fn reader(dtype: DType) -> Option<Read> {
@@ -143,43 +211,33 @@ fn bytes_of<T: H5Type + Native>(dataset: &Dataset, rows: Hyperslab) -> ::hdf5::R
     Ok(bytes)
 }
 
-/// Reads through the library, a band of rows at a time.
-fn by_library(file: &H5File, dataset: &H5Dataset, read: Read, spool: &mut Spool) -> Result<(), ConvertError> {
-    let rows = count(file, dataset)?;
-    let band = BAND_BYTES / row_bytes(file, dataset)?.max(1);
-    let mut band = to_usize(band.max(1));
-    let chunk = dataset.dataset.chunk();
-    if let Some(&chunk) = chunk.as_ref().and_then(|chunk| chunk.first()) {
-        // Reads whole chunks, because the library caches only small chunks between reads.
-        chunks::check_band(file, dataset, chunk)?;
-        band = chunk.max(1);
-    }
-    let mut start = 0_usize;
-    while start < rows {
-        let count = band.min(rows - start);
-        let mut slice = vec![SliceOrIndex::SliceCount { start, step: 1, count, block: 1 }];
-        slice.resize(dataset.shape.len(), SliceOrIndex::from(..));
-        let bytes = read(&dataset.dataset, Hyperslab::from(slice));
-        let bytes = bytes.map_err(|e| {
-            let filters = dataset.dataset.filters();
-            let known = dataset.dataset.dcpl().map(|p| p.all_filters_avail());
-            match known {
-                Ok(false) => ConvertError::unsupported(
-                    &file.open.path,
-                    &dataset.path,
-                    format!(
-                        "it uses the filters {}, and the HDF5 library on this machine lacks some of them",
-                        numbers(&filters)
-                    ),
-                    "rewrite the dataset with gzip or without compression (h5repack -f GZIP=4, or h5py)",
+/// Reads rows through the library.
+fn by_library(
+    file: &H5File,
+    dataset: &H5Dataset,
+    read: Read,
+    (start, count): (u64, u64),
+) -> Result<Vec<u8>, ConvertError> {
+    let rows = SliceOrIndex::SliceCount { start: to_usize(start), step: 1, count: to_usize(count), block: 1 };
+    let mut slice = vec![rows];
+    slice.resize(dataset.shape.len(), SliceOrIndex::from(..));
+    let bytes = read(&dataset.dataset, Hyperslab::from(slice));
+    bytes.map_err(|e| {
+        let filters = dataset.dataset.filters();
+        let known = dataset.dataset.dcpl().map(|p| p.all_filters_avail());
+        match known {
+            Ok(false) => ConvertError::unsupported(
+                &file.open.path,
+                &dataset.path,
+                format!(
+                    "it uses the filters {}, and the HDF5 library on this machine lacks some of them",
+                    numbers(&filters)
                 ),
-                _ => dataset.malformed(file, format!("cannot read the rows from {start} on: {e}")),
-            }
-        })?;
-        spool.append(&bytes)?;
-        start += count;
-    }
-    Ok(())
+                "rewrite the dataset with gzip or without compression (h5repack -f GZIP=4, or h5py)",
+            ),
+            _ => dataset.malformed(file, format!("cannot read the rows from {start} on: {e}")),
+        }
+    })
 }
 
 /// The registered numbers of filters, with the names of common ones.

@@ -6,6 +6,7 @@ use packds_system::{to_u64, to_usize};
 
 use super::super::ListOptions;
 use super::super::index_json::{self, INDEX};
+use super::super::packed::{Packed, Piece};
 use super::super::sized_samples::{check, offsets, words};
 use super::super::spool::Spool;
 use super::super::store::OpenFile;
@@ -110,13 +111,16 @@ fn unpack_samples(
 ) -> Result<(OpenFile, Vec<u64>), ConvertError> {
     let folder = options.spool_folder();
     let mut spool = Spool::create(&folder)?;
+    let number = spool.unpacks(Packed::Parts(file.path.as_path().into()));
     let (mut ends, mut end) = (vec![0], 0);
     for (sample, pair) in offsets.windows(2).enumerate() {
         let &[start, packed_end] = pair else { continue };
         let place = format!("sample {sample}");
-        let packed = file.part(&place, start, packed_end.saturating_sub(start))?;
+        let rows = packed_end.saturating_sub(start);
+        let packed = file.part(&place, start, rows)?;
         let bytes = unpacked(file, &place, &packed, MAX_BATCH)?;
         folder.unpacking.check()?;
+        spool.begin(Piece { packed: number, place: 0, start, rows });
         spool.append(&bytes)?;
         end += to_u64(bytes.len());
         ends.push(end);
@@ -150,16 +154,19 @@ impl Batched<'_> {
         let batches = self.file.part("table of batches", BATCHED_HEAD + table, n_batches * BATCH_BYTES)?;
         let folder = options.spool_folder();
         let mut spool = Spool::create(&folder)?;
+        let file = spool.unpacks(Packed::Parts(self.file.path.as_path().into()));
         for (number, batch) in batches.chunks_exact(to_usize(BATCH_BYTES)).enumerate() {
             let place = format!("batch {number}");
             let &[_, _, low, high, packed, bytes] = words(batch).as_slice() else { continue };
-            let packed = self.file.part(&place, high << 32 | low, packed)?;
+            let (start, rows) = (high << 32 | low, packed);
+            let packed = self.file.part(&place, start, rows)?;
             let unpacked = unpacked(self.file, &place, &packed, bytes.min(MAX_BATCH))?;
             if to_u64(unpacked.len()) != bytes {
                 let reason = format!("expected {bytes} unpacked bytes, found {}", unpacked.len());
                 return Err(ConvertError::malformed(&self.file.path, &place, reason));
             }
             folder.unpacking.check()?;
+            spool.begin(Piece { packed: file, place: 0, start, rows });
             spool.append(&unpacked)?;
         }
         let file = spool.finish(&self.file.path)?;

@@ -27,10 +27,7 @@ pub(in crate::source) fn names(path: &Path) -> Result<Vec<String>, ConvertError>
 /// The values of the column at this place. No value may be null. Also returns the number of rows.
 pub(in crate::source) fn column(path: &Path, place: usize) -> Result<(TableValues, usize), ConvertError> {
     let mut table = Table::open(path, &ListOptions::default())?;
-    let schema = table.columns.schema.project(&[place]);
-    table.columns.schema = schema.map_err(|e| ConvertError::malformed(path, "", e.to_string()))?;
-    table.columns.are_all = false;
-    table.columns.places = vec![place];
+    table.read_only(place)?;
     let name = table.columns.schema.fields().first().map_or_else(String::new, |field| field.name().clone());
     let (mut values, mut n_rows) = (None, 0_usize);
     for task in Arc::new(table).tasks() {

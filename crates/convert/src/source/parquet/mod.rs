@@ -8,8 +8,7 @@ mod footer;
 mod lines;
 
 use packds_system::{to_u64, to_usize};
-use std::io::{BufReader, Read};
-use std::os::unix::fs::FileExt;
+use std::io::{BufReader, Cursor, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -25,10 +24,11 @@ pub(super) use self::columns::{column, names};
 pub(super) use self::lines::{names_files, write_lines};
 use super::ListOptions;
 use super::found::Found;
+use super::packed::{self, Packed, Unpack, no_piece};
 use super::shards::Shards;
 use super::spool::Spool;
-use super::store::OpenFile;
-use super::table::{Columns, Gather, MAX_THREADS, Piece, Spot, TablePlan, guarded, no_rows, tasks};
+use super::store::{OpenFile, ReadAt};
+use super::table::{Column, Columns, Gather, MAX_THREADS, Piece, PieceOf, Spot, TablePlan, guarded, no_rows, tasks};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::ordered::{Next, ordered};
@@ -49,9 +49,9 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     }
     let plan = Arc::new(plan(part, options)?);
     let spool = Spool::create(&options.spool_folder())?;
-    let mut gather = Gather::new(&part.root, Arc::clone(&plan), spool, file_bytes);
-    let open = |_, path: &Path| {
-        let table = Arc::new(Table::open(path, options)?);
+    let mut gather = Gather::new(&part.root, Arc::clone(&plan), (spool, Packed::Parquet), file_bytes);
+    let open = |number, path: &Path| {
+        let table = Arc::new(Table { number, ..Table::open(path, options)? });
         plan.check(path, &table.columns.schema)?;
         Ok(table.tasks())
     };
@@ -62,13 +62,16 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
         || (),
         |(), task: Task| {
             let (path, place) = (&task.table.file.path, task.place());
-            guarded(path, &place, || task.decode(&plan))
+            let pieces = guarded(path, &place, || task.decode(&plan))?;
+            Ok((pieces, task))
         },
         tasks(&part.files, open, |tasks| Ok(tasks.next())),
-        |pieces: Result<Vec<Piece>, ConvertError>| {
-            for piece in pieces? {
-                // Nothing is read in place, so the file index is unused.
-                gather.push(piece, 0)?;
+        |decoded: Result<(Vec<(u64, Piece)>, Task), ConvertError>| {
+            let (pieces, Task { table, group, .. }) = decoded?;
+            let (path, columns) = (&table.file.path, &table.columns);
+            for (start, piece) in pieces {
+                let of = PieceOf { path, file: table.number, columns, place: to_u64(group), start };
+                gather.push(piece, &of)?;
             }
             Ok(Next::Continue)
         },
@@ -126,6 +129,8 @@ struct Table {
     metadata: ArrowReaderMetadata,
     /// The columns to read.
     columns: Columns,
+    /// The file's index.
+    number: u32,
 }
 
 impl Table {
@@ -140,7 +145,13 @@ impl Table {
         })?;
         check_places(&file, &metadata)?;
         let columns = Columns::of(path, metadata.schema(), options)?;
-        Ok(Self { file, metadata, columns })
+        Ok(Self { file, metadata, columns, number: 0 })
+    }
+
+    /// Reads only the column at this place of the file.
+    fn read_only(&mut self, place: usize) -> Result<(), ConvertError> {
+        self.columns = Columns::only(&self.file.path, self.metadata.schema(), place)?;
+        Ok(())
     }
 
     /// Splits the rows of the file into tasks of about [`TASK_BYTES`].
@@ -157,6 +168,8 @@ impl Table {
             // Damage is reported when the rows are read.
             let row_bytes = row_bytes.unwrap_or(u64::MAX);
             let step = (TASK_BYTES / row_bytes).clamp(1, MAX_TASK_ROWS);
+            // Many programs end pages at a multiple of this number of rows, so that pages are unpacked once.
+            let step = if step > MAX_BATCH_ROWS { step - step % MAX_BATCH_ROWS } else { step };
             let group_row = first_row;
             first_row = first_row.saturating_add(rows);
             let table = Arc::clone(&table);
@@ -204,13 +217,14 @@ impl Task {
         reader.map_err(|e| failed(&self.table.file.path, &self.place(), &e))
     }
 
-    fn decode(&self, plan: &TablePlan) -> Result<Vec<Piece>, ConvertError> {
+    /// The pieces, each with its first row in the group.
+    fn decode(&self, plan: &TablePlan) -> Result<Vec<(u64, Piece)>, ConvertError> {
         let path = &self.table.file.path;
         let (mut pieces, mut rows) = (Vec::new(), 0_u64);
         for batch in self.reader()? {
             let batch = batch.map_err(|e| failed(path, &self.place(), &e.into()))?;
             let spot = Spot { path, first_row: self.first_row.saturating_add(rows), in_file: None };
-            pieces.push(Piece::of(plan, &batch, &spot)?);
+            pieces.push((self.start.saturating_add(rows), Piece::of(plan, &batch, &spot)?));
             let n = to_u64(batch.num_rows());
             rows = rows.saturating_add(n);
         }
@@ -219,6 +233,40 @@ impl Task {
         }
         let reason = format!("expected {} rows, found {rows}", self.rows);
         Err(ConvertError::malformed(path, &self.place(), reason))
+    }
+}
+
+/// A column of a file, whose rows another process unpacks.
+struct ColumnPieces {
+    table: Arc<Table>,
+    column: Column,
+}
+
+/// Opens a column of a file to unpack some of its rows.
+pub(super) fn column_pieces(path: &Path, column: &Column) -> Result<Arc<dyn Unpack>, ConvertError> {
+    let mut table = Table::open(path, &ListOptions::default())?;
+    table.read_only(column.place)?;
+    Ok(Arc::new(ColumnPieces { table: Arc::new(table), column: column.clone() }))
+}
+
+impl Unpack for ColumnPieces {
+    fn read<'a>(&'a self, piece: &packed::Piece) -> Result<Box<dyn Read + 'a>, ConvertError> {
+        let (path, group) = (&self.table.file.path, to_usize(piece.place));
+        let rows = self.table.metadata.metadata().row_groups().get(group).map(|group| group.num_rows());
+        let rows = rows.and_then(|rows| u64::try_from(rows).ok());
+        let end = piece.start.checked_add(piece.rows).filter(|end| rows.is_some_and(|rows| *end <= rows));
+        let (start, rows) = (piece.start, end.ok_or_else(|| no_piece(path, piece))? - piece.start);
+        let task = Task { table: Arc::clone(&self.table), group, start, first_row: 0, rows };
+        let mut bytes = Vec::new();
+        guarded(path, &task.place(), || {
+            for batch in task.reader()? {
+                let batch = batch.map_err(|e| failed(path, &task.place(), &e.into()))?;
+                let spot = Spot { path, first_row: start, in_file: None };
+                bytes.extend_from_slice(&self.column.unpacked(&batch, &spot)?);
+            }
+            Ok(())
+        })?;
+        Ok(Box::new(Cursor::new(bytes)))
     }
 }
 
@@ -232,29 +280,15 @@ impl Length for AnyPlace {
 }
 
 impl ChunkReader for AnyPlace {
-    type T = BufReader<From>;
+    type T = BufReader<ReadAt<Arc<OpenFile>>>;
 
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        Ok(BufReader::new(From { file: Arc::clone(&self.0), offset: start }))
+        Ok(BufReader::new(ReadAt::new(Arc::clone(&self.0), start)))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
         let bytes = self.0.bytes_at(start, u64::try_from(length)?);
         bytes.map(Bytes::from).map_err(|e| ParquetError::EOF(e.to_string()))
-    }
-}
-
-/// A file, read from an offset on.
-struct From {
-    file: Arc<OpenFile>,
-    offset: u64,
-}
-
-impl Read for From {
-    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
-        let n = self.file.file.read_at(out, self.offset)?;
-        self.offset = self.offset.saturating_add(to_u64(n));
-        Ok(n)
     }
 }
 

@@ -8,12 +8,14 @@ use packds_format::{DType, Scalar};
 
 use super::kind::Kind;
 use super::piece::{ColumnPiece, ItemsPiece, Piece, no_bytes};
-use super::plan::{Planned, TablePlan, Use};
+use super::plan::{Column, Columns, Planned, TablePlan, Use};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::source::column::{ColumnValues, SourceColumn, TextArena};
 use crate::source::found::{Found, FoundLabels, LabelValues, Names, role_of};
 use crate::source::listing::{Faults, SourceField};
+use crate::source::packed::{self, Packed};
+use crate::source::paths::FilePath;
 use crate::source::roles::{Part, are_paths};
 use crate::source::spool::Spool;
 use crate::source::store::{Content, Contents, Numbers, OpenFile, Span, SpanFiles, Spans, Store};
@@ -27,6 +29,10 @@ pub(in crate::source) struct Gather {
     plan: Arc<TablePlan>,
     /// Items that are not read in place are written here.
     spool: Spool,
+    /// How a column is unpacked.
+    packed: fn(FilePath, Column) -> Packed,
+    /// For each column, the number of the last file, and the number of the column of that file in the spool.
+    unpacked: Vec<Option<(u32, u32)>>,
     columns: Vec<Gathered>,
     rows: u64,
     max_rows: u64,
@@ -50,6 +56,19 @@ enum Gathered {
     LongTexts(Vec<Span>),
 }
 
+/// Where a piece comes from.
+pub(in crate::source) struct PieceOf<'a> {
+    pub(in crate::source) path: &'a Path,
+    /// The number of the file.
+    pub(in crate::source) file: u32,
+    /// The columns that were read.
+    pub(in crate::source) columns: &'a Columns,
+    /// The row group or the record batch.
+    pub(in crate::source) place: u64,
+    /// The first row in it.
+    pub(in crate::source) start: u64,
+}
+
 /// Maximum total size of a column's long strings in memory, in bytes.
 const TEXTS_BYTES: usize = 64 << 20;
 /// Minimum average size of long strings, in bytes. Shorter strings may be class ids or names.
@@ -60,7 +79,12 @@ const SPOOLED: u32 = u32::MAX;
 
 impl Gather {
     /// Creates an empty gathering. `file_bytes` is the total size of all files.
-    pub(in crate::source) fn new(root: &Path, plan: Arc<TablePlan>, spool: Spool, file_bytes: u64) -> Self {
+    pub(in crate::source) fn new(
+        root: &Path,
+        plan: Arc<TablePlan>,
+        (spool, packed): (Spool, fn(FilePath, Column) -> Packed),
+        file_bytes: u64,
+    ) -> Self {
         let gathered = plan.columns.iter().map(|planned| match &planned.kind {
             Kind::Items { .. } | Kind::Array { .. } => {
                 Gathered::Items { spans: Vec::new(), paths: TextArena::default(), only_paths: 0 }
@@ -71,8 +95,10 @@ impl Gather {
         let columns = gathered.collect();
         Self {
             root: root.to_owned(),
+            unpacked: vec![None; plan.columns.len()],
             plan,
             spool,
+            packed,
             columns,
             rows: 0,
             faults: Faults::new(),
@@ -80,8 +106,8 @@ impl Gather {
         }
     }
 
-    /// Adds the next piece, which comes from file number `file`.
-    pub(in crate::source) fn push(&mut self, piece: Piece, file: u32) -> Result<(), ConvertError> {
+    /// Adds the next piece.
+    pub(in crate::source) fn push(&mut self, piece: Piece, of: &PieceOf<'_>) -> Result<(), ConvertError> {
         let before = to_usize(self.rows);
         self.rows = self.rows.saturating_add(to_u64(piece.rows));
         if self.rows > self.max_rows {
@@ -91,11 +117,20 @@ impl Gather {
         for (row, reason) in piece.faults {
             self.faults.entry(row.saturating_add(before)).or_insert(reason.into());
         }
-        let columns = self.plan.columns.iter().zip(&mut self.columns);
-        for ((planned, column), piece) in columns.zip(piece.columns) {
+        let rows = to_u64(piece.rows);
+        let columns = self.plan.columns.iter().zip(&mut self.columns).zip(&mut self.unpacked);
+        for (((planned, column), unpacked), piece) in columns.zip(piece.columns) {
             match (&mut *column, piece) {
                 (Gathered::Items { spans, paths, only_paths }, ColumnPiece::Items(piece)) => {
-                    push_items(&mut self.spool, spans, &piece, file)?;
+                    let packed = match *unpacked {
+                        Some((file, number)) if file == of.file => Some(number),
+                        _ => Column::of(planned, &of.columns.places)
+                            .map(|column| self.spool.unpacks((self.packed)(of.path.into(), column))),
+                    };
+                    *unpacked = packed.map(|number| (of.file, number));
+                    let (place, start) = (of.place, of.start);
+                    packed.inspect(|packed| self.spool.begin(packed::Piece { packed: *packed, place, start, rows }));
+                    push_items(&mut self.spool, spans, &piece, of.file)?;
                     *only_paths += piece.only_paths.len();
                     piece.paths.iter().for_each(|path| paths.push(path));
                 }
@@ -164,6 +199,7 @@ fn is_long(texts: &TextArena) -> bool {
 }
 
 fn push_texts(spool: &mut Spool, spans: &mut Vec<Span>, texts: &TextArena) -> Result<(), ConvertError> {
+    spool.end();
     for text in texts.iter() {
         spans.push(Span { file: SPOOLED, offset: spool.append(text.as_bytes())?, bytes: to_u64(text.len()) });
     }

@@ -6,6 +6,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Field};
 use packds_format::{DType, FieldKind};
 use packds_pixels::ImageFormat;
+use serde::{Deserialize, Serialize};
 
 use super::features::declared_shape;
 use super::nested::{leaf_of, shape_of};
@@ -16,7 +17,8 @@ use crate::opt::{IMAGE_KEY, LABEL_KEY, LEAVE_OUT, MASK_KEY};
 use crate::source::store::{ArrayType, Content};
 
 /// How the values of a column are used.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Kind {
     /// Bytes of any length, or files.
     Items {

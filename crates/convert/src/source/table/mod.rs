@@ -14,11 +14,11 @@ mod text;
 mod tests;
 
 pub(super) use self::{
-    gather::{Gather, ROWS_A_BYTE},
+    gather::{Gather, PieceOf, ROWS_A_BYTE},
     kind::{is_null_at, plain_type},
     nested::{Levels, leaf_of, numbers, shape_of},
     piece::{InFile, Piece, Spot},
-    plan::{Columns, TablePlan},
+    plan::{Column, Columns, TablePlan},
     text::{for_each_text, is_scalar, json_of, json_refusal},
 };
 

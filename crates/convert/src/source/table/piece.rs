@@ -12,7 +12,7 @@ use arrow_schema::DataType;
 
 use super::kind::{Kind, is_null_at};
 use super::nested::{Levels, numbers};
-use super::plan::{Planned, TablePlan, Use};
+use super::plan::{Column, Planned, TablePlan, Use};
 use super::text::{for_each_text, json_of};
 use crate::error::ConvertError;
 use crate::opt::LEAVE_OUT;
@@ -123,6 +123,17 @@ impl Piece {
         }
         let rows = batch.num_rows();
         Ok(Self { rows, columns, faults })
+    }
+}
+
+impl Column {
+    /// The bytes of the column of a batch that cannot be read in place.
+    pub(in crate::source) fn unpacked(&self, batch: &RecordBatch, spot: &Spot<'_>) -> Result<Vec<u8>, ConvertError> {
+        let array = batch.columns().first();
+        match array.map(|array| column(&self.planned, array, spot, &mut Vec::new())).transpose()? {
+            Some(ColumnPiece::Items(items)) => Ok(items.bytes),
+            _ => Err(spot.malformed(0, &self.planned.name, "expected bytes or arrays")),
+        }
     }
 }
 

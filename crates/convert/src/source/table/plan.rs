@@ -5,6 +5,7 @@ use std::path::Path;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Schema};
+use serde::{Deserialize, Serialize};
 
 use super::features::{Features, pack_metadata};
 use super::kind::{Kind, Known, plain_type};
@@ -51,10 +52,17 @@ impl Columns {
             places,
         })
     }
+
+    /// Only the column at this place of the file.
+    pub(in crate::source) fn only(path: &Path, schema: &Schema, place: usize) -> Result<Self, ConvertError> {
+        let schema = schema.project(&[place]).map_err(|e| ConvertError::malformed(path, "", e.to_string()))?;
+        Ok(Self { places: vec![place], schema, are_all: false })
+    }
 }
 
 /// The purpose of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Use {
     /// Image, label or mask.
     Part(Part),
@@ -65,13 +73,44 @@ pub(super) enum Use {
 }
 
 /// A column to read.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Planned {
     /// The column's index among the columns to read.
     pub(super) index: usize,
     pub(super) name: String,
     pub(super) part: Use,
     pub(super) kind: Kind,
+}
+
+impl Planned {
+    fn in_place(&self) -> Option<(usize, Option<usize>)> {
+        match &self.kind {
+            Kind::Items { children, .. } => Some((self.index, children.map(|c| c.0))),
+            Kind::Array { .. } => Some((self.index, None)),
+            _ => None,
+        }
+    }
+}
+
+/// A column that is read alone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(in crate::source) struct Column {
+    /// The column's index in the file.
+    pub(in crate::source) place: usize,
+    /// Its index among the columns to read is 0.
+    pub(super) planned: Planned,
+}
+
+impl Column {
+    pub(super) fn of(planned: &Planned, places: &[usize]) -> Option<Self> {
+        let place = *places.get(planned.index)?;
+        Some(Self { place, planned: Planned { index: 0, ..planned.clone() } })
+    }
+
+    /// As [`TablePlan::in_place`].
+    pub(in crate::source) fn in_place(&self) -> Option<(usize, Option<usize>)> {
+        self.planned.in_place()
+    }
 }
 
 /// The plan for a table.
@@ -158,13 +197,7 @@ impl TablePlan {
 
     /// The columns whose items are plain bytes in an array. For a struct, also the index of the child that contains the bytes.
     pub(in crate::source) fn in_place(&self) -> Vec<(usize, Option<usize>)> {
-        let columns = self.columns.iter();
-        let places = columns.filter_map(|planned| match &planned.kind {
-            Kind::Items { children, .. } => Some((planned.index, children.map(|c| c.0))),
-            Kind::Array { .. } => Some((planned.index, None)),
-            _ => None,
-        });
-        places.collect()
+        self.columns.iter().filter_map(Planned::in_place).collect()
     }
 
     /// Refuses a file whose columns differ from those of the first file.

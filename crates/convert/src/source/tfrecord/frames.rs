@@ -9,6 +9,7 @@ use packds_format::crc32c;
 use packds_system::{open_regular, to_usize};
 
 use super::super::ListOptions;
+use super::super::packed::Packed;
 use super::super::spool::Spool;
 use super::super::store::OpenFile;
 use crate::error::ConvertError;
@@ -44,7 +45,11 @@ impl Frames {
         let magic = opened.bytes_at(0, 2).unwrap_or_default();
         // A record length may start with the same two bytes as a gzip file, so the length's checksum decides.
         let input = match magic == [0x1f, 0x8b] && !is_frame(&opened) {
-            true => Input::Gzip(Box::new(MultiGzDecoder::new(reader)), Spool::create(&options.spool_folder())?),
+            true => {
+                let mut spool = Spool::create(&options.spool_folder())?;
+                spool.begin_file(Packed::Stream(path.into()));
+                Input::Gzip(Box::new(MultiGzDecoder::new(reader)), spool)
+            }
             false => Input::Plain(reader, opened),
         };
         Ok(Self { path: path.to_owned(), input, at: 0, n: 0 })
@@ -87,7 +92,10 @@ impl Frames {
         self.n += 1;
         match &mut self.input {
             Input::Plain(..) => Ok(Some(start)),
-            Input::Gzip(_, spool) => spool.append(record).map(Some),
+            Input::Gzip(_, spool) => {
+                spool.at(start);
+                spool.append(record).map(Some)
+            }
         }
     }
 

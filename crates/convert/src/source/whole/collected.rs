@@ -1,6 +1,6 @@
 //! The values of many files that hold one sample each, gathered by name.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,7 +16,8 @@ use crate::source::ListOptions;
 use crate::source::found::{Found, FoundLabels, Names};
 use crate::source::gather::{Gathered, Gathering, Item};
 use crate::source::listing::{Fault, Faults};
-use crate::source::paths::{PathTable, as_path};
+use crate::source::packed::{Packed, Piece};
+use crate::source::paths::{FilePath, PathTable, as_path};
 use crate::source::per_file;
 use crate::source::roles::{Keys, find_image_field, is_label_name};
 use crate::source::spool::Spool;
@@ -35,6 +36,8 @@ pub(super) struct Collected<'a> {
     contents: Vec<Contents>,
     /// Values that had to be unpacked.
     spool: Option<Spool>,
+    /// The numbers in the spool of the arrays with these names.
+    unpacked: BTreeMap<String, u32>,
     faults: Faults,
     /// Values that are missing from the first file.
     others: Tally,
@@ -60,6 +63,7 @@ impl<'a> Collected<'a> {
             fields: Vec::new(),
             contents: Vec::new(),
             spool: None,
+            unpacked: BTreeMap::new(),
             faults: Faults::new(),
             others: Tally::default(),
             left_out: BTreeSet::new(),
@@ -154,6 +158,12 @@ impl<'a> Collected<'a> {
                     Some(spool) => spool,
                     None => self.spool.insert(Spool::create(&options.spool_folder())?),
                 };
+                let number = self.unpacked.entry(value.name.clone()).or_insert_with(|| {
+                    // The file is that of the sample.
+                    let (file, format) = (FilePath::default(), self.of.format.name().to_owned());
+                    spool.unpacks(Packed::Value { file, format, name: value.name.clone() })
+                });
+                spool.begin(Piece { packed: *number, ..Piece::default() });
                 Span { file: ItemFiles::SPOOL, offset: spool.append(&unpacked)?, bytes }
             }
         };
@@ -232,7 +242,7 @@ impl<'a> Collected<'a> {
 }
 
 /// All bytes of an array.
-fn whole_bytes(array: &ArrayType, rows: &Rows, swapped: bool) -> Result<Vec<u8>, SampleError> {
+pub(super) fn whole_bytes(array: &ArrayType, rows: &Rows, swapped: bool) -> Result<Vec<u8>, SampleError> {
     let mut bytes = Vec::new();
     for idx in 0..rows.len() {
         rows.append(idx, u64::MAX, &mut bytes)?;

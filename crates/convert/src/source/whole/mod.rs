@@ -6,7 +6,7 @@ mod collected;
 
 use std::path::Path;
 
-use self::collected::Collected;
+use self::collected::{Collected, whole_bytes};
 use super::ListOptions;
 use super::candidate::SampleFiles;
 use super::found::{Found, FoundLabels, LabelValues};
@@ -32,6 +32,17 @@ pub(crate) type ReadWhole = fn(&Path, &ListOptions) -> Result<Vec<FileValue>, Co
 pub(crate) struct FileValue {
     pub(super) name: String,
     pub(super) content: FileContent,
+}
+
+/// All bytes of a value that is an array.
+pub(super) fn value_bytes(path: &Path, value: &FileValue) -> Result<Vec<u8>, ConvertError> {
+    let malformed = |reason: String| ConvertError::malformed(path, &value.name, reason);
+    match &value.content {
+        FileContent::Array { array, rows, swapped, .. } => {
+            whole_bytes(array, rows, *swapped).map_err(|error| malformed(error.to_string()))
+        }
+        _ => Err(malformed("expected an array".to_owned())),
+    }
 }
 
 #[derive(Debug)]

@@ -12,7 +12,6 @@ use super::codec::Sharding;
 use crate::error::ConvertError;
 use crate::source::ListOptions;
 use crate::source::grid::{MAX_BAND_BYTES, Placing, bands, is_plausible};
-use crate::source::spool::Spool;
 use crate::source::store::OpenFile;
 
 /// Maximum total size of a chunk's variable-length items, in bytes.
@@ -49,11 +48,11 @@ impl Array {
     }
 
     /// Unpacks bands of rows on all threads. Calls `take` for each band in order, with the bytes of its rows (or framed
-    /// items) and its number of rows.
+    /// items), its first row and its number of rows.
     pub(super) fn unpack(
         &self,
         options: &ListOptions,
-        mut take: impl FnMut(Vec<u8>, u64) -> Result<(), ConvertError>,
+        mut take: impl FnMut(Vec<u8>, u64, u64) -> Result<(), ConvertError>,
     ) -> Result<(), ConvertError> {
         self.count()?;
         let rows = self.shape.first().copied().unwrap_or(0);
@@ -64,17 +63,14 @@ impl Array {
             let hint = "write the array again with chunks of fewer samples";
             ConvertError::unsupported(&self.folder, &self.path, reason, hint)
         })?;
-        let unpack = |start, count| self.band(start, count).map(|bytes| (bytes, count));
-        bands((rows, step), band, options.jobs, unpack, |(bytes, count): (Vec<u8>, u64)| take(bytes, count))
-    }
-
-    /// Appends all rows to `spool`.
-    pub(super) fn spool(&self, options: &ListOptions, spool: &mut Spool) -> Result<(), ConvertError> {
-        self.unpack(options, |bytes, _| spool.append(&bytes).map(|_| ()))
+        let unpack = |start, count| self.band(start, count).map(|bytes| (bytes, start, count));
+        bands((rows, step), band, options.jobs, unpack, |(bytes, start, count): (Vec<u8>, u64, u64)| {
+            take(bytes, start, count)
+        })
     }
 
     /// The rows `start..start + count`. They must start at a chunk boundary and end at or before the next one.
-    fn band(&self, start: u64, count: u64) -> Result<Vec<u8>, ConvertError> {
+    pub(super) fn band(&self, start: u64, count: u64) -> Result<Vec<u8>, ConvertError> {
         let unit: Vec<u64> = self.unit().iter().map(|n| n.get()).collect();
         let element_bytes = self.element_bytes();
         let mut out = Vec::new();
@@ -90,10 +86,7 @@ impl Array {
             *rows = count;
         }
         loop {
-            let mut place = at.clone();
-            if let Some(first) = place.first_mut() {
-                *first = start;
-            }
+            let place = placed(&at, start);
             let bad = |reason: String| self.malformed(format!("chunk at {place:?}: {reason}"));
             if let Some(bytes) = self.chunk_at(&place, &mut indexes).map_err(bad)? {
                 if self.chain.is_variable() {
@@ -103,26 +96,33 @@ impl Array {
                 let placed = placing.copy(&bytes, &mut out);
                 placed.ok_or_else(|| bad("lies outside the array".to_owned()))?;
             }
-            // Moves to the next chunk of these rows. The position in the first dimension does not change.
-            let mut dims = at.iter_mut().zip(&unit).zip(&shape).skip(1).rev();
-            let next = dims.find_map(|((at, step), end)| {
-                *at = at.saturating_add(*step);
-                if *at < *end {
-                    return Some(());
-                }
-                *at = 0;
-                None
-            });
-            if next.is_none() {
+            if !advance(&mut at, &unit, &shape) {
                 return Ok(out);
             }
         }
     }
 
+    /// The files of the chunks whose first row is `start`.
+    pub(super) fn chunk_files(&self, start: u64) -> Vec<PathBuf> {
+        let unit: Vec<u64> = self.unit().iter().map(|n| n.get()).collect();
+        let (mut at, mut files) = (vec![0_u64; self.shape.len()], Vec::new());
+        loop {
+            files.push(self.chunk_file(&placed(&at, start)));
+            if !advance(&mut at, &unit, &self.shape) {
+                return files;
+            }
+        }
+    }
+
+    /// The file of the chunk that contains the element `at`.
+    fn chunk_file(&self, at: &[u64]) -> PathBuf {
+        let stored: Vec<u64> = at.iter().zip(&self.chunk).map(|(at, chunk)| at / chunk.get()).collect();
+        self.folder.join(self.keys.encode(&stored).as_str())
+    }
+
     /// The unpacked chunk that starts at element `at`. `None` if it was never written.
     fn chunk_at(&self, at: &[u64], indexes: &mut HashMap<PathBuf, Index>) -> Result<Option<Vec<u8>>, String> {
-        let stored: Vec<u64> = at.iter().zip(&self.chunk).map(|(at, chunk)| at / chunk.get()).collect();
-        let path = self.folder.join(self.keys.encode(&stored).as_str());
+        let path = self.chunk_file(at);
         let Some(file) = open(&path)? else {
             return Ok(None);
         };
@@ -148,6 +148,29 @@ impl Array {
         let decoded = self.chain.decode(stored, self.unit(), (&self.data_type, &self.fill), most);
         decoded.map(Some).map_err(|e| named(&path, e))
     }
+}
+
+/// The position of a chunk in the array. `at` is its position in the rows from `start` on.
+fn placed(at: &[u64], start: u64) -> Vec<u64> {
+    let mut place = at.to_vec();
+    if let Some(first) = place.first_mut() {
+        *first = start;
+    }
+    place
+}
+
+/// Moves to the next chunk of the same rows. The position in the first dimension does not change. False at the end.
+fn advance(at: &mut [u64], unit: &[u64], shape: &[u64]) -> bool {
+    let mut dims = at.iter_mut().zip(unit).zip(shape).skip(1).rev();
+    let next = dims.find_map(|((at, step), end)| {
+        *at = at.saturating_add(*step);
+        if *at < *end {
+            return Some(());
+        }
+        *at = 0;
+        None
+    });
+    next.is_some()
 }
 
 fn named(path: &Path, reason: String) -> String {

@@ -5,8 +5,10 @@ mod chunks;
 mod codec;
 
 use packds_system::{to_u64, to_usize};
+use std::collections::BTreeSet;
+use std::io::{Cursor, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -16,6 +18,7 @@ use self::chunks::items;
 use super::ListOptions;
 use super::found::Found;
 use super::numbers::text_of;
+use super::packed::{Packed, Piece, Unpack, no_piece};
 use super::shards::Shards;
 use super::spool::Spool;
 use super::store::{ArrayType, Content, RowPart, Store};
@@ -28,6 +31,8 @@ use crate::metadata::METADATA_KEY;
 
 /// Maximum group nesting.
 const MAX_DEPTH: usize = 16;
+/// Why an array whose reader crashed cannot be read.
+const CRASHED: &str = "a chunk cannot be unpacked";
 /// Maximum total number of groups and arrays.
 const MAX_MEMBERS: usize = 1 << 16;
 
@@ -70,10 +75,9 @@ fn guarded<T>(
     let work = || {
         let group = Group::open(source)?;
         let nodes = group.nodes();
-        read(&mut Arrays { group, nodes, options })
+        read(&mut Arrays { source, group, nodes, options })
     };
-    catch_unwind(AssertUnwindSafe(work))
-        .unwrap_or_else(|_| Err(ConvertError::malformed(source, "", "a chunk cannot be unpacked")))
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(ConvertError::malformed(source, "", CRASHED)))
 }
 
 /// A group, with all arrays in it and in its subgroups.
@@ -157,6 +161,10 @@ impl Group {
         Ok(true)
     }
 
+    fn array(&self, number: usize) -> Option<&Array> {
+        self.arrays.get(number).and_then(|(_, array)| array.as_ref().ok())
+    }
+
     fn nodes(&self) -> Vec<Node> {
         let node = |(path, array): &(String, Result<Array, String>)| {
             let path = path.clone();
@@ -181,7 +189,50 @@ fn kind(array: &Array) -> NodeKind {
     }
 }
 
+/// A group whose arrays another process unpacks.
+struct Pieces {
+    source: PathBuf,
+    group: Group,
+}
+
+/// Opens a group to unpack some rows of its arrays.
+pub(super) fn pieces(source: &Path) -> Result<Arc<dyn Unpack>, ConvertError> {
+    Ok(Arc::new(Pieces { source: source.to_owned(), group: Group::open(source)? }))
+}
+
+impl Unpack for Pieces {
+    fn read<'a>(&'a self, piece: &Piece) -> Result<Box<dyn Read + 'a>, ConvertError> {
+        let array = self.group.array(to_usize(piece.place));
+        let fits =
+            |array: &&Array| piece.start.checked_add(piece.rows).is_some_and(|end| array.shape.first() >= Some(&end));
+        let array = array.filter(fits).ok_or_else(|| no_piece(&self.source, piece))?;
+        let unpack = || {
+            let bytes = array.band(piece.start, piece.rows)?;
+            if !array.chain.is_variable() {
+                return Ok(bytes);
+            }
+            Ok(items(&bytes, piece.rows).map_err(|e| array.malformed(e))?.concat())
+        };
+        let bytes = catch_unwind(AssertUnwindSafe(unpack)).unwrap_or_else(|_| Err(array.malformed(CRASHED)))?;
+        Ok(Box::new(Cursor::new(bytes)))
+    }
+}
+
+/// The files of these pieces of a group that are there.
+pub(super) fn chunk_files<'a>(source: &Path, pieces: impl Iterator<Item = &'a Piece>) -> Vec<PathBuf> {
+    // If the group cannot be read, unpacking reports that.
+    let Ok(group) = Group::open(source) else { return Vec::new() };
+    let mut files = BTreeSet::new();
+    for piece in pieces {
+        let Some(array) = group.array(to_usize(piece.place)) else { continue };
+        files.extend(["zarr.json", ".zarray"].map(|name| array.folder.join(name)));
+        files.extend(array.chunk_files(piece.start));
+    }
+    files.into_iter().filter(|file| file.is_file()).collect()
+}
+
 struct Arrays<'a> {
+    source: &'a Path,
     group: Group,
     nodes: Vec<Node>,
     options: &'a ListOptions,
@@ -189,10 +240,8 @@ struct Arrays<'a> {
 
 impl Arrays<'_> {
     fn array(&self, node: usize) -> Result<&Array, ConvertError> {
-        match self.group.arrays.get(node) {
-            Some((_, Ok(array))) => Ok(array),
-            _ => Err(ConvertError::malformed(Path::new(""), "", "there is no such array")),
-        }
+        let missing = || ConvertError::malformed(self.source, "", "there is no such array");
+        self.group.array(node).ok_or_else(missing)
     }
 }
 
@@ -204,15 +253,21 @@ impl Tree for Arrays<'_> {
     fn rows(&mut self, node: usize) -> Result<Vec<RowPart>, ConvertError> {
         let array = self.array(node)?;
         let mut spool = Spool::create(&self.options.spool_folder())?;
-        array.spool(self.options, &mut spool)?;
+        let packed = spool.unpacks(Packed::Zarr(self.source.into()));
+        array.unpack(self.options, |bytes, start, rows| {
+            spool.begin(Piece { packed, place: to_u64(node), start, rows });
+            spool.append(&bytes).map(drop)
+        })?;
         Ok(vec![spool.into_part(&array.folder, array.count()?, array.row_bytes()?)?])
     }
 
     fn files(&mut self, node: usize, content: Content) -> Result<Arc<dyn Store>, ConvertError> {
         let array = self.array(node)?;
         let mut spool = Spool::create(&self.options.spool_folder())?;
+        let packed = spool.unpacks(Packed::Zarr(self.source.into()));
         let (mut ends, mut end) = (Vec::new(), 0_u64);
-        array.unpack(self.options, |bytes, rows| {
+        array.unpack(self.options, |bytes, start, rows| {
+            spool.begin(Piece { packed, place: to_u64(node), start, rows });
             for item in items(&bytes, rows).map_err(|e| array.malformed(e))? {
                 spool.append(item)?;
                 end += to_u64(item.len());
@@ -226,7 +281,7 @@ impl Tree for Arrays<'_> {
     fn texts(&mut self, node: usize) -> Result<Vec<Vec<u8>>, ConvertError> {
         let array = self.array(node)?;
         let mut texts = Vec::new();
-        array.unpack(self.options, |bytes, rows| {
+        array.unpack(self.options, |bytes, _, rows| {
             match array.element {
                 Element::FixedText { bytes: size, wide } => {
                     let size = to_usize(size).max(1);
