@@ -6,6 +6,7 @@ use clap::ColorChoice;
 use clap::builder::styling::{AnsiColor, Style};
 use serde::Serialize;
 
+use crate::escape::escape;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::prose::Prose;
@@ -93,7 +94,7 @@ impl Console<'_> {
     }
 
     fn marked(&mut self, mark: &str, style: Style, message: &str) {
-        let style = style.bold();
+        let (style, message) = (style.bold(), escape(message));
         if self.is_colored {
             self.note(&format!("{style}{mark}{style:#} {message}"));
         } else {

@@ -286,12 +286,22 @@ impl Field {
         Err(FormatError::schema(&self.name, reason))
     }
 
+    /// Checks that the shape is one that a field can have.
+    ///
+    /// # Errors
+    /// [`FormatError::BadSchema`] if it is not.
+    pub fn check_shape(&self) -> Result<(), FormatError> {
+        if self.shape.len() <= MAX_DIMS && !self.shape.contains(&0) {
+            return Ok(());
+        }
+        let reason = format!("a shape must have at most {MAX_DIMS} nonzero dimensions, found {:?}", self.shape);
+        Err(FormatError::schema(&self.name, reason))
+    }
+
     fn validate(&self) -> Result<(), FormatError> {
         let bad = |reason: String| Err(FormatError::schema(&self.name, reason));
         self.check_name()?;
-        if self.shape.len() > MAX_DIMS || self.shape.contains(&0) {
-            return bad(format!("a shape must have at most {MAX_DIMS} nonzero dimensions, found {:?}", self.shape));
-        }
+        self.check_shape()?;
         match self.item_bytes() {
             Some(n) if n > MAX_ITEM_BYTES => return bad(format!("an item must have at most 2^40 bytes, found {n}")),
             None if self.kind == FieldKind::Tensor => return bad("an item must have at most 2^40 bytes".to_owned()),

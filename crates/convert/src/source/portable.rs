@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::paths::FilePath;
+use super::shards::allow_open_files;
 use super::store::{ArrayType, Content, Contents, Numbers, OpenFile, Span, SpanFiles, Spans, Store};
 use super::swapped::Swapped;
 use crate::error::ConvertError;
@@ -65,7 +66,11 @@ impl Portable {
     pub(super) fn open(self, n: usize, plan: &Path) -> Result<Arc<dyn Store>, ConvertError> {
         let store: Arc<dyn Store> = match self {
             Self::Spans { files, spans, mut contents } => {
-                let open = |file: FilePath| OpenFile::open(file.as_path()).map_err(ConvertError::io(file.as_path()));
+                let stays = allow_open_files(files.len());
+                let open = |file: FilePath| {
+                    let opened = OpenFile::open(file.as_path()).map_err(ConvertError::io(file.as_path()));
+                    opened.map(|file| file.kept(stays))
+                };
                 let files = files.into_iter().map(open).collect::<Result<_, _>>()?;
                 let contents = match contents.len() {
                     1 => Contents::All(contents.remove(0)),

@@ -72,7 +72,7 @@ pub(super) struct SpoolFolder {
 #[derive(Debug)]
 pub(super) struct Spool {
     folder: SpoolFolder,
-    file: BufWriter<File>,
+    file: BufWriter<Arc<File>>,
     bytes: u64,
 }
 
@@ -81,12 +81,13 @@ impl Spool {
     pub(super) fn create(folder: &SpoolFolder) -> Result<Self, ConvertError> {
         let file = tempfile::tempfile_in(&folder.path);
         let file = file.map_err(|e| spool_error(&folder.path, e))?;
-        Ok(Self { folder: folder.clone(), file: BufWriter::with_capacity(WRITE_BYTES, file), bytes: 0 })
+        Ok(Self { folder: folder.clone(), file: BufWriter::with_capacity(WRITE_BYTES, Arc::new(file)), bytes: 0 })
     }
 
     /// Appends bytes. Returns their offset in the file.
     pub(super) fn append(&mut self, bytes: &[u8]) -> Result<u64, ConvertError> {
         let offset = self.bytes;
+        self.folder.unpacking.check()?;
         let written = self.file.write_all(bytes);
         written.map_err(|e| spool_error(&self.folder.path, e))?;
         self.bytes += to_u64(bytes.len());
@@ -98,7 +99,18 @@ impl Spool {
     pub(super) fn finish(self, source: &Path) -> Result<OpenFile, ConvertError> {
         let file = self.file.into_inner();
         let file = file.map_err(|e| spool_error(&self.folder.path, e.into_error()))?;
-        Ok(OpenFile { path: source.to_owned(), file, bytes: self.bytes })
+        Ok(OpenFile::of(source, file, 0, self.bytes))
+    }
+
+    /// The number of bytes so far.
+    pub(super) fn len(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The bytes from `start` on, as a file. Errors name `source`. More bytes may follow later.
+    pub(super) fn since(&mut self, start: u64, source: &Path) -> Result<OpenFile, ConvertError> {
+        self.file.flush().map_err(|e| spool_error(&self.folder.path, e))?;
+        Ok(OpenFile::of(source, Arc::clone(self.file.get_ref()), start, self.bytes.saturating_sub(start)))
     }
 
     /// Ends writing. The content is `rows` rows of `stride` bytes.

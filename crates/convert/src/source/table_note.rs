@@ -8,9 +8,9 @@ use packds_system::{counted, to_u64};
 use super::paths::lossy;
 use super::run_masks::MaskOrder;
 use crate::error::quoted;
-use crate::opt::{IMAGES, LEAVE_OUT, MASK_ORDER, MASKS};
+use crate::opt::{IMAGES, LEAVE_OUT, MASK_ORDER, MASKS, SPLIT};
 
-/// A decision about tables or lists next to images. The paths of lists are relative to the source.
+/// A decision about tables and their splits, or about lists next to images. The paths of lists are relative to the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TableNote {
@@ -118,6 +118,16 @@ pub enum TableNote {
         /// The column.
         field: String,
     },
+    /// The classes have the ids of this split alone, because the classes of another split were not read.
+    OwnIds {
+        /// The other split.
+        other: String,
+    },
+    /// Values that are missing are stored as 0 or as empty strings, and read as such.
+    StoredNone {
+        /// The fields.
+        fields: Vec<String>,
+    },
     /// Masks are decoded from run lengths in a table.
     RunMasks {
         /// The column.
@@ -193,7 +203,9 @@ impl fmt::Display for TableNote {
                 "the rows name folders, such as '{}': each image in a folder is a sample with the labels and fields of the row",
                 lossy(first)
             ),
-            Self::MissingImages { .. } | Self::NullLabels { .. } => self.fmt_left_out(out),
+            Self::MissingImages { .. } | Self::NullLabels { .. } | Self::OwnIds { .. } | Self::StoredNone { .. } => {
+                self.fmt_of_values(out)
+            }
             Self::BadRow { file, line, reason } => write!(
                 out,
                 "'{}' was not read: line {line}: {reason}; if it has labels or other fields, correct this line",
@@ -215,8 +227,8 @@ impl fmt::Display for TableNote {
 }
 
 impl TableNote {
-    /// Writes a note about images that are left out.
-    fn fmt_left_out(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// Writes a note about images that are left out, or about values and class ids.
+    fn fmt_of_values(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::MissingImages { file, count, first } => {
                 let label = if *count == 1 { "" } else { "first: " };
@@ -227,6 +239,16 @@ impl TableNote {
                 let label = if *count == 1 { "" } else { "first: " };
                 write!(out, "left out {} whose label is null ({label}'{first}')", counted(*count, "image"))
             }
+            Self::OwnIds { other } => write!(
+                out,
+                "the class ids count the classes of this split alone: those of '{other}' were not read, and may have other ids there; {} gives all splits the same ids",
+                SPLIT.with("all")
+            ),
+            Self::StoredNone { fields } => write!(
+                out,
+                "values of {} that are None are stored as 0 or as empty strings, and packed as such",
+                quoted(fields)
+            ),
             _ => Ok(()),
         }
     }

@@ -254,7 +254,7 @@ fn text_of(name: &[u8]) -> String {
 
 /// The unpacked bytes of a member, read as needed.
 pub(super) fn unpack<'a>(file: &'a OpenFile, entry: &ZipEntry) -> Result<Box<dyn Read + 'a>, ConvertError> {
-    let mut raw = &file.file;
+    let mut raw = file.file().map_err(ConvertError::io(&file.path))?;
     // Only one member is unpacked at a time, so nothing else uses the file's position.
     raw.seek(SeekFrom::Start(entry.offset)).map_err(ConvertError::io(&file.path))?;
     let stored = raw.take(entry.stored);

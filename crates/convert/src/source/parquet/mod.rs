@@ -21,6 +21,7 @@ use ::parquet::errors::ParquetError;
 use ::parquet::file::reader::{ChunkReader, Length};
 use bytes::Bytes;
 
+pub(crate) use self::columns::class_names;
 pub(super) use self::columns::{column, names};
 pub(super) use self::lines::{names_files, write_lines};
 use super::ListOptions;
@@ -252,7 +253,7 @@ struct From {
 
 impl Read for From {
     fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
-        let n = self.file.file.read_at(out, self.offset)?;
+        let n = self.file.file()?.read_at(out, self.offset)?;
         self.offset = self.offset.saturating_add(to_u64(n));
         Ok(n)
     }
