@@ -116,3 +116,27 @@ impl Console<'_> {
         let _ = writeln!(Prose::new(self.err, columns), "packds: {line}");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_of_a_message_do_not_reach_the_terminal() {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let mut console = Console {
+            out: &mut out,
+            err: &mut err,
+            json: false,
+            detail: Detail::Quiet,
+            out_is_terminal: false,
+            err_is_terminal: false,
+            is_colored: false,
+        };
+        let failure = Failure::not_run("field `\x1b[31mX`").hint("rename `\x1b[31mX`");
+        failure.report(&mut console);
+        console.warn("a\nb");
+        let expected = "packds: error: field `\\u{1b}[31mX`\n\nhint: rename `\\u{1b}[31mX`\npackds: warning: a\\nb\n";
+        assert_eq!(String::from_utf8(err).unwrap(), expected);
+    }
+}

@@ -436,11 +436,14 @@ fn check_fields(listing: &Listing, source: &Path) -> Result<(), ConvertError> {
         _ => Field::variable(&field.name, FieldKind::Bytes),
     });
     let columns = listing.columns.iter().map(|column| Field::column(&column.name, DType::U8, &[]));
-    let error = stored.chain(columns).find_map(|field| field.check_name().and_then(|()| field.check_shape()).err());
-    error.map_or(Ok(()), |error| {
-        let reason = error.to_string();
-        let hint = format!("give the field another name or shape in the source, or leave it out with {LEAVE_OUT}");
-        Err(ConvertError::unsupported(source, "", reason, hint))
+    let error = stored.chain(columns).find_map(|field| {
+        let checked = field.check_name().and_then(|()| field.check_shape());
+        checked.err().map(|error| (error, field.name))
+    });
+    error.map_or(Ok(()), |(error, name)| {
+        let leave_out = LEAVE_OUT.with(name);
+        let hint = format!("give the field another name or shape in the source, or leave it out with {leave_out}");
+        Err(ConvertError::unsupported(source, "", error.to_string(), hint))
     })
 }
 

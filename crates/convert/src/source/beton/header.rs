@@ -1,6 +1,6 @@
 //! The header, the descriptions of the fields and the table of allocations.
 
-use packds_system::{to_u64, to_usize};
+use packds_system::{counted, to_u64, to_usize};
 
 use super::super::detect::Head;
 use super::super::store::OpenFile;
@@ -118,7 +118,7 @@ impl Sizes {
         let rows = table.chunks_exact(to_usize(ALLOCATION_BYTES));
         let n = header.n_samples;
         if let Some(other) = rows.clone().map(|row| number::<8>(row, 0)).find(|sample| *sample >= n) {
-            let reason = format!("expected the data of {n} samples, found data of sample {other}");
+            let reason = format!("expected the data of {}, found data of sample {other}", counted(n, "sample"));
             return Err(ConvertError::malformed(&file.path, "allocations", reason));
         }
         let mut sizes: Vec<(u64, u64)> = rows.map(|row| (number::<8>(row, 8), number::<8>(row, 16))).collect();

@@ -250,7 +250,7 @@ fn what_is_wrong_with_a_file_is_said() {
     let inside = changed(rows + 5, &[8, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(inside, "'sample 0: image' in a.beton: expected an allocation at byte 8, found none");
     let fewer = changed(8, &[1]);
-    assert_eq!(fewer, "a: allocations: expected the data of 1 samples, found data of sample 1");
+    assert_eq!(fewer, "a: allocations: expected the data of 1 sample, found data of sample 1");
     let json = [images_and_labels(), vec![("x", 5, Vec::new(), vec![Value::Bytes(b"{\0".to_vec()); 2])]].concat();
     assert_eq!(said(&beton(&json)), "a: sample 0: x: expected JSON: EOF while parsing an object at line 1 column 1");
     let zeros = said(&[0; 4096]);

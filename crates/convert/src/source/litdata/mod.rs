@@ -8,7 +8,7 @@ mod names;
 mod nested;
 mod serializer;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -70,9 +70,9 @@ struct Config {
     data_spec: Option<String>,
     encryption: Option<serde_json::Value>,
     item_loader: Option<String>,
-    /// The type of each field. Early versions did not write them.
+    /// The type of each field, if samples are dictionaries. Early versions did not write them.
     #[serde(default)]
-    types: HashMap<String, serde_json::Value>,
+    types: serde_json::Value,
 }
 
 /// Whether a file is an index.

@@ -359,6 +359,10 @@ fn fields_that_may_be_none_are_told() {
     write(folder.path(), &config, "chunk-0-0.bin", &bytes, (3, bytes.len()));
     let warnings: Vec<String> = listed(folder.path()).warnings().iter().map(ToString::to_string).collect();
     assert_eq!(warnings, ["values of 'v' that are None are stored as 0 or as empty strings, and packed as such"]);
+    // Samples that are not dictionaries have only one type, as a string.
+    config["types"] = "int".into();
+    write(folder.path(), &config, "chunk-0-0.bin", &bytes, (3, bytes.len()));
+    assert!(listed(folder.path()).warnings().is_empty());
 }
 
 #[test]

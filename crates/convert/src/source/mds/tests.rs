@@ -618,6 +618,43 @@ fn damage_of_any_kind_ends_in_an_error_or_a_listing() {
     });
 }
 
+#[test]
+fn the_note_about_sizes_names_encoded_images_only_if_the_source_has_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let pixels = vec![pil("L", 300, 300, &[1; 300 * 300]), pil("L", 400, 300, &[2; 400 * 300])];
+    save(&folder.path().join("set"), &[("image", "pil", None, pixels)]);
+    let out = folder.path().join("a.pack");
+    let report = crate::convert(&folder.path().join("set"), &out, &crate::ConvertOptions::default(), &()).unwrap();
+    assert!(report.notes[0].starts_with("images have several sizes"), "{:?}", report.notes);
+    assert!(!report.notes[0].contains("keeps the files' bytes"), "{:?}", report.notes);
+}
+
+/// A PNG of 8x8 gray pixels of 16 bits, all with the same value.
+fn deep_png(value: u16) -> Vec<u8> {
+    let piece = |name: &[u8], data: &[u8]| {
+        let mut crc = flate2::Crc::new();
+        crc.update(&[name, data].concat());
+        let length = u32::try_from(data.len()).unwrap().to_be_bytes();
+        [&length[..], name, data, &crc.sum().to_be_bytes()].concat()
+    };
+    let head = [&8_u32.to_be_bytes()[..], &8_u32.to_be_bytes(), &[16, 0, 0, 0, 0]].concat();
+    let row = [&[0][..], &value.to_be_bytes().repeat(8)].concat();
+    let mut pixels = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut pixels, &row.repeat(8)).unwrap();
+    let pixels = pixels.finish().unwrap();
+    [PNG[..8].to_vec(), piece(b"IHDR", &head), piece(b"IDAT", &pixels), piece(b"IEND", &[])].concat()
+}
+
+#[test]
+fn the_hint_for_images_that_would_be_white_does_not_read_shards_as_images() {
+    let folder = tempfile::tempdir().unwrap();
+    save(&folder.path().join("set"), &[("image", "png", None, vec![deep_png(0x8000); 3])]);
+    let out = folder.path().join("a.pack");
+    let error = crate::convert(&folder.path().join("set"), &out, &crate::ConvertOptions::default(), &()).unwrap_err();
+    assert!(error.to_string().contains("as 8-bit images they would be white"), "{error}");
+    assert!(error.hint().unwrap().starts_with("write the images to the source as arrays"), "{error}");
+}
+
 /// Names and encodings of columns, and a value of each.
 const COLUMNS: [(&str, &str, Option<usize>, &[u8]); 12] = [
     ("image", "png", None, PNG),
