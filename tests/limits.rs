@@ -237,3 +237,34 @@ fn damaged_texts_of_hdf5_attributes_are_an_error() {
         assert!(ran.code == 1 && ran.stderr.contains("extends past the end of the heap"), "{ran:?}");
     }
 }
+
+/// Writes a dataset of MDS with `n` shards of one image each.
+fn many_shards(folder: &Folder, name: &str, n: usize) {
+    let image = fs::read(fixture("images/folder/cat/a.jpg")).unwrap();
+    let word = |n: usize| u32::try_from(n).unwrap().to_le_bytes();
+    let (start, end) = (12, 12 + 4 + image.len());
+    let shard = [&word(1)[..], &word(start), &word(end), &word(image.len()), &image].concat();
+    fs::create_dir(folder.path(name)).unwrap();
+    let entry = |number: usize| {
+        let basename = format!("shard.{number:05}.mds");
+        fs::write(folder.path(&format!("{name}/{basename}")), &shard).unwrap();
+        serde_json::json!({
+            "version": 2, "format": "mds", "column_names": ["image"], "column_encodings": ["jpeg"], "column_sizes": [null],
+            "compression": null, "raw_data": {"basename": basename, "bytes": shard.len()}, "zip_data": null, "samples": 1,
+        })
+    };
+    let index = serde_json::json!({"version": 2, "shards": (0..n).map(entry).collect::<Vec<_>>()});
+    fs::write(folder.path(&format!("{name}/index.json")), index.to_string()).unwrap();
+}
+
+#[test]
+fn more_shards_than_files_that_may_be_open_are_read() {
+    let folder = Folder::new();
+    many_shards(&folder, "set", 100);
+    let mut run = Command::new("bash");
+    run.args(["-c", "ulimit -n 64; exec \"$0\" convert set a.pack --jobs 2", binary().to_str().unwrap()]);
+    let output = run.current_dir(folder.path("")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    folder.packds(&["convert", "set", "b.pack"]).ok();
+    assert_eq!(fs::read(folder.path("a.pack")).unwrap(), fs::read(folder.path("b.pack")).unwrap());
+}

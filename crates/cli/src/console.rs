@@ -6,6 +6,7 @@ use clap::ColorChoice;
 use clap::builder::styling::{AnsiColor, Style};
 use serde::Serialize;
 
+use crate::escape::escape;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::prose::Prose;
@@ -93,7 +94,7 @@ impl Console<'_> {
     }
 
     fn marked(&mut self, mark: &str, style: Style, message: &str) {
-        let style = style.bold();
+        let (style, message) = (style.bold(), escape(message));
         if self.is_colored {
             self.note(&format!("{style}{mark}{style:#} {message}"));
         } else {
@@ -113,5 +114,29 @@ impl Console<'_> {
         // If stderr is closed, the line is lost.
         let columns = if self.err_is_terminal { columns_of(io::stderr()) } else { usize::MAX };
         let _ = writeln!(Prose::new(self.err, columns), "packds: {line}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_of_a_message_do_not_reach_the_terminal() {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let mut console = Console {
+            out: &mut out,
+            err: &mut err,
+            json: false,
+            detail: Detail::Quiet,
+            out_is_terminal: false,
+            err_is_terminal: false,
+            is_colored: false,
+        };
+        let failure = Failure::not_run("field `\x1b[31mX`").hint("rename `\x1b[31mX`");
+        failure.report(&mut console);
+        console.warn("a\nb");
+        let expected = "packds: error: field `\\u{1b}[31mX`\n\nhint: rename `\\u{1b}[31mX`\npackds: warning: a\\nb\n";
+        assert_eq!(String::from_utf8(err).unwrap(), expected);
     }
 }

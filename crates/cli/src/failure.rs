@@ -12,7 +12,7 @@ use packds_report::DrawError;
 use serde_json::json;
 
 use crate::console::Console;
-use crate::escape::escape_path;
+use crate::escape::{escape, escape_path};
 use crate::exit::Exit;
 use crate::human::counted;
 use crate::interrupt;
@@ -129,7 +129,7 @@ impl Failure {
         }
         if let Some(hint) = &self.hint {
             // If stderr is closed, the hint is lost.
-            let _ = writeln!(console.err, "\nhint: {hint}");
+            let _ = writeln!(console.err, "\nhint: {}", escape(hint));
         }
         self.exit
     }

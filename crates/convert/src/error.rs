@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use packds_pixels::PixelError;
 
 use crate::data_format::DataFormat;
+use crate::literal::python;
 use crate::opt::{FORCE, FROM, IMAGE_KEY, LABEL_KEY, LEAVE_OUT, LIST_FORMATS, MASK_KEY, ON_ERROR, ROOT, SPLIT, VERIFY};
 use crate::sample::SampleError;
 use crate::source::Unread;
@@ -411,8 +412,9 @@ impl ConvertError {
             ),
             Self::KeyMissing { found, .. } => Some(hint_of_fields(found)),
             Self::LeftOutMissing { .. } => Some(format!("pass an existing field of the source with {LEAVE_OUT}")),
-            Self::Spool { .. } => {
-                Some("a source without random access must be unpacked: this needs free space in that folder".to_owned())
+            Self::Spool { source, .. } => {
+                let space = "a source without random access must be unpacked: this needs free space in that folder";
+                Some(if is_limit_of_files(source) { MORE_FILES } else { space }.to_owned())
             }
             Self::EmptySource { holds, .. } => Some(match holds {
                 Some((inside, _)) if inside.to_string_lossy().contains('=') => {
@@ -530,11 +532,21 @@ pub fn hint_of_writing(error: &io::Error) -> Option<&'static str> {
         io::ErrorKind::FileTooLarge => {
             "the file would exceed the limit on file sizes: raise the limit ('ulimit -f'), or write to another file system"
         }
+        _ if is_limit_of_files(error) => MORE_FILES,
         io::ErrorKind::InvalidFilename => {
             "choose a shorter name: names are limited to 255 bytes, and packds adds nine bytes to the name while writing"
         }
         _ => return None,
     })
+}
+
+/// What to do if too many files are open.
+const MORE_FILES: &str = "raise the limit on open files ('ulimit -n')";
+
+/// Whether a file could not be opened because the process or the system has too many open files.
+fn is_limit_of_files(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    [Errno::MFILE, Errno::NFILE].iter().any(|limit| error.raw_os_error() == Some(limit.raw_os_error()))
 }
 
 fn place_in(path: &Path, place: &str) -> String {
@@ -576,7 +588,8 @@ fn hint_of_fields(found: &[String]) -> String {
 /// A line of Python that writes the files of a folder as arrays. `import` is the end of the line's import, and `read` reads the file `f`.
 pub(crate) fn files_to_npy(folder: &Path, pattern: &str, import: &str, read: &str) -> String {
     format!(
-        "import pathlib, numpy{import}; src, out = pathlib.Path({folder:?}), pathlib.Path(\"arrays\"); [((out / f.relative_to(src)).parent.mkdir(parents=True, exist_ok=True), numpy.save((out / f.relative_to(src)).with_suffix(\".npy\"), {read})) for f in src.rglob(\"{pattern}\")]"
+        "import pathlib, numpy{import}; src, out = pathlib.Path({}), pathlib.Path(\"arrays\"); [((out / f.relative_to(src)).parent.mkdir(parents=True, exist_ok=True), numpy.save((out / f.relative_to(src)).with_suffix(\".npy\"), {read})) for f in src.rglob(\"{pattern}\")]",
+        python(folder)
     )
 }
 
@@ -587,6 +600,7 @@ fn hint_of_sample(error: &SampleError) -> String {
             format!("save 8-bit class numbers in Python: a = numpy.asarray(Image.open(file)); Image.fromarray((a > 0).astype(numpy.uint8)).save(file) for two classes, or a.astype(numpy.uint8) if no number is above 255; {skip} leaves out bad samples and lists them")
         }
         SampleError::Mask { source, .. } => hint_of_sample(source),
+        SampleError::Value { hint: Some(hint), .. } => format!("{hint}; {skip} leaves out bad samples and lists them"),
         SampleError::Pixels(PixelError::Unsupported { .. }) if !is_multiband(error) => {
             format!("convert it in Python: use Image.open(file).convert(\"RGB\").save(\"x.png\") for 8-bit pixels, or numpy.save(\"x.npy\", numpy.asarray(Image.open(file))) to keep the values; {skip} leaves out bad samples and lists them")
         }

@@ -49,6 +49,7 @@ mod forecast;
 mod formats;
 mod identity;
 mod label_set;
+mod literal;
 mod mask_values;
 mod metadata;
 mod open_pack;

@@ -1,5 +1,7 @@
 //! Plans the pack before any image is converted: geometry, schema, chunk size and order.
 
+use std::path::Path;
+
 use packds_format::{
     Coding, DType, Field, FieldKind, Filter, FormatError, Normalize, PackOptions, Permutation, Role, Schema,
     chunk_samples_for, chunk_samples_without_padding,
@@ -207,11 +209,13 @@ fn decide_image(
     if options.resize.is_none() && options.crop.is_none() && sizes == Sizes::Several {
         geometry.resize = Resize::Short(DEFAULT_SHORT);
         geometry.crop = Crop::Center { width: DEFAULT_CROP, height: DEFAULT_CROP };
+        let keeps = format!(", and {} keeps the files' bytes", MODE.with("encoded"));
+        let are_files = listing.image_contents().all(|content| content == Content::File);
         notes.push(format!(
             "images have several sizes, so they are resized to short side {DEFAULT_SHORT} and cropped to {DEFAULT_CROP} \
-             (usual for evaluation); {} without {CROP} leaves room for random crops, and {} keeps the files' bytes",
+             (usual for evaluation); {} without {CROP} leaves room for random crops{}",
             RESIZE.with("short:256"),
-            MODE.with("encoded")
+            if are_files { &keeps } else { "" }
         ));
     }
     if options.mode == Mode::Mixed {
@@ -377,7 +381,7 @@ impl Plan {
             fields.describe(MASK);
         }
         fields.column("sample_crc32c", DType::U32, Role::SampleCrc32c);
-        fields.check_names(&others)?;
+        fields.check_names(listing.root(), &others)?;
         self.pack.schema = Schema::new(fields.list)?;
         self.fields = FieldNumbers::of(&self.pack.schema, listing, options, mask_size)?;
         Ok(())
@@ -586,7 +590,7 @@ impl Fields {
 
     /// Rejects fields of the source that have the same name as another field. `others` contains the indices of the
     /// source's fields.
-    fn check_names(&self, others: &[usize]) -> Result<(), ConvertError> {
+    fn check_names(&self, source: &Path, others: &[usize]) -> Result<(), ConvertError> {
         let named = |name: &str| self.list.iter().filter(|field| field.name == name).count();
         let others: Vec<&str> = others.iter().filter_map(|n| self.list.get(*n)).map(|f| f.name.as_str()).collect();
         let Some(name) = others.iter().find(|name| named(name) > 1) else { return Ok(()) };
@@ -594,7 +598,8 @@ impl Fields {
             1 => (format!("field `{name}` of the source has a name that packs reserve"), "it", "it"),
             n => (format!("{n} fields of the source have the name `{name}`"), "all but one", "them"),
         };
-        Err(ConvertError::options(reason, format!("rename {rename}, or exclude {exclude} with {LEAVE_OUT}")))
+        let hint = format!("rename {rename}, or exclude {exclude} with {LEAVE_OUT}");
+        Err(ConvertError::unsupported(source, "", reason, hint))
     }
 }
 
@@ -737,17 +742,17 @@ mod tests {
             fields.add(Field::column(name, DType::I64, &[]));
         }
         let refused = |others: &[usize]| {
-            let error = fields.check_names(others).unwrap_err();
+            let error = fields.check_names(Path::new("s"), others).unwrap_err();
             format!("{error}; {}", error.hint().unwrap())
         };
         assert_eq!(
             refused(&[1, 3]),
-            "2 fields of the source have the name `age`; rename all but one, or exclude them with leave_out"
+            "s: 2 fields of the source have the name `age`; rename all but one, or exclude them with leave_out"
         );
         assert_eq!(
             refused(&[2]),
-            "field `source_id` of the source has a name that packs reserve; rename it, or exclude it with leave_out"
+            "s: field `source_id` of the source has a name that packs reserve; rename it, or exclude it with leave_out"
         );
-        assert!(Fields::default().check_names(&[]).is_ok());
+        assert!(Fields::default().check_names(Path::new("s"), &[]).is_ok());
     }
 }

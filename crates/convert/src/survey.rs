@@ -15,7 +15,7 @@ use crate::pipeline::{Observer, Phase, Progress};
 use crate::plan::Plan;
 use crate::sample::SampleReader;
 use crate::source::store::Content;
-use crate::source::{ColumnValues, Listing};
+use crate::source::{ColumnValues, Listing, SourceKind};
 
 /// The image sizes of a listing after resize and crop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,20 +119,21 @@ pub(crate) fn refuse_white(listing: &Listing, options: &ConvertOptions) -> Resul
     }
     let path = path_of(listing, *first);
     let pattern = path.rsplit_once('.').map_or("*".to_owned(), |(_, extension)| format!("*.{extension}"));
-    let line = files_to_npy(
-        listing.folder().unwrap_or(Path::new("images")),
-        &pattern,
-        "; from PIL import Image",
-        "numpy.asarray(Image.open(f))",
-    );
+    let folder = listing.folder().unwrap_or(Path::new("images"));
+    let line = files_to_npy(folder, &pattern, "; from PIL import Image", "numpy.asarray(Image.open(f))");
     let reason = format!(
         "the images have more than 8 bits, such as '{path}', and nearly all of their values are above 255, so as 8-bit images they would be white"
     );
     let alone =
         if looked.len() < n_seen { "pack these images without the others, or not at all; to pack them, " } else { "" };
-    let hint = format!(
-        "{alone}write the images as arrays, which keep their values, into another folder, and convert that folder; in Python, run: {line}"
-    );
+    let hint = match listing.kind() {
+        SourceKind::Container(_) => format!(
+            "{alone}write the images to the source as arrays, such as numpy.asarray(Image.open(file)), which keep their values"
+        ),
+        _ => format!(
+            "{alone}write the images as arrays, which keep their values, into another folder, and convert that folder; in Python, run: {line}"
+        ),
+    };
     Err(ConvertError::Options { reason, hint })
 }
 

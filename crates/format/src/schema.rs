@@ -328,12 +328,22 @@ impl Field {
         Err(FormatError::schema(&self.name, reason))
     }
 
+    /// Checks that the shape is one that a field can have.
+    ///
+    /// # Errors
+    /// [`FormatError::BadSchema`] if it is not.
+    pub fn check_shape(&self) -> Result<(), FormatError> {
+        if self.shape.len() <= MAX_DIMS && !self.shape.contains(&0) {
+            return Ok(());
+        }
+        let reason = format!("a shape must have at most {MAX_DIMS} nonzero dimensions, found {:?}", self.shape);
+        Err(FormatError::schema(&self.name, reason))
+    }
+
     fn validate(&self) -> Result<(), FormatError> {
         let bad = |reason: String| Err(FormatError::schema(&self.name, reason));
         self.check_name()?;
-        if self.shape.len() > MAX_DIMS || self.shape.contains(&0) {
-            return bad(format!("a shape must have at most {MAX_DIMS} nonzero dimensions, found {:?}", self.shape));
-        }
+        self.check_shape()?;
         let is_array = matches!(self.kind, FieldKind::Tensor | FieldKind::Ragged);
         match self.array_bytes() {
             _ if !is_array => {}

@@ -21,5 +21,7 @@ pub(crate) static ENTRY: Entry = Entry {
         has_chunks: true,
         ..Output::new::<ArrowSink>(Holds::FilesFirst, Target::File)
     }),
+    #[cfg(feature = "arrow")]
+    class_names: arrow::class_names,
     ..Entry::new(&["arrow", "feather", "ipc"], "record batches: Feather 2, IPC files and streams")
 };

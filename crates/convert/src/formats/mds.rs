@@ -7,6 +7,8 @@ pub(crate) static ENTRY: Entry = Entry {
     sample: "sample",
     starts: mds::starts,
     is_published: mds::is_set,
+    has_index: mds::has_index,
+    class_names: mds::class_names,
     input: Some(Input::Samples { parts: |source, _| mds::parts(source), read: mds::read, whole: None }),
     ..Entry::new(&["mds"], "shards of MosaicML Streaming, in a folder with index.json")
 };

@@ -23,6 +23,7 @@ pub(crate) mod tfrecord;
 pub(crate) mod webdataset;
 pub(crate) mod zarr;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::error::ConvertError;
@@ -56,7 +57,14 @@ pub(crate) struct Entry {
     pub(crate) markers: &'static [&'static str],
     /// Whether a folder that contains these names is a published dataset of this format that consists of several files.
     pub(crate) is_published: fn(&Path, &[String]) -> bool,
+    /// Whether a folder that contains these names has an index of this format, so that it has this format even if it also has images.
+    pub(crate) has_index: fn(&Path, &[String]) -> bool,
+    /// The different strings of a field in a part of a source, without reading the other fields. `None` if this needs more than that.
+    pub(crate) class_names: ClassNames,
 }
+
+/// See [`Entry::class_names`].
+pub(crate) type ClassNames = fn(&Shards, &ListOptions, &str) -> Result<Option<BTreeSet<Vec<u8>>>, ConvertError>;
 
 impl Entry {
     /// An entry that is detected only by its extensions and has no input or output.
@@ -73,6 +81,8 @@ impl Entry {
             output: None,
             markers: &[],
             is_published: |_, _| false,
+            has_index: |_, _| false,
+            class_names: |_, _, _| Ok(None),
         }
     }
 }

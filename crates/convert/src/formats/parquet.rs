@@ -26,5 +26,7 @@ pub(crate) static ENTRY: Entry = Entry {
         has_shards: true,
         ..Output::new::<ParquetSink>(Holds::FilesFirst, Target::FileOrShards)
     }),
+    #[cfg(feature = "arrow")]
+    class_names: parquet::class_names,
     ..Entry::new(&["parquet"], "rows of images (Hugging Face style) and labels")
 };

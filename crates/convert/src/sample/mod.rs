@@ -96,6 +96,14 @@ pub enum SampleError {
     /// Another problem, as described by the source's reader.
     #[error("{0}")]
     Source(String),
+    /// A value of the sample cannot be read.
+    #[error("{reason}")]
+    Value {
+        /// The value, and what is wrong with it.
+        reason: String,
+        /// What to do about it. `None` if the value is damaged.
+        hint: Option<String>,
+    },
     /// The kind of the item differs from that of earlier items.
     #[error("expected {expected}, found {found}")]
     OtherContent {

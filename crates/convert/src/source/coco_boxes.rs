@@ -96,7 +96,7 @@ pub(super) fn rows<'a>(file: &File<'a>, members: &[Member<'a>]) -> Result<JsonRo
         ragged(CROWD, DType::Bool, &[]),
     ];
     let left_out = seen.left_out.into_iter().collect();
-    let note = TableNote::Boxes { without, empty: seen.empty, outside: seen.outside, left_out };
+    let note = TableNote::Boxes { counts: [without, seen.empty, seen.outside], left_out };
     let boxes = Some(BoxFields { fields, classes: categories.names });
     Ok(JsonRows { rows, boxes, warnings: vec![Warning::Table(note)], ..JsonRows::default() })
 }
@@ -183,7 +183,7 @@ mod tests {
         assert!(rows[1].starts_with(r#"{"boxes": [],"box_labels": [],"#), "{}", rows[1]);
         assert_eq!(read.boxes.unwrap().classes, ["cat", "owl"]);
         let left_out = vec!["score".to_owned()];
-        assert_eq!(read.warnings, [Warning::Table(TableNote::Boxes { without: 1, empty: 0, outside: 0, left_out })]);
+        assert_eq!(read.warnings, [Warning::Table(TableNote::Boxes { counts: [1, 0, 0], left_out })]);
     }
 
     #[test]
@@ -193,7 +193,7 @@ mod tests {
                {"image_id": 6, "category_id": 7, "bbox": [5, 5, 9, 1]}"#,
         )
         .unwrap();
-        let note = TableNote::Boxes { without: 0, empty: 1, outside: 1, left_out: Vec::new() };
+        let note = TableNote::Boxes { counts: [0, 1, 1], left_out: Vec::new() };
         assert_eq!(read.warnings, [Warning::Table(note)]);
         assert!(read.rows[0].1.starts_with(r#"{"boxes": [[5,5,14,6]],"box_labels": [1],"id""#), "{}", read.rows[0].1);
     }

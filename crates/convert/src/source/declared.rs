@@ -2,7 +2,7 @@
 //!
 //! Each format's module finds the bytes of each value. This module reads the encodings that these formats share.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
 use packds_format::DType;
@@ -12,6 +12,7 @@ use super::ListOptions;
 use super::class_names;
 use super::found::{Found, LabelValues, Names};
 use super::gather::{Gathered, Gathering, Item, Raw};
+use super::listing::{Fault, Faults};
 use super::roles::{Keys, is_image_name, is_mask_name};
 use super::shards::Shards;
 use super::store::{ArrayType, Content, OpenFile, SpanFiles};
@@ -30,6 +31,8 @@ const SNIFFED: u64 = 256;
 #[derive(Debug)]
 pub(super) struct DeclaredFields {
     fields: Vec<Declared>,
+    /// The samples with a value that cannot be read.
+    faults: Faults,
 }
 
 #[derive(Debug)]
@@ -38,28 +41,53 @@ struct Declared {
     is_left_out: bool,
     /// Whether it is named like masks, or was chosen as the masks.
     is_mask: bool,
+    /// Number of values so far.
+    n: usize,
+    /// `None` until a value that can be read and is not empty.
     items: Option<Gathered>,
+    /// The error about the first value that cannot be read, until there are items.
+    first_error: Option<ConvertError>,
 }
 
 impl DeclaredFields {
-    /// No items yet. `path` is the file that declares the fields.
+    /// No items yet. `path` is the file that declares the fields. `rename` says what to do about two fields with the same name.
     ///
     /// # Errors
     /// If two fields have the same name, or the caller excludes a field that does not exist.
-    pub(super) fn new(path: &Path, names: &[String], options: &ListOptions) -> Result<Self, ConvertError> {
+    pub(super) fn new(
+        path: &Path,
+        names: &[String],
+        rename: &str,
+        options: &ListOptions,
+    ) -> Result<Self, ConvertError> {
         let mut seen = HashSet::new();
         if let Some(twice) = names.iter().find(|name| !seen.insert(name.as_str())) {
             let reason = format!("the field '{}' appears twice", twice.escape_debug());
-            return Err(ConvertError::malformed(path, "", reason));
+            return Err(ConvertError::contradictory(path, "", reason, rename));
         }
         options.check_left_out(path, names)?;
         let field = |name: &String| Declared {
             name: name.clone(),
             is_left_out: options.is_left_out(name),
             is_mask: is_mask_name(name) || options.mask_key.as_ref() == Some(name),
+            n: 0,
             items: None,
+            first_error: None,
         };
-        Ok(Self { fields: names.iter().map(field).collect() })
+        Ok(Self { fields: names.iter().map(field).collect(), faults: Faults::new() })
+    }
+
+    /// Excludes all fields but one.
+    pub(super) fn keep_only(&mut self, name: &str) {
+        self.fields.iter_mut().for_each(|field| field.is_left_out |= field.name != name);
+    }
+
+    /// The different strings of a field. None if its values are not strings.
+    pub(super) fn words(&self, name: &str) -> BTreeSet<Vec<u8>> {
+        let items = self.place(name).and_then(|place| self.fields.get(place)?.items.as_ref());
+        let texts = items.and_then(Gathered::texts).into_iter().flat_map(|texts| texts.iter().enumerate());
+        let good = texts.filter(|(idx, _)| !self.faults.contains_key(idx));
+        good.map(|(_, text)| text.as_bytes().to_vec()).collect()
     }
 
     /// The index of a field.
@@ -82,17 +110,42 @@ impl DeclaredFields {
         self.fields.get(place).is_some_and(|field| field.is_mask)
     }
 
-    /// The content of a field of bytes: image files if the first one is an image file.
-    pub(super) fn content_of_bytes(&self, place: usize, raw: &Raw<'_>) -> Result<Content, ConvertError> {
-        let items = self.fields.get(place).and_then(|field| field.items.as_ref());
-        let is_file = match items {
-            Some(items) => items.is_of_pictures(),
-            None => ImageFormat::sniff(&raw.head(SNIFFED)?).is_some(),
+    /// Adds the next value of a field, which `read` reads and pushes. If it cannot be read, its sample is a bad one.
+    pub(super) fn add(
+        &mut self,
+        place: usize,
+        read: impl FnOnce(&mut Self) -> Result<(), ConvertError>,
+    ) -> Result<(), ConvertError> {
+        let Err(error) = read(self) else { return Ok(()) };
+        let (Some(fault), Some(field)) = (Fault::of_value(&error), self.fields.get_mut(place)) else {
+            return Err(error);
         };
-        Ok(if is_file { Content::File } else { Content::Bytes })
+        self.faults.entry(field.n).or_insert(fault);
+        field.n += 1;
+        match &mut field.items {
+            Some(items) => items.push_missing(),
+            None => {
+                field.first_error.get_or_insert(error);
+            }
+        }
+        Ok(())
     }
 
-    /// Adds the item of the next sample to a field.
+    /// Pushes a file or bytes. A field has image files if its first value that is not empty is one.
+    pub(super) fn push_bytes(&mut self, place: usize, raw: &Raw<'_>) -> Result<(), ConvertError> {
+        let Some(field) = self.fields.get_mut(place) else { return Ok(()) };
+        let is_file = match &field.items {
+            Some(items) => items.is_of_pictures(),
+            None if raw.bytes == 0 => {
+                field.n += 1;
+                return Ok(());
+            }
+            None => ImageFormat::sniff(&raw.head(SNIFFED)?).is_some(),
+        };
+        self.push(place, raw, &raw.stored(0, if is_file { Content::File } else { Content::Bytes }))
+    }
+
+    /// Pushes the item of the next sample to a field.
     pub(super) fn push(&mut self, place: usize, raw: &Raw<'_>, item: &Item<'_>) -> Result<(), ConvertError> {
         let Some(field) = self.fields.get_mut(place) else { return Ok(()) };
         match &mut field.items {
@@ -102,16 +155,18 @@ impl DeclaredFields {
                     LEAVE_OUT.with(&field.name)
                 );
                 raw.contradictory(reason, hint)
-            }),
-            None => {
-                field.items = Some(Gathered::begin(field.name.clone(), item));
-                Ok(())
-            }
+            })?,
+            None => field.items = Some(Gathered::begin_after(field.n, field.name.clone(), item)),
         }
+        field.n += 1;
+        Ok(())
     }
 
     /// Decides the role of each field. If no field has a common name for images, the only field of images is taken, or else the only
     /// field of arrays.
+    ///
+    /// # Errors
+    /// If a field has no value that can be read, or has no role that fits its values.
     pub(super) fn into_found(
         self,
         format: DataFormat,
@@ -119,7 +174,15 @@ impl DeclaredFields {
         part: &Shards,
         options: &ListOptions,
     ) -> Result<Found, ConvertError> {
-        let fields: Vec<Gathered> = self.fields.into_iter().filter_map(|field| field.items).collect();
+        let mut fields = Vec::new();
+        for field in self.fields {
+            match (field.items, field.first_error) {
+                (Some(items), _) => fields.push(items),
+                (None, Some(error)) => return Err(error),
+                (None, None) if field.n > 0 => fields.push(Gathered::blank(field.n, field.name)),
+                (None, None) => {}
+            }
+        }
         let mut options = options.clone();
         if options.image_key.is_none() {
             options.image_key = only_images(&fields, Keys::of(&options));
@@ -136,6 +199,7 @@ impl DeclaredFields {
             ignored: 0,
         };
         let mut found = gathering.into_found(&part.root, &options)?;
+        found.faults = self.faults;
         if options.label_key.is_none() {
             found.take_texts();
         }
@@ -215,11 +279,21 @@ pub(super) fn array(dtype: DType, shape: Vec<u64>, skip: u64, raw: &Raw<'_>) -> 
 
 /// JSON without whitespace.
 pub(super) fn json(raw: &Raw<'_>) -> Result<String, ConvertError> {
-    let value: serde_json::Value = serde_json::from_str(&raw.text()?).map_err(|e| {
-        let hint = "write numbers that JSON can express (not NaN or Infinity), or null";
-        raw.contradictory(format!("expected JSON: {e}"), hint.to_owned())
+    let text = raw.text()?;
+    let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| {
+        let reason = format!("expected JSON: {error}");
+        // Python's own JSON has these words.
+        match ["NaN", "Infinity"].iter().any(|word| text.contains(word)) {
+            true => no_json_number(raw, reason),
+            false => raw.wrong(reason),
+        }
     })?;
     Ok(value.to_string())
+}
+
+/// The error about a number that JSON cannot express.
+pub(super) fn no_json_number(raw: &Raw<'_>, reason: String) -> ConvertError {
+    raw.contradictory(reason, "write numbers that JSON can express (not NaN or Infinity), or null".to_owned())
 }
 
 /// The pixels of an image as Pillow holds them: width, height, length of the mode, the mode, and rows of pixels. Palettes are not
@@ -245,7 +319,11 @@ pub(super) fn pil(raw: &Raw<'_>, is_mask: bool) -> Result<Item<'static>, Convert
         b"I" => (DType::I32, None),
         b"F" => (DType::F32, None),
         other => {
-            let (mode, hint) = (other.escape_ascii(), "write it after image.convert('RGB') or image.convert('L')");
+            let mode = other.escape_ascii();
+            let hint = match other {
+                b"1" => "write it after image.convert('L'), or a mask as an array: numpy.asarray(image, 'uint8')",
+                _ => "write it after image.convert('RGB') or image.convert('L')",
+            };
             let reason = match other {
                 b"P" => "the image has a palette (mode P), which this format does not store".to_owned(),
                 _ => format!("expected an image of mode L, LA, RGB, RGBA, I;16, I or F, found mode '{mode}'"),

@@ -182,7 +182,7 @@ pub(super) fn names_in(folder: &Path) -> Vec<String> {
     names.filter(|name| !name.starts_with('.')).collect()
 }
 
-/// The format of a folder's files. `None` if the folder is, or may be, an image folder.
+/// Like [`format_of_folder`], but files of several formats are an error.
 fn of_folder(folder: &Path) -> Result<Option<DataFormat>, ConvertError> {
     let own = of_own_files(folder);
     if let Some(own) = own.filter(|own| !matches!(own, DataFormat::WebDataset)) {
@@ -232,7 +232,11 @@ fn of_own_files(folder: &Path) -> Option<DataFormat> {
         return Some(format);
     }
     let names = names_in(folder);
-    // A folder with images is an image folder, whatever else it contains. `--from` overrides this.
+    let has_index = |format: &DataFormat| (format.entry().has_index)(folder, &names);
+    if let Some(format) = DataFormat::ALL.into_iter().find(has_index) {
+        return Some(format);
+    }
+    // Any other folder with images is an image folder, whatever else it contains. `--from` overrides this.
     if names.iter().any(|name| is_image_name(name.as_bytes())) {
         return None;
     }
@@ -263,25 +267,29 @@ pub(super) fn of_set(name: &str) -> Option<DataFormat> {
     DataFormat::from_file_name(name).filter(|format| format.entry().is_set)
 }
 
-/// Finds the first file or folder in `folder` that looks like a dataset, and its format, to suggest it to the user.
-pub(super) fn data_set_in(folder: &Path) -> Option<(PathBuf, DataFormat)> {
+/// Finds the files and folders in `folder` that look like datasets, and their formats.
+pub(super) fn data_sets_in(folder: &Path) -> impl Iterator<Item = (PathBuf, DataFormat)> {
     // Hugging Face's cache has a data set in `snapshots/REVISION`.
     const LEVELS: usize = 2;
-    data_set_within(folder, LEVELS)
+    data_sets_within(folder, LEVELS)
 }
 
-fn data_set_within(folder: &Path, levels: usize) -> Option<(PathBuf, DataFormat)> {
+fn data_sets_within(folder: &Path, levels: usize) -> Box<dyn Iterator<Item = (PathBuf, DataFormat)>> {
     let mut names = names_in(folder);
     names.sort();
-    names.into_iter().find_map(|name| {
+    let folder = folder.to_owned();
+    Box::new(names.into_iter().filter_map(move |name| {
         let path = folder.join(&name);
-        let format = match path.is_dir() {
-            true => of_folder(&path).ok().flatten(),
-            false => of_set(&name),
-        };
-        let deeper = || if levels > 1 && path.is_dir() { data_set_within(&path, levels - 1) } else { None };
+        let is_folder = path.is_dir();
+        let format = if is_folder { format_of_folder(&path) } else { of_set(&name) };
+        let deeper = || if levels > 1 && is_folder { data_sets_within(&path, levels - 1).next() } else { None };
         format.map(|format| (path.clone(), format)).or_else(deeper)
-    })
+    }))
+}
+
+/// The format of a folder's files. `None` if the folder is, or may be, an image folder.
+pub(super) fn format_of_folder(folder: &Path) -> Option<DataFormat> {
+    of_folder(folder).ok().flatten()
 }
 
 /// The format of files that hold one sample each, in a folder or its subfolders. `None` if there are images.

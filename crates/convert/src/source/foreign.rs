@@ -4,8 +4,13 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use super::detect::Head;
+use super::litdata;
+use super::mds;
 use super::unread::Unread;
 use crate::error::ConvertError;
+
+/// How to convert a shard that needs its index.
+const WITH_INDEX: &str = "pass the folder that contains it and its index.json";
 
 /// What the file is, and how to convert it.
 pub(super) struct Foreign(Cow<'static, str>, &'static str);
@@ -38,10 +43,8 @@ impl Foreign {
             () if head.has(0, b"\x0a\x23\xd7\xce") || head.has(0, &0xced7_230a_u32.to_le_bytes()) => {
                 Self::of("this is an MXNet RecordIO file", "unpack it with mxnet.recordio into one file per image")
             }
-            () if is_mds(head.name) => Self::of(
-                "this is a shard of MosaicML Streaming (MDS)",
-                "pass the folder that contains it and its index.json",
-            ),
+            () if mds::is_shard(head.name) => Self::of("this is a shard of MosaicML Streaming (MDS)", WITH_INDEX),
+            () if litdata::is_chunk(head.name) => Self::of("this is a chunk of LitData", WITH_INDEX),
             () if packds_pixels::ImageFormat::sniff(head.bytes).is_some() => {
                 Self::of("this is a single image", "pass the folder that contains it")
             }
@@ -74,13 +77,12 @@ impl Foreign {
     pub(super) fn of_folder(names: &[String]) -> Option<Self> {
         let has = |name: &str| names.iter().any(|own| own == name);
         let ends = |end: &str| names.iter().any(|own| own.ends_with(end));
-        let starts = |start: &str| names.iter().any(|own| own.starts_with(start));
         Some(match () {
-            () if names.iter().any(|name| is_mds(name)) => Self::of(
+            () if names.iter().any(|name| mds::is_shard(name)) => Self::of(
                 "this folder has shards of MosaicML Streaming (MDS), but not their index.json",
                 "copy index.json into it, or pass the folder that contains index.json",
             ),
-            () if starts("chunk-") && ends(".bin") => Self::of(
+            () if names.iter().any(|name| litdata::is_chunk(name)) => Self::of(
                 "this folder has chunks of LitData, but not their index.json",
                 "copy index.json into it, or pass the folder that contains index.json",
             ),
@@ -101,9 +103,4 @@ impl Foreign {
             () => return None,
         })
     }
-}
-
-/// Whether a name is that of a shard of MosaicML Streaming, compressed or not.
-fn is_mds(name: &str) -> bool {
-    name.ends_with(".mds") || name.contains(".mds.")
 }

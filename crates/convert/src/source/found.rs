@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use packds_format::{DType, Field, Role, Scalar};
+use packds_format::{DType, Field, FieldKind, Role, Scalar};
 use packds_system::{counted, to_u64};
 
 use super::ListOptions;
@@ -175,7 +175,7 @@ impl Found {
         let forms = [other_axis(&listing), flat_pixels(&listing)];
         listing.warnings.extend(forms.into_iter().flatten());
         rename_taken(&mut listing);
-        check_names(&listing, source)?;
+        check_fields(&listing, source)?;
         Ok(listing)
     }
 
@@ -191,6 +191,12 @@ impl Found {
         self.warnings.push(Warning::TextLabels { field, different, count, are_texts: true });
         self.texts.push(SourceColumn { name: TEXT_NAME.to_owned(), values: ColumnValues::Text(std::mem::take(names)) });
         self.labels = None;
+    }
+
+    /// The label field, if its strings are the class names.
+    pub(super) fn class_field(&self) -> Option<String> {
+        let labels = self.labels.as_ref()?;
+        matches!(labels.values, LabelValues::Names(_)).then(|| labels.name.clone())
     }
 
     /// Removes excluded fields.
@@ -338,7 +344,7 @@ impl FoundLabels {
                 if self.classes.is_empty() && listing.metadata.is_none() && ids.iter().any(|id| *id < 0) =>
             {
                 listing.warnings.push(Warning::negative_ids(&self.name));
-                let (name, values) = (target(self.name), ColumnValues::I64(ids));
+                let (name, values) = (free_target(self.name, listing, source)?, ColumnValues::I64(ids));
                 listing.columns.push(SourceColumn { name, values });
             }
             LabelValues::Ids(mut ids) => {
@@ -387,8 +393,7 @@ impl FoundLabels {
             }
             LabelValues::Numbers(values) => {
                 listing.warnings.push(Warning::no_ids(&self.name, DType::F64));
-                let name = target(self.name);
-                let values = ColumnValues::F64(values);
+                let (name, values) = (free_target(self.name, listing, source)?, ColumnValues::F64(values));
                 listing.columns.push(SourceColumn { name, values });
             }
             LabelValues::Typed(store) => {
@@ -397,7 +402,8 @@ impl FoundLabels {
                     _ => DType::U8,
                 };
                 listing.warnings.push(Warning::no_ids(&self.name, dtype));
-                listing.fields.push(SourceField { name: target(self.name), store, role: None });
+                let name = free_target(self.name, listing, source)?;
+                listing.fields.push(SourceField { name, store, role: None });
             }
         }
         Ok(())
@@ -412,15 +418,37 @@ pub(super) fn target(name: String) -> String {
     }
 }
 
-/// Refuses field names that a pack cannot store.
-fn check_names(listing: &Listing, source: &Path) -> Result<(), ConvertError> {
+/// [`target`], unless the source has another field of that name.
+fn free_target(name: String, listing: &Listing, source: &Path) -> Result<String, ConvertError> {
+    let to = target(name.clone());
     let fields = listing.fields.iter().map(|field| &field.name);
-    let mut names = fields.chain(listing.columns.iter().map(|column| &column.name));
-    let error = names.find_map(|name| Field::column(name, DType::U8, &[]).check_name().err());
-    error.map_or(Ok(()), |error| {
-        let reason = error.to_string();
-        let hint = format!("give the field another name in the source, or leave it out with {LEAVE_OUT}");
-        Err(ConvertError::unsupported(source, "", reason, hint))
+    let mut others = fields.chain(listing.columns.iter().map(|column| &column.name));
+    if to == name || !others.any(|other| *other == to) {
+        return Ok(to);
+    }
+    let reason = format!(
+        "the values of `{name}` are no class ids, so the field would be packed as `{to}`, but the source has a field `{to}` too"
+    );
+    let hint =
+        format!("read the labels from `{to}` with {}, or leave one of them out with {LEAVE_OUT}", LABEL_KEY.with(&to));
+    Err(ConvertError::unsupported(source, "", reason, hint))
+}
+
+/// Refuses field names and shapes that a pack cannot store.
+fn check_fields(listing: &Listing, source: &Path) -> Result<(), ConvertError> {
+    let stored = listing.fields.iter().map(|field| match field.store.content(0) {
+        Content::Array(array) => Field::tensor(&field.name, array.dtype, &array.shape),
+        _ => Field::variable(&field.name, FieldKind::Bytes),
+    });
+    let columns = listing.columns.iter().map(|column| Field::column(&column.name, DType::U8, &[]));
+    let error = stored.chain(columns).find_map(|field| {
+        let checked = field.check_name().and_then(|()| field.check_shape());
+        checked.err().map(|error| (error, field.name))
+    });
+    error.map_or(Ok(()), |(error, name)| {
+        let leave_out = LEAVE_OUT.with(name);
+        let hint = format!("give the field another name or shape in the source, or leave it out with {leave_out}");
+        Err(ConvertError::unsupported(source, "", error.to_string(), hint))
     })
 }
 

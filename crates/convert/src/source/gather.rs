@@ -20,10 +20,12 @@ use super::warning::Warning;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
-use crate::opt::IMAGE_KEY;
+use crate::opt::{IMAGE_KEY, LEAVE_OUT};
 
 /// Maximum size of an item that is read as text, in bytes.
 const MAX_TEXT: u64 = 1 << 26;
+/// The location of an item without bytes.
+const NOWHERE: Span = Span { file: 0, offset: 0, bytes: 0 };
 
 /// An item that has not been read yet: a member of a tar file, or the value of a key.
 pub(super) struct Raw<'a> {
@@ -174,27 +176,20 @@ impl Gathered {
         gathered
     }
 
-    /// Starts a field whose first item comes after `n` bad samples.
+    /// Starts a field whose first item comes after `n` samples with a placeholder.
     pub(super) fn begin_after(n: usize, name: String, item: &Item<'_>) -> Self {
         let mut gathered = Self::begin(name, item);
-        if n > 0 {
-            gathered.clear();
-            (0..n).for_each(|_| gathered.push_missing());
-            // The field takes its type from this item, so the item matches.
-            let _ = gathered.push(item);
+        (0..n).for_each(|_| gathered.push_missing());
+        // Other placeholders are copies of the item.
+        if let Items::Stored(spans, _) = &mut gathered.items {
+            spans.rotate_left(1);
         }
         gathered
     }
 
-    fn clear(&mut self) {
-        match &mut self.items {
-            Items::Stored(spans, _) => spans.clear(),
-            Items::Texts(texts) | Items::Jsons(texts) => *texts = TextArena::default(),
-            Items::Ints(values) => values.clear(),
-            Items::Floats(values) => values.clear(),
-            Items::Rows(_) => {}
-        }
-        self.places.clear();
+    /// A field of `n` items without bytes, at least one.
+    pub(super) fn blank(n: usize, name: String) -> Self {
+        Self::begin_after(n.saturating_sub(1), name, &Item::Stored(NOWHERE, Content::Bytes))
     }
 
     /// Adds the next item. On mismatch, returns what was expected and found.
@@ -263,12 +258,13 @@ impl Gathered {
     }
 
     /// Adds a placeholder for a bad sample that lacks this item. The placeholder is never used: bad samples are skipped
-    /// or replaced by zeros, or cause an error. It is empty for stored bytes, and otherwise a copy of the first item,
+    /// or replaced by zeros, or cause an error. It is empty for files and bytes, and otherwise a copy of the first item,
     /// so that it adds no class.
     pub(super) fn push_missing(&mut self) {
         match &mut self.items {
             Items::Stored(spans, contents) => {
-                spans.push(Span { file: 0, offset: 0, bytes: 0 });
+                let is_fixed = matches!(contents, Contents::All(Content::Array(_) | Content::Pixels(_)));
+                spans.push(spans.first().copied().filter(|_| is_fixed).unwrap_or(NOWHERE));
                 if let Contents::Each(each) = contents {
                     each.push(Content::File);
                 }
@@ -287,13 +283,12 @@ impl Gathered {
     /// Adds an empty string, empty bytes or an empty list. Numbers are first converted to lists. Returns false and adds
     /// nothing if the field's items cannot be empty.
     pub(super) fn push_empty(&mut self) -> Result<bool, String> {
-        let nowhere = Span { file: 0, offset: 0, bytes: 0 };
         match &self.items {
             Items::Stored(_, Contents::All(Content::Bytes)) => {
-                self.push(&Item::Stored(nowhere, Content::Bytes))?;
+                self.push(&Item::Stored(NOWHERE, Content::Bytes))?;
             }
             Items::Texts(texts) if self.places.len() == texts.len() => {
-                self.push(&Item::TextIn("", nowhere))?;
+                self.push(&Item::TextIn("", NOWHERE))?;
             }
             Items::Texts(_) => self.push(&Item::Text(""))?,
             Items::Jsons(_) | Items::Ints(_) | Items::Floats(_) => {
@@ -323,6 +318,14 @@ impl Gathered {
     /// Whether the items are strings.
     pub(super) fn is_text(&self) -> bool {
         matches!(self.items, Items::Texts(_))
+    }
+
+    /// The strings, if the items are strings.
+    pub(super) fn texts(&self) -> Option<&TextArena> {
+        match &self.items {
+            Items::Texts(texts) => Some(texts),
+            _ => None,
+        }
     }
 
     /// Whether all items so far are empty strings.
@@ -413,7 +416,7 @@ impl Gathering {
                 Some(Part::Label) => {
                     found.labels = Some(field.into_labels(source, &self.files, &self.classes)?);
                 }
-                None => field.into_field(&mut found, &self.files),
+                None => field.into_field(source, &mut found, &self.files)?,
             }
         }
         Ok(found)
@@ -540,27 +543,20 @@ impl Gathered {
         Ok(FoundLabels { name, values, classes: classes.to_vec() })
     }
 
-    fn into_field(self, found: &mut Found, files: &SpanFiles) {
+    fn into_field(self, source: &Path, found: &mut Found, files: &SpanFiles) -> Result<(), ConvertError> {
         let name = self.name;
         let values = match self.items {
+            Items::Stored(spans, Contents::Each(contents)) => return Err(varying(source, &name, &spans, &contents)),
             Items::Stored(spans, contents) => {
-                let store = Arc::new(Spans {
-                    files: files.clone(),
-                    spans,
-                    // Images other than the main image and the mask are stored as bytes if they differ in size or form.
-                    contents: match contents {
-                        Contents::Each(_) => Contents::All(Content::Bytes),
-                        all => all,
-                    },
-                });
+                let store = Arc::new(Spans { files: files.clone(), spans, contents });
                 let role = role_of(found.metadata.as_ref(), &name);
                 found.fields.push(SourceField { name, store, role });
-                return;
+                return Ok(());
             }
             Items::Rows(store) => {
                 let role = role_of(found.metadata.as_ref(), &name);
                 found.fields.push(SourceField { name, store, role });
-                return;
+                return Ok(());
             }
             Items::Texts(texts) => ColumnValues::Text(texts),
             Items::Jsons(texts) => ColumnValues::Json(texts),
@@ -568,7 +564,28 @@ impl Gathered {
             Items::Floats(values) => ColumnValues::F64(values),
         };
         found.texts.push(SourceColumn { name, values });
+        Ok(())
     }
+}
+
+/// The error about a field of pixels of different sizes or forms that is neither the images nor the masks. A pack stores sizes only for
+/// those, so the pixels could not be read.
+fn varying(source: &Path, name: &str, spans: &[Span], contents: &[Content]) -> ConvertError {
+    // Placeholders have no bytes.
+    let is_real = |idx: usize| spans.get(idx).is_some_and(|span| span.bytes > 0);
+    let mut real = contents.iter().enumerate().filter(|(idx, _)| is_real(*idx));
+    let (first, expected) = real.next().unwrap_or((0, &Content::File));
+    let (other, found) = real.find(|(_, content)| *content != expected).unwrap_or((first, expected));
+    let reason = format!(
+        "expected {} in sample {other}, as in sample {first}, found {}: a pack stores the sizes of the images and the masks, but not of this field",
+        kind_of(expected),
+        kind_of(found)
+    );
+    let hint = format!(
+        "write this field as image files, such as PNG, or as arrays of one shape, or leave it out with {}",
+        LEAVE_OUT.with(name)
+    );
+    ConvertError::unsupported(source, name, reason, hint)
 }
 
 /// Converts numbers to labels: class ids if all are integers.

@@ -9,7 +9,7 @@ use super::{
     ListOptions,
     candidate::{SampleFiles, is_image_name},
     captions, class_names, coco,
-    detect::{data_set_in, head_of, of_set},
+    detect::{data_sets_in, format_of_folder, head_of, of_set},
     directory::{Directory, Identity},
     folder_tables, json_files,
     layout::{Layout, MAX_DEPTH, Pair, inside},
@@ -437,7 +437,7 @@ fn list_unmarked(
     let hashes = mistaken::hash_folders(root, &top, files)?;
     let listing = list_scanned((root, files), top, all_classes, jobs)?;
     if listing.kind == SourceKind::FlatFolder {
-        mistaken::refuse_picture(&listing)?;
+        mistaken::refuse_pictures(&listing)?;
     }
     Ok(match (parts, hashes) {
         (Some(parts), _) => {
@@ -577,7 +577,8 @@ fn list_scanned(
         if let Some(error) = archives.or_else(|| found.oddities.unread.error(root)) {
             return Err(error);
         }
-        let holds = data_set_in(root);
+        let own = || format_of_folder(root).map(|format| (root.to_owned(), format));
+        let holds = data_sets_in(root).next().or_else(|| own().filter(|_| files == SampleFiles::Images));
         if let ([_, others @ ..], None) = (tables.as_slice(), &holds) {
             let noun = if others.is_empty() { "the table" } else { "the tables" };
             let names: Vec<String> = tables.iter().map(|table| lossy(table)).collect();

@@ -1,7 +1,8 @@
 //! Datasets whose folder has an `index.json` that names their shards and describes their fields, as MosaicML Streaming and LitData
 //! write them: where the index is, and the files that it names.
 
-use std::io::Read;
+use std::collections::HashSet;
+use std::io::{Error, ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
 
 use packds_system::{open_regular, to_u64};
@@ -31,6 +32,8 @@ const PIECE_BYTES: u64 = 1 << 20;
 pub(super) struct IndexFormat {
     /// The member of the index that lists the shards.
     pub(super) list: &'static str,
+    /// Whether a name is that of a shard.
+    pub(super) is_shard: fn(&str) -> bool,
     /// Says how to join the datasets of the folders in a folder.
     pub(super) join: fn(&Path) -> String,
 }
@@ -39,31 +42,36 @@ impl IndexFormat {
     /// Whether a file is an index of this format, according to its name and first bytes.
     pub(super) fn starts(self, head: &Head<'_>) -> bool {
         let text = String::from_utf8_lossy(head.bytes);
+        let text = text.trim_start_matches('\u{feff}');
         let member = format!("\"{}\"", self.list);
         let list = text.split_once(&member).and_then(|(_, rest)| rest.trim_start().strip_prefix(':'));
         let is_list = list.is_some_and(|list| list.trim_start().starts_with('['));
         head.name == INDEX && text.trim_start().starts_with('{') && is_list
     }
 
-    /// Whether a folder, or one of its first subfolders, has an index of this format.
+    /// Whether a folder has an index of this format, or a damaged one next to shards. The reader reports the damage.
     pub(super) fn is_in(self, folder: &Path, names: &[String]) -> bool {
-        let has_index = |folder: &Path| {
-            let index = folder.join(INDEX);
-            index.is_file() && head_of(&index).is_ok_and(|head| self.starts(&Head::new(&index, &head)))
-        };
-        if names.iter().any(|name| name == INDEX) {
-            return has_index(folder);
-        }
+        self.has_index(folder) || (folder.join(INDEX).is_file() && names.iter().any(|name| (self.is_shard)(name)))
+    }
+
+    /// Whether one of the first subfolders of a folder without an index has an index of this format.
+    pub(super) fn is_below(self, folder: &Path, names: &[String]) -> bool {
         let mut names: Vec<&String> = names.iter().collect();
         names.sort_unstable();
-        names.into_iter().take(MAX_FOLDERS).any(|name| has_index(&folder.join(name)))
+        let mut folders = names.into_iter().take(MAX_FOLDERS).map(|name| folder.join(name));
+        !folder.join(INDEX).exists() && folders.any(|folder| self.has_index(&folder))
+    }
+
+    fn has_index(self, folder: &Path) -> bool {
+        let index = folder.join(INDEX);
+        index.is_file() && head_of(&index).is_ok_and(|head| self.starts(&Head::new(&index, &head)))
     }
 
     /// The folders of a source that have an index, each with its split: the source itself, or its subfolders. The source may also be
     /// the index.
     ///
     /// # Errors
-    /// If several subfolders have an index, but are not splits.
+    /// If several subfolders have an index, but none is a split.
     pub(super) fn folders(self, source: &Path) -> Result<Vec<(Option<String>, PathBuf)>, ConvertError> {
         let folder = folder_of(source);
         if folder.is_file() {
@@ -82,7 +90,7 @@ impl IndexFormat {
             let hint = format!("pass the folder that contains '{INDEX}'");
             return Err(ConvertError::contradictory(&folder, "", reason, hint));
         }
-        if inner.len() > 1 && inner.iter().any(|inner| split(inner).is_none()) {
+        if inner.len() > 1 && inner.iter().all(|inner| split(inner).is_none()) {
             let names: Vec<String> = inner.iter().map(name).collect();
             let reason = format!(
                 "expected '{INDEX}' in this folder, or in a folder for each split, found it in {}",
@@ -115,7 +123,8 @@ pub(super) fn read<T: DeserializeOwned>(folder: &Path) -> Result<T, ConvertError
         let reason = format!("expected an index of at most {MAX_INDEX} bytes, found more");
         return Err(ConvertError::malformed(&path, "", reason));
     }
-    serde_json::from_slice(&text)
+    // Some editors of text write this mark.
+    serde_json::from_slice(text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text))
         .map_err(|error| ConvertError::malformed(&path, "", format!("cannot be read: {error}")))
 }
 
@@ -135,46 +144,100 @@ pub(super) fn file_in(folder: &Path, name: &str) -> Result<PathBuf, ConvertError
     }
 }
 
+/// What to do about a shard that does not fit the index.
+const COPY_AGAIN: &str = "copy or download the file again, with the index that belongs to it";
+
+/// Refuses an index that names a file twice.
+pub(super) fn refuse_twice<'a>(folder: &Path, names: impl Iterator<Item = &'a str>) -> Result<(), ConvertError> {
+    let mut seen = HashSet::new();
+    let Some(twice) = names.into_iter().find(|name| !seen.insert(*name)) else { return Ok(()) };
+    let reason = format!("expected each file once, found '{}' twice", twice.escape_debug());
+    let hint = "remove the second entry, or copy the index again";
+    Err(ConvertError::contradictory(&folder.join(INDEX), "", reason, hint))
+}
+
+/// Opens a shard.
+pub(super) fn open(path: &Path) -> Result<OpenFile, ConvertError> {
+    OpenFile::open(path).map_err(|error| not_opened(path, error))
+}
+
+/// The error about a shard that cannot be opened.
+fn not_opened(path: &Path, error: Error) -> ConvertError {
+    match error.kind() {
+        ErrorKind::NotFound => {
+            let reason = format!("expected this file, which '{INDEX}' names, found none");
+            ConvertError::contradictory(path, "", reason, COPY_AGAIN)
+        }
+        _ => ConvertError::io(path)(error),
+    }
+}
+
 /// Refuses a shard of another length than the index states. `what` names what is counted.
 pub(super) fn of_length(file: OpenFile, what: &str, expected: u64) -> Result<OpenFile, ConvertError> {
     if file.bytes == expected {
         return Ok(file);
     }
     let reason = format!("expected {expected} {what}, as in '{INDEX}', found {}", file.bytes);
-    let hint = "copy or download the file again, with the index that belongs to it";
-    Err(ConvertError::contradictory(&file.path, "", reason, hint))
+    Err(ConvertError::contradictory(&file.path, "", reason, COPY_AGAIN))
 }
 
-/// Unpacks a compressed shard into a temporary file of at most `limit` bytes.
-pub(super) fn unpack(path: &Path, limit: u64, options: &ListOptions) -> Result<OpenFile, ConvertError> {
-    let damaged = |error: std::io::Error| match compressed::is_damage(&error) {
-        true => ConvertError::malformed(path, "", format!("cannot be unpacked: {error}")),
-        false => ConvertError::io(path)(error),
-    };
-    let Some(packed) = compressed::open(path).map_err(ConvertError::io(path))? else {
-        let reason = "expected a file compressed with zstd, gzip, bzip2 or xz, found other bytes";
-        return Err(ConvertError::malformed(path, "", reason));
-    };
-    let folder = options.spool_folder();
-    let mut spool = Spool::create(&folder)?;
-    spool.begin_file(Packed::Stream(path.into()));
-    let (mut piece, mut found) = (Vec::new(), 0);
-    let mut packed = packed.take(limit.saturating_add(1));
-    loop {
-        piece.clear();
-        let n = packed.by_ref().take(PIECE_BYTES).read_to_end(&mut piece).map_err(damaged)?;
-        if n == 0 {
-            break;
+/// The temporary file that the shards of a dataset are unpacked into, one after the other.
+#[derive(Debug)]
+pub(super) struct Unpacked<'a> {
+    options: &'a ListOptions,
+    /// `None` until something is unpacked.
+    spool: Option<Spool>,
+}
+
+impl<'a> Unpacked<'a> {
+    pub(super) fn new(options: &'a ListOptions) -> Self {
+        Self { options, spool: None }
+    }
+
+    /// Unpacks a shard, as `unpack` does with the temporary file. Errors name `path`.
+    pub(super) fn shard(
+        &mut self,
+        path: &Path,
+        unpack: impl FnOnce(&mut Spool) -> Result<(), ConvertError>,
+    ) -> Result<OpenFile, ConvertError> {
+        let spool = match self.spool.take() {
+            Some(spool) => spool,
+            None => Spool::create(&self.options.spool_folder())?,
+        };
+        let spool = self.spool.insert(spool);
+        unpack(spool)?;
+        spool.since(path)
+    }
+
+    /// Unpacks a compressed shard to at most `limit` bytes.
+    pub(super) fn file(&mut self, path: &Path, limit: u64) -> Result<OpenFile, ConvertError> {
+        let damaged = |error: Error| match compressed::is_damage(&error) {
+            true => ConvertError::malformed(path, "", format!("cannot be unpacked: {error}")),
+            false => ConvertError::io(path)(error),
+        };
+        let Some(packed) = compressed::open(path).map_err(|error| not_opened(path, error))? else {
+            let reason = "expected a file compressed with zstd, gzip, bzip2 or xz, found other bytes";
+            return Err(ConvertError::malformed(path, "", reason));
+        };
+        let mut packed = packed.take(limit.saturating_add(1));
+        let file = self.shard(path, |spool| {
+            spool.begin_file(Packed::Stream(path.into()));
+            let mut piece = Vec::new();
+            loop {
+                piece.clear();
+                let n = packed.by_ref().take(PIECE_BYTES).read_to_end(&mut piece).map_err(damaged)?;
+                if n == 0 {
+                    return Ok(());
+                }
+                spool.append(&piece)?;
+            }
+        })?;
+        if file.bytes > limit {
+            let reason = format!("expected at most {limit} unpacked bytes, as in '{INDEX}', found more");
+            return Err(ConvertError::malformed(path, "", reason));
         }
-        found += to_u64(n);
-        folder.unpacking.check()?;
-        spool.append(&piece)?;
+        Ok(file)
     }
-    if found > limit {
-        let reason = format!("expected at most {limit} unpacked bytes, as in '{INDEX}', found more");
-        return Err(ConvertError::malformed(path, "", reason));
-    }
-    spool.finish(path)
 }
 
 /// The error about shards in a compression that is not read. `unpack` is Python code that writes them without it.

@@ -25,6 +25,7 @@ use super::{
 };
 use crate::{
     data_format::DataFormat,
+    error::ConvertError,
     metadata::Metadata,
     sample::{MAX_FILE_BYTES, SampleError, append_file},
 };
@@ -143,6 +144,8 @@ pub(super) type Faults = BTreeMap<usize, Fault>;
 pub(super) enum Fault {
     /// The problem as described by the source's reader.
     Said(Arc<str>),
+    /// A value that cannot be read.
+    Value { reason: Arc<str>, hint: Option<Arc<str>> },
     /// The whole message, in a part of a listing.
     Planned(Arc<str>),
     /// The folder of masks has no mask for the image.
@@ -168,6 +171,20 @@ pub(super) enum Fault {
         /// Two files whose names differ from this name only in case or Unicode form.
         near: Option<Box<[String; 2]>>,
     },
+}
+
+impl Fault {
+    /// The fault of a sample with the value that an error is about. `None` if it is not about a value.
+    pub(super) fn of_value(error: &ConvertError) -> Option<Self> {
+        let (path, place, reason, hint) = match error {
+            ConvertError::SourceMalformed { path, place, reason, hint } => (path, place, reason, hint.as_deref()),
+            ConvertError::SourceUnsupported { path, place, reason, hint } => (path, place, reason, Some(hint.as_str())),
+            _ => return None,
+        };
+        let file = path.file_name().unwrap_or_default().display();
+        let reason = format!("'{place}' in {file}: {reason}").into();
+        Some(Self::Value { reason, hint: hint.map(Arc::from) })
+    }
 }
 
 impl From<Arc<str>> for Fault {
@@ -516,6 +533,10 @@ impl Listing {
         let (manifest, line, is_mask, is_there, near) = match self.faults.get(&idx)? {
             Fault::Said(reason) => {
                 return Some(SampleError::Source(format!("sample {idx}: {reason}")));
+            }
+            Fault::Value { reason, hint } => {
+                let (reason, hint) = (reason.to_string(), hint.as_deref().map(str::to_owned));
+                return Some(SampleError::Value { reason, hint });
             }
             Fault::Planned(message) => return Some(SampleError::Source(message.to_string())),
             Fault::NoMask { masks, line } => {

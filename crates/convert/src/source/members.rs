@@ -61,7 +61,7 @@ impl Directory {
             }
             Form::Single => return Err(refused(path, "it is one compressed file".to_owned())),
         }
-        file = OpenFile { origin: Arc::new(origin), ..OpenFile::empty().map_err(io())? };
+        file = OpenFile::empty().map_err(io())?.with_origin(origin);
         Ok(Self { archive: path.to_owned(), file, places })
     }
 

@@ -3,12 +3,12 @@
 //! `layout` decides what a folder is. `twins` compares the names of the files in the folders.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use packds_system::to_u64;
+use packds_system::{counted, to_u64};
 
 use super::candidate::{SampleFiles, is_image_name};
-use super::detect::{data_set_in, head_of};
+use super::detect::{data_sets_in, head_of};
 use super::directory::Directory;
 use super::folder_note::FolderNote;
 use super::layout::{Pair, is_one_of};
@@ -18,6 +18,7 @@ use super::pairs::walked;
 use super::paths::{as_path, joined, lossy, stem};
 use super::warning::Warning;
 use crate::error::ConvertError;
+use crate::literal::{python, shell};
 use crate::opt::{FROM, IMAGES};
 
 /// Maximum number of folders whose names are checked. More folders are always classes, because names such as HR and LR may be country codes.
@@ -98,7 +99,7 @@ pub(super) fn refuse_named(root: &Path, folders: &[&[u8]]) -> Result<(), Convert
 /// Advice on how to pack two of several versions of each image: their names in a new folder, and their folders.
 pub(super) fn as_pairs(root: &Path, folders: [(&str, &str); 2]) -> String {
     let root = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
-    let link = |(name, folder): (&str, &str)| format!("ln -s '{}' pairs/{name}", root.join(folder).display());
+    let link = |(name, folder): (&str, &str)| format!("ln -s {} pairs/{name}", shell(&root.join(folder)));
     let [one, other] = folders.map(link);
     format!("; to pack two versions of each image, run: mkdir pairs; {one}; {other}; and convert pairs")
 }
@@ -106,10 +107,10 @@ pub(super) fn as_pairs(root: &Path, folders: [(&str, &str); 2]) -> String {
 /// Like [`as_pairs`], for two folders in each subfolder.
 pub(super) fn as_pairs_in_each(root: &Path, folders: [&str; 2]) -> String {
     let root = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
-    let [one, other] = folders.map(|folder| format!("\"$d\"'{folder}'"));
+    let [one, other] = folders.map(|folder| format!("\"$d\"{}", shell(Path::new(folder))));
     format!(
-        "; to pack two versions of each image, run: mkdir -p pairs/input pairs/target; for d in '{}'/*/; do n=$(basename \"$d\"); ln -s {one} \"pairs/input/$n\"; ln -s {other} \"pairs/target/$n\"; done; and convert pairs",
-        root.display()
+        "; to pack two versions of each image, run: mkdir -p pairs/input pairs/target; for d in {}/*/; do n=$(basename \"$d\"); ln -s {one} \"pairs/input/$n\"; ln -s {other} \"pairs/target/$n\"; done; and convert pairs",
+        shell(&root)
     )
 }
 
@@ -212,9 +213,9 @@ pub(super) fn refuse_described(root: &Path, folders: &[Vec<u8>]) -> Result<(), C
     let reason = format!(
         "each folder has a file with values for its images, such as '{first}/{first}.json', so the folders are not read as classes"
     );
-    let folder = root.display();
+    let (folder, literal) = (root.display(), python(root));
     let hint = format!(
-        "convert one such file, here '{}'; to join the files of all folders, run in Python: import json, pathlib; r = pathlib.Path(\"{folder}\"); json.dump({{f\"{{d.name}}/{{k}}\": v for d in sorted(r.iterdir()) if d.is_dir() for k, v in json.load(open(d / f\"{{d.name}}.json\")).items()}}, open(r / \"all.json\", \"w\")); and convert '{folder}/all.json'; {}",
+        "convert one such file, here '{}'; to join the files of all folders, run in Python: import json, pathlib; r = pathlib.Path({literal}); json.dump({{f\"{{d.name}}/{{k}}\": v for d in sorted(r.iterdir()) if d.is_dir() for k, v in json.load(open(d / f\"{{d.name}}.json\")).items()}}, open(r / \"all.json\", \"w\")); and convert '{folder}/all.json'; {}",
         file.display(),
         as_classes()
     );
@@ -230,29 +231,37 @@ pub(super) fn is_keyed(head: &str) -> bool {
     })
 }
 
-/// Refuses a single image next to a dataset of another format that is larger, such as a picture for a README.
-pub(super) fn refuse_picture(listing: &Listing) -> Result<(), ConvertError> {
-    let ([bytes], Some((data, format))) = (listing.bytes.as_slice(), data_set_in(listing.root())) else {
-        return Ok(());
-    };
-    let size = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-    let own = match std::fs::read_dir(&data) {
-        Ok(files) => files.flatten().map(|file| size(&file.path())).sum(),
-        Err(_) => size(&data),
-    };
-    if own <= *bytes {
+/// Maximum number of images that may be pictures about a dataset next to them.
+const FEW_PICTURES: usize = 8;
+
+/// Refuses a few images next to datasets of another format that are larger, such as pictures for a README.
+pub(super) fn refuse_pictures(listing: &Listing) -> Result<(), ConvertError> {
+    if listing.len() > FEW_PICTURES {
         return Ok(());
     }
-    let reason = format!(
-        "the only image is '{}', but '{}' looks like {format} and is larger",
-        lossy(listing.paths.name(0)),
-        data.file_name().unwrap_or_default().display()
-    );
-    let hint = match data.is_dir() {
-        true => "move the image to another folder".to_owned(),
-        false => format!("pass {}", data.display()),
+    let sets: Vec<_> = data_sets_in(listing.root()).collect();
+    let size = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let bytes = |(data, _): &(PathBuf, _)| match std::fs::read_dir(data) {
+        Ok(files) => files.flatten().map(|file| size(&file.path())).sum(),
+        Err(_) => size(data),
     };
-    let hint = format!("{hint}; {} reads the image", FROM.with("image-folder"));
+    let larger = sets.iter().map(bytes).fold(0, u64::saturating_add);
+    let Some((data, format)) = sets.first().filter(|_| larger > listing.bytes.iter().sum()) else { return Ok(()) };
+    let image = lossy(listing.paths.name(0));
+    let (images, them) = match listing.len() {
+        1 => (format!("the only image is '{image}'"), "the image"),
+        n => (format!("the only images are '{image}' and {}", counted(to_u64(n - 1), "other")), "the images"),
+    };
+    let name = data.file_name().unwrap_or_default().display();
+    let reason = match sets.len() {
+        1 => format!("{images}, but '{name}' looks like {format} and is larger"),
+        n => format!("{images}, but '{name}' looks like {format}, and all {n} such files or folders are larger"),
+    };
+    let hint = match sets.as_slice() {
+        [(file, _)] if !file.is_dir() => format!("pass {}", file.display()),
+        _ => format!("move {them} to another folder"),
+    };
+    let hint = format!("{hint}; {} reads {them}", FROM.with("image-folder"));
     Err(ConvertError::contradictory(listing.root(), "", reason, hint))
 }
 

@@ -162,7 +162,7 @@ impl IdxFile {
     /// Unpacks a gzipped file, up to the length stated in its header.
     fn unpack(path: &Path, file: &OpenFile, options: &ListOptions) -> Result<Self, ConvertError> {
         let damaged = |error: std::io::Error| ConvertError::malformed(path, "", format!("cannot be unpacked: {error}"));
-        let mut source = MultiGzDecoder::new(&file.file);
+        let mut source = MultiGzDecoder::new(file.file().map_err(ConvertError::io(path))?);
         let mut head = Vec::new();
         let most = u64::from(MAX_DIMENSIONS) * 4 + 4;
         let read = source.by_ref().take(most).read_to_end(&mut head);

@@ -424,7 +424,9 @@ fn list_input(
                 (None, Some(part)) => part,
                 (split, _) => choose(source, &parts, split.as_deref())?,
             };
-            let listing = list_part(source, (part, of, format), options)?;
+            let others = parts.iter().filter(|other| part.split.is_some() && other.split.is_some());
+            let others: Vec<&Shards> = others.filter(|other| other.split != part.split).collect();
+            let listing = list_part(source, (part, of, format), &others, options)?;
             Ok(Listed::one(listing))
         }
     }
@@ -580,7 +582,7 @@ fn list_each(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listin
                         _ => several_splits(source, &parts),
                     });
                 };
-                listings.push((split.clone(), list_part(source, (part, of, format), options)?));
+                listings.push((split.clone(), list_part(source, (part, of, format), &[], options)?));
             }
             split::unite_classes(&mut listings);
             Ok(listings)
@@ -685,14 +687,21 @@ fn several_splits(source: &Path, parts: &[Shards]) -> ConvertError {
     }
 }
 
-/// Lists the samples of one part.
+/// Lists the samples of one part. Classes without a list have the ids that they have among those of all parts, of which `others` are
+/// the others.
 fn list_part(
     source: &Path,
     (part, of, format): (&Shards, impl Fn(&Shards, &ListOptions) -> Result<Found, ConvertError>, DataFormat),
+    others: &[&Shards],
     options: &ListOptions,
 ) -> Result<Listing, ConvertError> {
-    let mut listing = read(part, of, options)?.into_listing(source)?;
-    listing.warnings.extend(unread::tables_in(source, listing.kind));
+    let found = read(part, of, options)?;
+    let class_field = found.class_field();
+    let mut listing = found.into_listing(source)?;
+    if let Some(field) = class_field.filter(|_| !others.is_empty()) {
+        split::class_ids::agree(&mut listing, &field, (others, format.entry().class_names), options);
+    }
+    listing.warnings.extend(unread::others_in(source, listing.kind));
     // Other formats may keep each field in a file of its own.
     let has_whole_samples = matches!(
         format,

@@ -22,6 +22,7 @@ use super::tally::Tally;
 use super::walk::{Found, count};
 use super::warning::Warning;
 use crate::error::ConvertError;
+use crate::literal::python;
 use crate::opt::{FROM, IMAGES, MASKS};
 
 /// Usual suffixes of a mask's name after the name of its image.
@@ -466,7 +467,9 @@ fn zeros((root, pair): (&Path, &Pair), images: &PathTable, image: usize) -> Opti
     let name = images.name(image);
     let (from, end) = (inside(root, directory), lossy(&name[stem(name).len()..]));
     Some(format!(
-        "import pathlib; from PIL import Image; m = pathlib.Path({masks:?}); m.mkdir(parents=True, exist_ok=True); [Image.new(\"L\", Image.open(i).size).save(m / (i.stem + \".png\")) for i in pathlib.Path({from:?}).glob(\"*{end}\")]"
+        "import pathlib; from PIL import Image; m = pathlib.Path({}); m.mkdir(parents=True, exist_ok=True); [Image.new(\"L\", Image.open(i).size).save(m / (i.stem + \".png\")) for i in pathlib.Path({}).glob(\"*{end}\")]",
+        python(&masks),
+        python(&from)
     ))
 }
 

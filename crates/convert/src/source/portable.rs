@@ -224,8 +224,11 @@ impl Places {
             let files = ItemFiles { root: PathBuf::from("/"), paths: paths.paths, spool };
             return Ok((SpanFiles::PerItem(Arc::new(files)), spans));
         }
-        allow_open_files(self.files.len());
-        let open = |file: FilePath| OpenFile::open(file.as_path()).map_err(ConvertError::io(file.as_path()));
+        let stays = allow_open_files(self.files.len());
+        let open = |file: FilePath| {
+            let opened = OpenFile::open(file.as_path()).map_err(ConvertError::io(file.as_path()));
+            opened.map(|file| file.kept(stays))
+        };
         let mut files: Vec<OpenFile> = self.files.into_iter().map(open).collect::<Result<_, _>>()?;
         files.push(spool);
         Ok((SpanFiles::open(files), spans))

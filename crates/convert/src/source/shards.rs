@@ -170,18 +170,20 @@ pub(super) fn folders_in(folder: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// Raises the limit of open files to slightly more than `n`, but at most to the system's hard limit. Above the limit, opening a file
-/// fails with the system's error.
-pub(super) fn allow_open_files(n: usize) {
+/// Raises the limit of open files to slightly more than `n`, but at most to the system's hard limit. Returns whether so many files may
+/// be open. If not, opening a file may fail with the system's error.
+pub(super) fn allow_open_files(n: usize) -> bool {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     const OTHERS: u64 = 256;
     let wanted = to_u64(n).saturating_add(OTHERS);
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    if current.is_some_and(|current| current < wanted) {
-        let current = Some(maximum.map_or(wanted, |maximum| maximum.min(wanted)));
-        // If this fails, the soft limit does not change.
-        let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum });
+    if current.is_none_or(|current| current >= wanted) {
+        return true;
     }
+    let raised = maximum.map_or(wanted, |maximum| maximum.min(wanted));
+    // If this fails, the soft limit does not change.
+    let is_raised = setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum }).is_ok();
+    is_raised && raised == wanted
 }
 
 fn files_in(folder: &Path, format: DataFormat) -> Result<Vec<PathBuf>, ConvertError> {

@@ -2,6 +2,7 @@
 //!
 //! `image_folder` lists a split's files.
 
+pub(super) mod class_ids;
 pub(super) mod column;
 mod list_labels;
 pub(super) mod lists;
@@ -525,18 +526,21 @@ pub(super) fn unite_classes(listings: &mut [(String, Listing)]) {
     }
     let all = listings.iter().flat_map(|(_, listing)| &listing.classes);
     let all: Vec<Vec<u8>> = all.cloned().collect::<BTreeSet<_>>().into_iter().collect();
-    for (_, listing) in listings {
-        let place = |class: &Vec<u8>| all.binary_search(class).ok();
-        let new: Vec<Option<i64>> = listing.classes.iter().map(|class| i64::try_from(place(class)?).ok()).collect();
-        let new_id = |id: &mut i64| {
-            let found = usize::try_from(*id).ok().and_then(|id| new.get(id).copied());
-            *id = found.flatten().unwrap_or(*id);
-        };
-        match &mut listing.labels {
-            Labels::PerSample(ids) => ids.iter_mut().for_each(new_id),
-            Labels::Lists(lists) => lists.renumber(new_id),
-            Labels::None | Labels::ByDirectory(_) => {}
-        }
-        listing.classes.clone_from(&all);
+    listings.iter_mut().for_each(|(_, listing)| give_classes(listing, &all));
+}
+
+/// Gives a listing a class list that contains its own classes, in order, and changes the ids accordingly.
+fn give_classes(listing: &mut Listing, all: &[Vec<u8>]) {
+    let place = |class: &Vec<u8>| all.binary_search(class).ok();
+    let new: Vec<Option<i64>> = listing.classes.iter().map(|class| i64::try_from(place(class)?).ok()).collect();
+    let new_id = |id: &mut i64| {
+        let found = usize::try_from(*id).ok().and_then(|id| new.get(id).copied());
+        *id = found.flatten().unwrap_or(*id);
+    };
+    match &mut listing.labels {
+        Labels::PerSample(ids) => ids.iter_mut().for_each(new_id),
+        Labels::Lists(lists) => lists.renumber(new_id),
+        Labels::None | Labels::ByDirectory(_) => {}
     }
+    listing.classes = all.to_vec();
 }

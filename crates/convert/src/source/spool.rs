@@ -73,8 +73,10 @@ pub(super) struct SpoolFolder {
 #[derive(Debug)]
 pub(super) struct Spool {
     folder: SpoolFolder,
-    file: BufWriter<File>,
+    file: BufWriter<Arc<File>>,
     bytes: u64,
+    /// Where the bytes that `origin` describes begin.
+    start: u64,
     origin: Origin,
 }
 
@@ -85,8 +87,9 @@ impl Spool {
         let file = file.map_err(|e| spool_error(&folder.path, e))?;
         Ok(Self {
             folder: folder.clone(),
-            file: BufWriter::with_capacity(WRITE_BYTES, file),
+            file: BufWriter::with_capacity(WRITE_BYTES, Arc::new(file)),
             bytes: 0,
+            start: 0,
             origin: Origin::default(),
         })
     }
@@ -98,7 +101,7 @@ impl Spool {
 
     /// Says that the bytes that follow are those of a piece.
     pub(super) fn begin(&mut self, piece: Piece) {
-        self.origin.begin(self.bytes, piece);
+        self.origin.begin(self.bytes - self.start, piece);
     }
 
     /// Says that the bytes that follow are those of a file that is one piece.
@@ -109,17 +112,18 @@ impl Spool {
 
     /// Says that the bytes that follow are at `offset` in the last piece.
     pub(super) fn at(&mut self, offset: u64) {
-        self.origin.at(self.bytes, offset);
+        self.origin.at(self.bytes - self.start, offset);
     }
 
     /// Says that the bytes that follow are not those of a piece.
     pub(super) fn end(&mut self) {
-        self.origin.end(self.bytes);
+        self.origin.end(self.bytes - self.start);
     }
 
     /// Appends bytes. Returns their offset in the file.
     pub(super) fn append(&mut self, bytes: &[u8]) -> Result<u64, ConvertError> {
         let offset = self.bytes;
+        self.folder.unpacking.check()?;
         let written = self.file.write_all(bytes);
         written.map_err(|e| spool_error(&self.folder.path, e))?;
         self.bytes += to_u64(bytes.len());
@@ -131,8 +135,15 @@ impl Spool {
     pub(super) fn finish(self, source: &Path) -> Result<OpenFile, ConvertError> {
         let file = self.file.into_inner();
         let file = file.map_err(|e| spool_error(&self.folder.path, e.into_error()))?;
-        let origin = Arc::new(self.origin);
-        Ok(OpenFile { origin, ..OpenFile::unnamed(source.to_owned(), file, self.bytes) })
+        Ok(OpenFile::of(source, file, 0, self.bytes).with_origin(self.origin))
+    }
+
+    /// The bytes since the last call, or since the beginning, as a file. Errors name `source`. More bytes may follow later.
+    pub(super) fn since(&mut self, source: &Path) -> Result<OpenFile, ConvertError> {
+        self.file.flush().map_err(|e| spool_error(&self.folder.path, e))?;
+        let start = std::mem::replace(&mut self.start, self.bytes);
+        let file = OpenFile::of(source, Arc::clone(self.file.get_ref()), start, self.bytes - start);
+        Ok(file.with_origin(std::mem::take(&mut self.origin)))
     }
 
     /// Ends writing. The content is `rows` rows of `stride` bytes.

@@ -153,11 +153,21 @@ pub(crate) trait Store: Send + Sync + fmt::Debug {
 #[derive(Debug)]
 pub(crate) struct OpenFile {
     pub(crate) path: PathBuf,
-    pub(crate) file: File,
+    handle: Handle,
+    /// Where its first byte is: 0, except in a temporary file that several files were unpacked into.
+    start: u64,
     /// The length of the file when it was opened.
     pub(crate) bytes: u64,
     /// Where the bytes come from, if this is a temporary file of unpacked bytes.
     pub(super) origin: Arc<Origin>,
+}
+
+/// How the bytes of a file are reached.
+#[derive(Debug)]
+enum Handle {
+    Open(Arc<File>),
+    /// The file is opened for each read, because the process may not keep as many files open. Its device and number identify it.
+    Closed(u64, u64),
 }
 
 impl OpenFile {
@@ -165,19 +175,52 @@ impl OpenFile {
     pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
         let file = open_regular(path)?;
         let bytes = file.metadata()?.len();
-        Ok(Self::unnamed(path.to_owned(), file, bytes))
+        Ok(Self::of(path, Arc::new(file), 0, bytes))
     }
 
-    /// A file of this length that may have no name. Errors about it name `path`.
-    pub(super) fn unnamed(path: PathBuf, file: File, bytes: u64) -> Self {
-        Self { path, file, bytes, origin: Arc::default() }
+    /// The `bytes` bytes of an open file that begin at `start`. Errors name `path`.
+    pub(crate) fn of(path: &Path, file: Arc<File>, start: u64, bytes: u64) -> Self {
+        Self { path: path.to_owned(), handle: Handle::Open(file), start, bytes, origin: Arc::default() }
+    }
+
+    /// The same file, with the origin of its bytes.
+    pub(super) fn with_origin(self, origin: Origin) -> Self {
+        Self { origin: Arc::new(origin), ..self }
     }
 
     /// An empty file without a name.
     pub(crate) fn empty() -> std::io::Result<Self> {
         let flags = rustix::fs::MemfdFlags::CLOEXEC;
-        let file = rustix::fs::memfd_create("packds-empty", flags)?.into();
-        Ok(Self::unnamed(PathBuf::new(), file, 0))
+        let file: File = rustix::fs::memfd_create("packds-empty", flags)?.into();
+        Ok(Self::of(Path::new(""), Arc::new(file), 0, 0))
+    }
+
+    /// The open file.
+    ///
+    /// # Errors
+    /// If it is opened for each read, and another file has its path now.
+    pub(crate) fn file(&self) -> std::io::Result<Arc<File>> {
+        let (device, number) = match &self.handle {
+            Handle::Open(file) => return Ok(Arc::clone(file)),
+            Handle::Closed(device, number) => (*device, *number),
+        };
+        let file = open_regular(&self.path)?;
+        if identity(&file.metadata()?) != (device, number) {
+            return Err(std::io::Error::other("the file was replaced while it was read"));
+        }
+        Ok(Arc::new(file))
+    }
+
+    /// The same file, which stays open if `stays` is true, and is otherwise opened for each read. Temporary files always stay open.
+    pub(super) fn kept(mut self, stays: bool) -> Self {
+        if let (false, Handle::Open(file)) = (stays, &self.handle)
+            && self.is_named()
+            && let Ok(metadata) = file.metadata()
+        {
+            let (device, number) = identity(&metadata);
+            self.handle = Handle::Closed(device, number);
+        }
+        self
     }
 
     /// The `len` bytes at `offset`. Errors name `place`, a position in the file.
@@ -208,7 +251,8 @@ impl OpenFile {
         reserved.map_err(|_| SampleError::Read(std::io::ErrorKind::OutOfMemory.into()))?;
         out.resize(before.saturating_add(wanted), 0);
         let room = out.get_mut(before..).unwrap_or_default();
-        let read = std::os::unix::fs::FileExt::read_exact_at(&self.file, room, offset);
+        let at = self.start.saturating_add(offset);
+        let read = self.file().and_then(|file| std::os::unix::fs::FileExt::read_exact_at(&*file, room, at));
         read.map_err(|error| {
             out.truncate(before);
             match error.kind() {
@@ -222,9 +266,9 @@ impl OpenFile {
 impl OpenFile {
     /// Whether another process that opens the path gets this file.
     pub(super) fn is_named(&self) -> bool {
-        let identity = |there: std::fs::Metadata| (there.dev(), there.ino());
-        let (own, named) = (self.file.metadata(), std::fs::metadata(&self.path));
-        own.is_ok_and(|own| named.is_ok_and(|named| identity(own) == identity(named)))
+        let own = self.file().and_then(|file| file.metadata());
+        let named = std::fs::metadata(&self.path);
+        own.is_ok_and(|own| named.is_ok_and(|named| identity(&own) == identity(&named)))
     }
 }
 
@@ -242,10 +286,16 @@ impl<F: Deref<Target = OpenFile>> ReadAt<F> {
 
 impl<F: Deref<Target = OpenFile>> Read for ReadAt<F> {
     fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
-        let n = std::os::unix::fs::FileExt::read_at(&self.file.file, out, self.offset)?;
+        let at = self.file.start.saturating_add(self.offset);
+        let n = std::os::unix::fs::FileExt::read_at(&*self.file.file()?, out, at)?;
         self.offset = self.offset.saturating_add(to_u64(n));
         Ok(n)
     }
+}
+
+/// The device and the number of a file.
+fn identity(file: &std::fs::Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
 }
 
 /// The files that contain the byte ranges of a store's items.
@@ -506,5 +556,27 @@ impl Rows {
             row -= part.rows;
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_does_not_stay_open_is_read_as_long_as_it_is_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        std::fs::write(&path, b"abc").unwrap();
+        let file = OpenFile::open(&path).unwrap().kept(false);
+        assert!(matches!(file.handle, Handle::Closed(..)));
+        assert_eq!(file.bytes_at(1, 2).unwrap(), b"bc");
+        std::fs::write(folder.path().join("b"), b"def").unwrap();
+        std::fs::rename(folder.path().join("b"), &path).unwrap();
+        let error = file.bytes_at(1, 2).unwrap_err().to_string();
+        assert!(error.ends_with("the file was replaced while it was read"), "{error}");
+        // A file without a name cannot be opened again.
+        let temporary = OpenFile::of(&path, Arc::new(tempfile::tempfile().unwrap()), 0, 0).kept(false);
+        assert!(matches!(temporary.handle, Handle::Open(_)));
     }
 }

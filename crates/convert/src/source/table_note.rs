@@ -8,9 +8,9 @@ use packds_system::{counted, to_u64};
 use super::paths::lossy;
 use super::run_masks::MaskOrder;
 use crate::error::quoted;
-use crate::opt::{IMAGES, LEAVE_OUT, MASK_ORDER, MASKS};
+use crate::opt::{IMAGES, LEAVE_OUT, MASK_ORDER, MASKS, SPLIT};
 
-/// A decision about tables or lists next to images. The paths of lists are relative to the source.
+/// A decision about tables and their splits, or about lists next to images. The paths of lists are relative to the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TableNote {
@@ -31,12 +31,9 @@ pub enum TableNote {
     },
     /// The annotations of a COCO file are boxes.
     Boxes {
-        /// Number of images without a box.
-        without: u64,
-        /// Number of boxes without an area. They are left out.
-        empty: u64,
-        /// Number of boxes that reach beyond their image.
-        outside: u64,
+        /// Number of images without a box, of boxes without an area, which are left out, and of boxes that reach beyond their
+        /// image.
+        counts: [u64; 3],
         /// The values of annotations that are left out.
         left_out: Vec<String>,
     },
@@ -129,6 +126,16 @@ pub enum TableNote {
         /// The column.
         field: String,
     },
+    /// The classes have the ids of this split alone, because the classes of another split were not read.
+    OwnIds {
+        /// The other split.
+        other: String,
+    },
+    /// Values that are missing are stored as 0 or as empty strings, and read as such.
+    StoredNone {
+        /// The fields.
+        fields: Vec<String>,
+    },
     /// Masks are decoded from run lengths in a table.
     RunMasks {
         /// The column.
@@ -176,9 +183,7 @@ impl fmt::Display for TableNote {
                 }
                 Ok(())
             }
-            Self::Boxes { without, empty, outside, left_out } => {
-                write_boxes(out, [*without, *empty, *outside], left_out)
-            }
+            Self::Boxes { counts, left_out } => write_boxes(out, *counts, left_out),
             Self::NotSplits { files, reason } => {
                 write!(out, "{} were not used as splits: {reason}", names(files))
             }
@@ -207,7 +212,11 @@ impl fmt::Display for TableNote {
                 "the rows name folders, such as '{}': each image in a folder is a sample with the labels and fields of the row",
                 lossy(first)
             ),
-            Self::MissingImages { .. } | Self::NullLabels { .. } => self.fmt_left_out(out),
+            Self::MissingImages { .. }
+            | Self::NullLabels { .. }
+            | Self::OwnIds { .. }
+            | Self::SplitLabels { .. }
+            | Self::StoredNone { .. } => self.fmt_of_values(out),
             Self::BadRow { file, line, reason } => write!(
                 out,
                 "'{}' was not read: line {line}: {reason}; if it has labels or other fields, correct this line",
@@ -217,6 +226,14 @@ impl fmt::Display for TableNote {
                 write!(out, "the splits are those of '{field}': true is read as valid, and false as train")
             }
             Self::RunMasks { field, order, added, classes } => fmt_run_masks(out, (field, *order), *added, classes),
+        }
+    }
+}
+
+impl TableNote {
+    /// Writes a note about images that are left out, or about values and class ids.
+    fn fmt_of_values(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             Self::SplitLabels { file, numbers } => {
                 write!(out, "the labels are read from '{}': each is a class of the other splits", lossy(file))?;
                 match numbers {
@@ -224,14 +241,6 @@ impl fmt::Display for TableNote {
                     None => Ok(()),
                 }
             }
-        }
-    }
-}
-
-impl TableNote {
-    /// Writes a note about images that are left out.
-    fn fmt_left_out(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
             Self::MissingImages { file, count, first } => {
                 let label = if *count == 1 { "" } else { "first: " };
                 let images = counted(*count, "image");
@@ -241,6 +250,16 @@ impl TableNote {
                 let label = if *count == 1 { "" } else { "first: " };
                 write!(out, "left out {} whose label is null ({label}'{first}')", counted(*count, "image"))
             }
+            Self::OwnIds { other } => write!(
+                out,
+                "the class ids count the classes of this split alone: those of '{other}' were not read, and may have other ids there; {} gives all splits the same ids",
+                SPLIT.with("all")
+            ),
+            Self::StoredNone { fields } => write!(
+                out,
+                "values of {} that are None are stored as 0 or as empty strings, and packed as such",
+                quoted(fields)
+            ),
             _ => Ok(()),
         }
     }

@@ -320,7 +320,7 @@ fn read_input(input: &mut Input, at: u64, out: &mut [u8]) -> std::io::Result<usi
             Input::Plain(file) => {
                 let at = at.saturating_add(to_u64(n));
                 let left = to_usize(file.bytes.saturating_sub(at)).min(room.len());
-                std::os::unix::fs::FileExt::read_at(&file.file, room.get_mut(..left).unwrap_or_default(), at)
+                std::os::unix::fs::FileExt::read_at(&*file.file()?, room.get_mut(..left).unwrap_or_default(), at)
             }
             Input::Packed(input) => input.read(room),
         };

@@ -17,6 +17,7 @@ use super::split::split_and_rest;
 use super::versions::roles;
 use super::warning::Warning;
 use crate::error::ConvertError;
+use crate::literal::python;
 use crate::opt::{IMAGES, MASKS};
 
 /// Maximum number of files in a folder that holds one sample.
@@ -167,9 +168,9 @@ fn refuse_samples(listing: &Listing, keys: &[Keys]) -> Result<(), ConvertError> 
         Some(mask) => format!("{}, {}", field("image", &image), field("mask", &file(mask))),
         None => field("image", &image),
     };
-    let root = listing.root.display();
+    let root = python(&listing.root);
     let hint = format!(
-        "{}; otherwise, list the samples in a table and convert the table; to write the table, run in Python: import pandas, pathlib; r = pathlib.Path(\"{root}\"); pandas.DataFrame([{{{fields}}} for p in sorted(r.glob(\"*/{image}\"))]).to_csv(r / \"samples.csv\", index=False)",
+        "{}; otherwise, list the samples in a table and convert the table; to write the table, run in Python: import pandas, pathlib; r = pathlib.Path({root}); pandas.DataFrame([{{{fields}}} for p in sorted(r.glob(\"*/{image}\"))]).to_csv(r / \"samples.csv\", index=False)",
         as_classes()
     );
     Err(ConvertError::contradictory(&listing.root, "", reason, hint))

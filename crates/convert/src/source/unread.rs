@@ -7,6 +7,7 @@ use std::path::Path;
 
 use packds_system::counted;
 
+use super::candidate::is_image_name;
 use super::detect::names_in;
 use super::listing::SourceKind;
 use super::matlab;
@@ -232,14 +233,15 @@ impl UnreadFiles {
     }
 }
 
-/// The warning about tables next to files of another format, such as `classes.csv` next to `train.npz`. Other files
+/// The warning about tables and images next to files of another format, such as `classes.csv` next to `train.npz`. Other files
 /// there, such as lists of class names, may belong to the format. Files of the format `kind` are read, so they cause no
 /// warning.
-pub(super) fn tables_in(folder: &Path, kind: SourceKind) -> Option<Warning> {
+pub(super) fn others_in(folder: &Path, kind: SourceKind) -> Option<Warning> {
     const TABLES: [&str; 6] = ["csv", "tsv", "xlsx", "xls", "jsonl", "mat"];
     let mut names = if folder.is_dir() { names_in(folder) } else { Vec::new() };
     let is_read = |name: &String| DataFormat::from_file_name(name).is_some_and(|format| kind == format.into());
-    names.retain(|name| TABLES.contains(&extension(name.as_bytes()).as_str()) && folder.join(name).is_file());
+    let is_known = |name: &[u8]| TABLES.contains(&extension(name).as_str()) || is_image_name(name);
+    names.retain(|name| is_known(name.as_bytes()) && folder.join(name).is_file());
     names.retain(|name| !is_read(name));
     names.sort_unstable();
     let mut unread = UnreadFiles::default();

@@ -9,7 +9,7 @@ use packds_format::{
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::export::{ExportOptions, ExportReport, export};
-use crate::source::{ListOptions, list};
+use crate::source::{ListOptions, Listing, list};
 use crate::{ConvertOptions, convert};
 
 /// The class names. They are not sorted, and the last class has no samples.
@@ -119,9 +119,13 @@ pub(crate) fn back(source: &Path, from: Option<DataFormat>) -> Pack<Vec<u8>> {
     Pack::open(std::fs::read(output).unwrap()).unwrap()
 }
 
-/// The message of the error that listing a source returns.
+/// The message of the error that listing a source returns, or about its first bad sample.
 pub(crate) fn refused(source: &Path, options: &ListOptions) -> String {
-    list(source, options).unwrap_err().to_string()
+    let first_fault = |listing: Listing| listing.faulty().next().and_then(|idx| listing.fault(idx));
+    match list(source, options) {
+        Err(error) => error.to_string(),
+        Ok(listing) => first_fault(listing).unwrap().to_string(),
+    }
 }
 
 /// Asserts that a field has the same type and items in both packs.

@@ -125,7 +125,7 @@ fn read_into(file: &OpenFile, body_offset: u64, from: u64, to: u64, body: &mut [
         return Ok(());
     };
     let offset = body_offset.saturating_add(from);
-    let read = std::os::unix::fs::FileExt::read_exact_at(&file.file, room, offset);
+    let read = file.file().and_then(|file| std::os::unix::fs::FileExt::read_exact_at(&*file, room, offset));
     read.map_err(|e| e.to_string())
 }
 

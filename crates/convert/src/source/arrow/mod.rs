@@ -7,7 +7,7 @@ mod body;
 mod frames;
 
 use packds_system::to_usize;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,7 +27,8 @@ use super::shards::Shards;
 use super::spool::Spool;
 use super::store::OpenFile;
 use super::table::{
-    Column, Columns, Gather, InFile, MAX_THREADS, Piece, PieceOf, ROWS_A_BYTE, Spot, TablePlan, guarded, no_rows, tasks,
+    Column, Columns, Gather, InFile, MAX_THREADS, Piece, PieceOf, ROWS_A_BYTE, Spot, TablePlan, for_each_text, guarded,
+    no_rows, tasks,
 };
 use super::there::is_there;
 use crate::data_format::DataFormat;
@@ -102,6 +103,34 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
         },
     )?;
     gather.finish(DataFormat::Arrow, files)
+}
+
+/// The different strings of the label column. `None` if the labels are not strings. Images are not read.
+pub(crate) fn class_names(
+    part: &Shards,
+    options: &ListOptions,
+    _field: &str,
+) -> Result<Option<BTreeSet<Vec<u8>>>, ConvertError> {
+    let (plan, _) = plan(part, options)?;
+    let Some(label) = plan.text_label() else { return Ok(None) };
+    let mut all = BTreeSet::new();
+    for path in &part.files {
+        let mut table = Table::open(path, 0, options)?;
+        plan.check(path, &table.columns.schema)?;
+        while let Some(task) = table.next()? {
+            let place = place(&task.frame);
+            guarded(path, &place, || {
+                let (batch, _) = task.decode(&plan.in_place())?;
+                let Some(array) = batch.columns().get(label) else { return Ok(()) };
+                let each = |text: Option<&str>| {
+                    all.extend(text.map(|text| text.as_bytes().to_vec()));
+                    Ok(())
+                };
+                for_each_text(array, each).map_err(|reason| ConvertError::malformed(path, &place, reason))
+            })?;
+        }
+    }
+    Ok(Some(all))
 }
 
 /// Makes the plan from the first record batch that has rows. Also returns the size of that batch in bytes.

@@ -95,12 +95,12 @@ impl Kind {
             Self::Image => image(cell, &mut raw, sizes)?,
             Self::Bytes => {
                 (raw.offset, raw.bytes) = (number::<8>(cell, 0), number::<8>(cell, 8));
-                check(&raw)?;
-                raw.stored(0, fields.content_of_bytes(place, &raw)?)
+                check(&raw, sizes)?;
+                return fields.push_bytes(place, &raw);
             }
             Self::Json => {
                 (raw.offset, raw.bytes) = (number::<8>(cell, 0), number::<8>(cell, 8));
-                check(&raw)?;
+                check(&raw, sizes)?;
                 // FFCV ends the text with a zero byte, which is not part of it.
                 raw.bytes = raw.bytes.saturating_sub(1);
                 text = declared::json(&raw)?;
@@ -110,7 +110,7 @@ impl Kind {
                 raw.offset = number::<8>(cell, 0);
                 let bytes = shape.iter().try_fold(dtype.size(), |bytes, n| bytes.checked_mul(*n));
                 raw.bytes = bytes.unwrap_or(u64::MAX);
-                check(&raw)?;
+                check(&raw, sizes)?;
                 declared::array(*dtype, shape.clone(), 0, &raw)?
             }
         };
@@ -128,7 +128,7 @@ fn image(cell: &[u8], raw: &mut Raw<'_>, sizes: &Sizes) -> Result<Item<'static>,
             let bytes = sizes.at(place);
             let reason = || raw.wrong(format!("expected an allocation at byte {place}, found none"));
             raw.bytes = bytes.ok_or_else(reason)?;
-            check(raw)?;
+            check(raw, sizes)?;
             Ok(raw.stored(0, Content::File))
         }
         1 => {
@@ -137,21 +137,27 @@ fn image(cell: &[u8], raw: &mut Raw<'_>, sizes: &Sizes) -> Result<Item<'static>,
                 return Err(raw.wrong(format!("expected a size, found {}x{}", shape.width, shape.height)));
             }
             raw.bytes = shape.bytes();
-            check(raw)?;
+            check(raw, sizes)?;
             Ok(raw.stored(0, Content::Pixels(shape)))
         }
         other => Err(raw.wrong(format!("expected the mode 0 (JPEG) or 1 (pixels), found {other}"))),
     }
 }
 
-/// Refuses a value outside the file.
-fn check(raw: &Raw<'_>) -> Result<(), ConvertError> {
-    let end = raw.offset.checked_add(raw.bytes);
-    if end.is_some_and(|end| end <= raw.file.bytes) {
-        return Ok(());
-    }
+/// Refuses a value outside the file, or without an allocation of its size.
+fn check(raw: &Raw<'_>, sizes: &Sizes) -> Result<(), ConvertError> {
     let (bytes, offset, found) = (raw.bytes, raw.offset, raw.file.bytes);
-    Err(raw.wrong(format!("expected {bytes} bytes at byte {offset}, found a file of {found} bytes")))
+    if offset.checked_add(bytes).is_none_or(|end| end > found) {
+        return Err(raw.wrong(format!("expected {bytes} bytes at byte {offset}, found a file of {found} bytes")));
+    }
+    match sizes.at(offset) {
+        _ if bytes == 0 => Ok(()),
+        Some(found) if found == bytes => Ok(()),
+        Some(found) => {
+            Err(raw.wrong(format!("expected an allocation of {bytes} bytes at byte {offset}, found one of {found}")))
+        }
+        None => Err(raw.wrong(format!("expected an allocation at byte {offset}, found none"))),
+    }
 }
 
 /// The type and shape of an array, from the arguments of its field.

@@ -1,6 +1,6 @@
 //! The header, the descriptions of the fields and the table of allocations.
 
-use packds_system::{to_u64, to_usize};
+use packds_system::{counted, to_u64, to_usize};
 
 use super::super::detect::Head;
 use super::super::store::OpenFile;
@@ -56,7 +56,9 @@ impl Header {
         let head = file.part("header", 0, HEADER_BYTES)?;
         let (version, n_fields) = (number::<2>(&head, 0), number::<2>(&head, 2));
         if version != VERSION {
-            return Err(wrong(format!("expected version {VERSION} of the format, found {version}")));
+            let reason = format!("expected version {VERSION} of the format, found {version}");
+            let hint = "write the file again with a release of FFCV, or copy it again";
+            return Err(ConvertError::contradictory(&file.path, "", reason, hint));
         }
         if n_fields == 0 {
             // Rows without bytes could be counted without end.
@@ -100,15 +102,12 @@ impl Header {
     }
 }
 
-/// The sizes of allocations by place. Only image files need them, because their rows do not state their size.
+/// The places and sizes of all allocations, in order. Every value outside the rows has an allocation of its size.
 #[derive(Debug)]
 pub(super) struct Sizes(Vec<(u64, u64)>);
 
 impl Sizes {
     pub(super) fn read(file: &OpenFile, header: &Header) -> Result<Self, ConvertError> {
-        if !header.fields.iter().any(|field| matches!(field.kind, Kind::Image)) {
-            return Ok(Self(Vec::new()));
-        }
         let bytes = file.bytes.saturating_sub(header.allocations_at);
         if !bytes.is_multiple_of(ALLOCATION_BYTES) {
             let reason =
@@ -117,14 +116,20 @@ impl Sizes {
         }
         let table = file.part("allocations", header.allocations_at, bytes)?;
         let rows = table.chunks_exact(to_usize(ALLOCATION_BYTES));
+        let n = header.n_samples;
+        if let Some(other) = rows.clone().map(|row| number::<8>(row, 0)).find(|sample| *sample >= n) {
+            let reason = format!("expected the data of {}, found data of sample {other}", counted(n, "sample"));
+            return Err(ConvertError::malformed(&file.path, "allocations", reason));
+        }
         let mut sizes: Vec<(u64, u64)> = rows.map(|row| (number::<8>(row, 8), number::<8>(row, 16))).collect();
         sizes.sort_unstable();
         Ok(Self(sizes))
     }
 
-    /// The size of the allocation at `place`.
+    /// The size of the allocation at `place`. Empty ones may be at the same place.
     pub(super) fn at(&self, place: u64) -> Option<u64> {
-        let found = self.0.binary_search_by_key(&place, |(place, _)| *place).ok()?;
-        self.0.get(found).map(|(_, size)| *size)
+        let end = self.0.partition_point(|(other, _)| *other <= place);
+        let (other, size) = self.0.get(end.checked_sub(1)?)?;
+        (*other == place).then_some(*size)
     }
 }

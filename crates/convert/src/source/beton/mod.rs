@@ -18,12 +18,15 @@ use header::{Header, Sizes};
 
 /// Rows of the table of samples to read at a time.
 const ROWS: u64 = 4096;
+/// What to do about two fields with the same name.
+const RENAME: &str =
+    "write the file again with names that differ in their first 16 characters, because FFCV cuts names there";
 
 pub(crate) use header::starts;
 
 /// Finds the samples.
 pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
-    allow_open_files(part.files.len());
+    let stays = allow_open_files(part.files.len());
     let (mut files, mut fields): (Vec<OpenFile>, Option<DeclaredFields>) = (Vec::new(), None);
     for (number, path) in (0_u32..).zip(&part.files) {
         let file = OpenFile::open(path).map_err(ConvertError::io(path))?;
@@ -36,11 +39,11 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
                 let hint = "convert each file separately, or write all files with the same fields";
                 return Err(ConvertError::contradictory(path, "", reason, hint));
             }
-            none => none.insert(DeclaredFields::new(path, &names, options)?),
+            none => none.insert(DeclaredFields::new(path, &names, RENAME, options)?),
         };
         let sizes = Sizes::read(&file, &header)?;
         Samples { file: &file, number, header: &header, sizes: &sizes }.read(fields)?;
-        files.push(file);
+        files.push(file.kept(stays));
     }
     let none = || super::roles::no_samples(&part.root);
     fields.ok_or_else(none)?.into_found(DataFormat::Beton, files, part, options)
@@ -85,7 +88,7 @@ impl Samples<'_> {
             let row = self.header.rows_at.saturating_add(sample.saturating_mul(self.header.row_bytes));
             let offset = row.saturating_add(packds_system::to_u64(field.offset));
             let raw = Raw { file: self.file, number: self.number, path, name: name.as_bytes(), offset, bytes: 0 };
-            field.kind.read(cell, raw, self.sizes, place, fields)?;
+            fields.add(place, |fields| field.kind.read(cell, raw, self.sizes, place, fields))?;
         }
         Ok(())
     }

@@ -225,19 +225,32 @@ fn what_is_wrong_with_a_file_is_said() {
         u64::MAX
     );
     assert_eq!(samples, expected);
-    assert_eq!(changed(rows, &[2]), "a: sample 0: image: expected the mode 0 (JPEG) or 1 (pixels), found 2");
-    assert_eq!(changed(rows + 1, &[0, 0]), "a: sample 0: image: expected a size, found 0x2");
+    assert_eq!(changed(rows, &[2]), "'sample 0: image' in a.beton: expected the mode 0 (JPEG) or 1 (pixels), found 2");
+    assert_eq!(changed(rows + 1, &[0, 0]), "'sample 0: image' in a.beton: expected a size, found 0x2");
     let outside = changed(rows + 5, &[0xff; 8]);
     assert_eq!(
         outside,
-        format!("a: sample 0: image: expected 6 bytes at byte {}, found a file of {n} bytes", u64::MAX)
+        format!("'sample 0: image' in a.beton: expected 6 bytes at byte {}, found a file of {n} bytes", u64::MAX)
     );
-    assert_eq!(changed(rows + 24 + 5, &[0; 8]), "a: sample 1: image: expected an allocation at byte 0, found none");
+    assert_eq!(
+        changed(rows + 24 + 5, &[0; 8]),
+        "'sample 1: image' in a.beton: expected an allocation at byte 0, found none"
+    );
     assert_eq!(
         said(&whole[..n - 1]),
         "a: allocations: expected a table of 24 bytes for each allocation, found 47 bytes"
     );
     assert_eq!(said(b"\x02\0"), "a: header: a: expected 24 bytes at byte 0, found 2");
+    // Sample 0 is an image of 1x2 pixels.
+    let narrow = changed(rows + 1, &[1, 0, 1, 0]);
+    assert_eq!(
+        narrow,
+        format!("'sample 0: image' in a.beton: expected an allocation of 3 bytes at byte {PAGE}, found one of 6")
+    );
+    let inside = changed(rows + 5, &[8, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(inside, "'sample 0: image' in a.beton: expected an allocation at byte 8, found none");
+    let fewer = changed(8, &[1]);
+    assert_eq!(fewer, "a: allocations: expected the data of 1 sample, found data of sample 1");
     let json = [images_and_labels(), vec![("x", 5, Vec::new(), vec![Value::Bytes(b"{\0".to_vec()); 2])]].concat();
     assert_eq!(said(&beton(&json)), "a: sample 0: x: expected JSON: EOF while parsing an object at line 1 column 1");
     let zeros = said(&[0; 4096]);

@@ -97,8 +97,8 @@ impl H5File {
 
     /// Opens the file again, for use by a separate store.
     pub(super) fn reopen(open: &OpenFile) -> Result<OpenFile, ConvertError> {
-        let file = open.file.try_clone().map_err(ConvertError::io(&open.path))?;
-        Ok(OpenFile::unnamed(open.path.clone(), file, open.bytes))
+        let file = open.file().map_err(ConvertError::io(&open.path))?;
+        Ok(OpenFile::of(&open.path, file, 0, open.bytes))
     }
 
     /// The class names of a dataset: from its attributes or its type if they have any, otherwise from the file.

@@ -4,14 +4,13 @@ use std::path::Path;
 
 use packds_system::{to_u64, to_usize};
 
-use super::super::ListOptions;
-use super::super::index_json::{self, INDEX};
+use super::super::index_json::{self, INDEX, Unpacked};
 use super::super::packed::{Packed, Piece};
 use super::super::sized_samples::{check, offsets, words};
-use super::super::spool::Spool;
 use super::super::store::OpenFile;
 use super::{Chunk, Config};
 use crate::error::ConvertError;
+use crate::literal::python;
 use crate::sample::MAX_FILE_BYTES;
 
 /// The first bytes of a chunk that is compressed in batches.
@@ -50,22 +49,26 @@ impl Wrap {
         self,
         path: &Path,
         chunk: &Chunk,
-        options: &ListOptions,
+        unpacked: &mut Unpacked<'_>,
     ) -> Result<(OpenFile, Vec<u64>), ConvertError> {
+        let table = chunk.chunk_size.saturating_add(2).saturating_mul(4);
         if self == Self::Chunk {
-            let table = chunk.chunk_size.saturating_add(2).saturating_mul(4);
-            let file = index_json::unpack(path, chunk.chunk_bytes.saturating_add(table), options)?;
+            let file = unpacked.file(path, chunk.chunk_bytes.saturating_add(table))?;
             let offsets = offsets(&file, chunk.chunk_size)?;
             return Ok((file, offsets));
         }
-        let file = OpenFile::open(path).map_err(ConvertError::io(path))?;
+        let file = index_json::open(path)?;
+        let file = match file.bytes.checked_sub(table) == Some(chunk.chunk_bytes) {
+            true => file,
+            false => index_json::of_length(file, "bytes", chunk.chunk_bytes)?,
+        };
         let start = file.part("first bytes", 0, file.bytes.min(BATCHED_HEAD))?;
         if start.starts_with(BATCHED) {
-            return Batched { file: &file, start: &start }.unpack(chunk.chunk_size, options);
+            return Batched { file: &file, start: &start }.unpack(chunk.chunk_size, unpacked);
         }
         let offsets = offsets(&file, chunk.chunk_size)?;
         if self == Self::Sample {
-            return unpack_samples(&file, &offsets, options);
+            return unpack_samples(&file, &offsets, unpacked);
         }
         refuse_table(&file, &offsets)?;
         Ok((file, offsets))
@@ -79,11 +82,10 @@ fn refuse_table(file: &OpenFile, offsets: &[u64]) -> Result<(), ConvertError> {
     if !has_table || offsets.first() != offsets.last() {
         return Ok(());
     }
-    let folder = file.path.parent().unwrap_or(Path::new("."));
+    let folder = python(file.path.parent().unwrap_or(Path::new(".")));
     let reason = "the rows are in an Arrow table, which LitData writes for rows of strings, numbers, bytes and lists";
     let hint = format!(
-        "write them to Parquet in Python, and pass the new folder: import pathlib, pyarrow.parquet; from litdata.streaming.item_loader import load_arrow_footer_table as table; out = pathlib.Path('{0}-parquet'); out.mkdir(); [pyarrow.parquet.write_table(table(p.read_bytes()), out / f'{{p.stem}}.parquet') for p in pathlib.Path('{0}').glob('*.bin')]",
-        folder.display()
+        "write them to Parquet in Python, and pass the new folder: import pathlib, pyarrow.parquet; from litdata.streaming.item_loader import load_arrow_footer_table as table; d = pathlib.Path({folder}).resolve(); out = d.with_name(d.name + '-parquet'); out.mkdir(); [pyarrow.parquet.write_table(table(p.read_bytes()), out / f'{{p.stem}}.parquet') for p in d.glob('*.bin')]"
     );
     Err(ConvertError::unsupported(&file.path, "", reason, hint))
 }
@@ -107,25 +109,25 @@ fn unpacked(file: &OpenFile, place: &str, packed: &[u8], limit: u64) -> Result<V
 fn unpack_samples(
     file: &OpenFile,
     offsets: &[u64],
-    options: &ListOptions,
+    into: &mut Unpacked<'_>,
 ) -> Result<(OpenFile, Vec<u64>), ConvertError> {
-    let folder = options.spool_folder();
-    let mut spool = Spool::create(&folder)?;
-    let number = spool.unpacks(Packed::Parts(file.path.as_path().into()));
     let (mut ends, mut end) = (vec![0], 0);
-    for (sample, pair) in offsets.windows(2).enumerate() {
-        let &[start, packed_end] = pair else { continue };
-        let place = format!("sample {sample}");
-        let rows = packed_end.saturating_sub(start);
-        let packed = file.part(&place, start, rows)?;
-        let bytes = unpacked(file, &place, &packed, MAX_BATCH)?;
-        folder.unpacking.check()?;
-        spool.begin(Piece { packed: number, place: 0, start, rows });
-        spool.append(&bytes)?;
-        end += to_u64(bytes.len());
-        ends.push(end);
-    }
-    Ok((spool.finish(&file.path)?, ends))
+    let samples = into.shard(&file.path, |spool| {
+        let number = spool.unpacks(Packed::Parts(file.path.as_path().into()));
+        for (sample, pair) in offsets.windows(2).enumerate() {
+            let &[start, packed_end] = pair else { continue };
+            let place = format!("sample {sample}");
+            let rows = packed_end.saturating_sub(start);
+            let packed = file.part(&place, start, rows)?;
+            let bytes = unpacked(file, &place, &packed, MAX_BATCH)?;
+            spool.begin(Piece { packed: number, place: 0, start, rows });
+            spool.append(&bytes)?;
+            end += to_u64(bytes.len());
+            ends.push(end);
+        }
+        Ok(())
+    })?;
+    Ok((samples, ends))
 }
 
 /// A chunk that is compressed in batches: a head, the offsets of the unpacked samples, a table of batches, and the batches.
@@ -136,7 +138,7 @@ struct Batched<'a> {
 }
 
 impl Batched<'_> {
-    fn unpack(&self, n: u64, options: &ListOptions) -> Result<(OpenFile, Vec<u64>), ConvertError> {
+    fn unpack(&self, n: u64, into: &mut Unpacked<'_>) -> Result<(OpenFile, Vec<u64>), ConvertError> {
         let wrong = |reason: String| ConvertError::malformed(&self.file.path, "", reason);
         let head = words(self.start);
         let &[_, _, version, found, _, n_batches] = head.as_slice() else {
@@ -152,24 +154,23 @@ impl Batched<'_> {
         let table = (found + 1) * 4;
         let offsets = words(&self.file.part("table of samples", BATCHED_HEAD, table)?);
         let batches = self.file.part("table of batches", BATCHED_HEAD + table, n_batches * BATCH_BYTES)?;
-        let folder = options.spool_folder();
-        let mut spool = Spool::create(&folder)?;
-        let file = spool.unpacks(Packed::Parts(self.file.path.as_path().into()));
-        for (number, batch) in batches.chunks_exact(to_usize(BATCH_BYTES)).enumerate() {
-            let place = format!("batch {number}");
-            let &[_, _, low, high, packed, bytes] = words(batch).as_slice() else { continue };
-            let (start, rows) = (high << 32 | low, packed);
-            let packed = self.file.part(&place, start, rows)?;
-            let unpacked = unpacked(self.file, &place, &packed, bytes.min(MAX_BATCH))?;
-            if to_u64(unpacked.len()) != bytes {
-                let reason = format!("expected {bytes} unpacked bytes, found {}", unpacked.len());
-                return Err(ConvertError::malformed(&self.file.path, &place, reason));
+        let file = into.shard(&self.file.path, |spool| {
+            let file = spool.unpacks(Packed::Parts(self.file.path.as_path().into()));
+            for (number, batch) in batches.chunks_exact(to_usize(BATCH_BYTES)).enumerate() {
+                let place = format!("batch {number}");
+                let &[_, _, low, high, packed, bytes] = words(batch).as_slice() else { continue };
+                let (start, rows) = (high << 32 | low, packed);
+                let packed = self.file.part(&place, start, rows)?;
+                let unpacked = unpacked(self.file, &place, &packed, bytes.min(MAX_BATCH))?;
+                if to_u64(unpacked.len()) != bytes {
+                    let reason = format!("expected {bytes} unpacked bytes, found {}", unpacked.len());
+                    return Err(ConvertError::malformed(&self.file.path, &place, reason));
+                }
+                spool.begin(Piece { packed: file, place: 0, start, rows });
+                spool.append(&unpacked)?;
             }
-            folder.unpacking.check()?;
-            spool.begin(Piece { packed: file, place: 0, start, rows });
-            spool.append(&unpacked)?;
-        }
-        let file = spool.finish(&self.file.path)?;
+            Ok(())
+        })?;
         check(&file, &offsets, 0)?;
         Ok((file, offsets))
     }

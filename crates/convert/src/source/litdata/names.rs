@@ -10,6 +10,11 @@ use crate::error::ConvertError;
 /// The name of the only value of samples that are not a dictionary or a list.
 const ONLY: &str = "data";
 
+/// The Python types of nodes with keys.
+const DICTIONARIES: [&str; 2] = ["builtins.dict", "collections.OrderedDict"];
+/// The Python types of nodes whose values are numbered.
+const LISTS: [&str; 4] = ["builtins.list", "builtins.tuple", "collections.deque", "collections.namedtuple"];
+
 /// A node of the tree.
 #[derive(Debug, Deserialize)]
 struct Node {
@@ -33,6 +38,11 @@ pub(super) fn of(path: &Path, spec: Option<&str>, n: usize) -> Result<Vec<String
     if version != 1 {
         return Err(wrong(format!("expected version 1 of the tree, found {version}")));
     }
+    if let Some(other) = tree.other_type() {
+        let reason = format!("expected samples of dictionaries, lists and tuples, found '{}'", other.escape_debug());
+        let hint = "write each sample as a dictionary of values, and run litdata.optimize again";
+        return Err(ConvertError::unsupported(path, "data_spec", reason, hint));
+    }
     let mut names = Vec::new();
     tree.add_names("", &mut names).map_err(wrong)?;
     match names.len() == n {
@@ -42,6 +52,13 @@ pub(super) fn of(path: &Path, spec: Option<&str>, n: usize) -> Result<Vec<String
 }
 
 impl Node {
+    /// The first type that is neither a dictionary nor a list.
+    fn other_type(&self) -> Option<&str> {
+        let is_other = |name: &&str| !DICTIONARIES.contains(name) && !LISTS.contains(name);
+        let own = self.type_name.as_deref().filter(is_other);
+        own.or_else(|| self.children_spec.iter().find_map(Self::other_type))
+    }
+
     /// Adds the names of all values below this node.
     fn add_names(&self, name: &str, names: &mut Vec<String>) -> Result<(), String> {
         let Some(type_name) = &self.type_name else {
@@ -49,17 +66,9 @@ impl Node {
             return Ok(());
         };
         let n = self.children_spec.len();
-        let keys: Vec<String> = match type_name.as_str() {
-            "builtins.dict" | "collections.OrderedDict" => self.keys()?,
-            "builtins.list" | "builtins.tuple" | "collections.deque" | "collections.namedtuple" => {
-                (0..n).map(|number| number.to_string()).collect()
-            }
-            other => {
-                return Err(format!(
-                    "expected a tree of dictionaries, lists and tuples, found '{}'",
-                    other.escape_debug()
-                ));
-            }
+        let keys = match DICTIONARIES.contains(&type_name.as_str()) {
+            true => self.keys()?,
+            false => (0..n).map(|number| number.to_string()).collect(),
         };
         if keys.len() != n {
             return Err(format!("expected {n} keys for {n} values, found {}", keys.len()));

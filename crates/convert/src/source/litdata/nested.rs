@@ -17,8 +17,11 @@ pub(super) fn json(raw: &Raw<'_>) -> Result<String, ConvertError> {
     match raw.head(1)?.first() {
         Some(tag) if *tag <= LARGEST_TAG => {
             let bytes = raw.data()?;
-            let mut rest = Rest { bytes: &bytes };
-            let value = rest.value(0).map_err(|reason| raw.wrong(reason))?;
+            let mut rest = Rest { bytes: &bytes, is_sound: false };
+            let value = rest.value(0).map_err(|reason| match rest.is_sound {
+                true => declared::no_json_number(raw, reason),
+                false => raw.wrong(reason),
+            })?;
             if !rest.bytes.is_empty() {
                 return Err(raw.wrong(format!("expected no bytes after the value, found {}", rest.bytes.len())));
             }
@@ -31,6 +34,8 @@ pub(super) fn json(raw: &Raw<'_>) -> Result<String, ConvertError> {
 /// The bytes that are not read yet.
 struct Rest<'a> {
     bytes: &'a [u8],
+    /// Whether the error is about a number that only JSON cannot express.
+    is_sound: bool,
 }
 
 impl<'a> Rest<'a> {
@@ -70,6 +75,7 @@ impl<'a> Rest<'a> {
     fn float(&mut self) -> Result<Value, String> {
         let number = f64::from_le_bytes(self.fixed()?);
         let json = Number::from_f64(number).map(Value::Number);
+        self.is_sound = json.is_none();
         json.ok_or_else(|| format!("expected a number that JSON can express, found {number}"))
     }
 

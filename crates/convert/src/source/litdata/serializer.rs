@@ -11,6 +11,7 @@ use super::super::sized_samples::words;
 use super::super::store::Content;
 use super::nested;
 use crate::error::ConvertError;
+use crate::opt::LEAVE_OUT;
 
 /// Maximum number of dimensions, and bytes of the header before the values of an array.
 const MAX_DIMENSIONS: usize = 64;
@@ -58,6 +59,9 @@ const NUMPY: [Option<DType>; 14] = [
     Some(DType::Bool),
 ];
 
+/// How to write complex numbers instead.
+const COMPLEX: &str = "write the real and the imaginary parts as two fields";
+
 /// How the values of a field are serialized.
 #[derive(Debug)]
 pub(super) enum Serializer {
@@ -85,13 +89,19 @@ impl Serializer {
     /// If the values cannot be read: pickles, lists of images, and serializers that a user's code added.
     pub(super) fn of(path: &Path, field: &str, format: &str) -> Result<Self, ConvertError> {
         let (name, detail) = format.split_once(':').unwrap_or((format, ""));
+        let complex = || {
+            let reason =
+                format!("the values are complex numbers ('{}'), which packs do not have", format.escape_debug());
+            declared::unread(path, field, reason, COMPLEX)
+        };
         let unread = || {
             let reason = format!("the serializer '{}' is not supported", format.escape_debug());
             declared::unread(path, field, reason, "write the field as bytes, a number, a string or an array")
         };
-        let vector = |types: &[Option<DType>]| {
-            let number = detail.parse::<usize>().ok();
-            number.and_then(|number| types.get(number).copied().flatten()).map(Self::Vector).ok_or_else(unread)
+        let vector = |types: &[Option<DType>]| match detail.parse::<usize>().ok().and_then(|number| types.get(number)) {
+            Some(Some(dtype)) => Ok(Self::Vector(*dtype)),
+            Some(None) => Err(complex()),
+            None => Err(unread()),
         };
         Ok(match name {
             "str" | "string" | "text" => Self::Text,
@@ -126,7 +136,7 @@ impl Serializer {
             }
             Self::Number(dtype) => declared::number(*dtype, raw)?,
             Self::File => raw.stored(0, Content::File),
-            Self::Bytes => raw.stored(0, fields.content_of_bytes(place, raw)?),
+            Self::Bytes => return fields.push_bytes(place, raw),
             Self::Pil => declared::pil(raw, fields.is_mask(place))?,
             Self::Tensor => array(raw, &TORCH, u32::from_be)?,
             Self::Numpy => array(raw, &NUMPY, u32::from_le)?,
@@ -150,8 +160,12 @@ fn array(raw: &Raw<'_>, types: &[Option<DType>], native: fn(u32) -> u32) -> Resu
         .split_at_checked(2)
         .and_then(|(a, b)| Some((<&[u64; 2]>::try_from(a).ok()?, b)))
         .ok_or_else(|| raw.wrong(format!("expected the type and the shape of an array, found {} bytes", raw.bytes)))?;
-    let known = usize::try_from(number).ok().and_then(|number| types.get(number).copied().flatten());
-    let dtype = known.ok_or_else(|| raw.wrong(format!("expected the number of an element type, found {number}")))?;
+    let known = usize::try_from(number).ok().and_then(|number| types.get(number).copied());
+    let known = known.ok_or_else(|| raw.wrong(format!("expected the number of an element type, found {number}")))?;
+    let dtype = known.ok_or_else(|| {
+        let hint = format!("leave the field out with {LEAVE_OUT}, or {COMPLEX}");
+        raw.unsupported("the values are complex numbers, which packs do not have".to_owned(), hint)
+    })?;
     let shape = usize::try_from(n).ok().filter(|n| *n <= MAX_DIMENSIONS).and_then(|n| shape.get(..n));
     let shape =
         shape.ok_or_else(|| raw.wrong(format!("expected the lengths of {n} dimensions, found {} bytes", raw.bytes)))?;

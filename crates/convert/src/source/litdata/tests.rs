@@ -191,8 +191,8 @@ fn compressed_chunks_are_unpacked() {
         (None, "chunk-0-0.zstd:3.bin", zstd(&whole), whole.len()),
         // Early versions did not count the offsets.
         (None, "chunk-0-0.zstd:3.bin", zstd(&whole), early),
-        (Some("batch"), "chunk-0-0.bin", batched(&samples), 1),
-        (Some("sample"), "chunk-0-0.bin", chunk(&each), 1),
+        (Some("batch"), "chunk-0-0.bin", batched(&samples), batched(&samples).len()),
+        (Some("sample"), "chunk-0-0.bin", chunk(&each), chunk(&each).len()),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let mut config = config(&fields);
@@ -238,7 +238,7 @@ fn names_come_from_the_tree_and_the_only_images_are_found() {
     for (tree, expected) in [
         (
             serde_json::json!({"type": "mine", "context": "[]", "children_spec": []}),
-            "expected a tree of dictionaries, lists and tuples, found 'mine'",
+            "expected samples of dictionaries, lists and tuples, found 'mine'",
         ),
         (
             serde_json::json!({"type": "builtins.dict", "context": "[\"a\"]", "children_spec": []}),
@@ -274,7 +274,8 @@ fn what_is_not_read_is_refused() {
         ("pickle", "the values are pickles, and loading them would run code"),
         ("graph:pickle", "the values are pickles, and loading them would run code"),
         ("jpeg_array", "each value is a list of images, and a pack stores one image for each field of a sample"),
-        ("no_header_tensor:4", "the serializer 'no_header_tensor:4' is not supported"),
+        ("no_header_tensor:4", "the values are complex numbers ('no_header_tensor:4'), which packs do not have"),
+        ("no_header_tensor:21", "the serializer 'no_header_tensor:21' is not supported"),
         ("mine", "the serializer 'mine' is not supported"),
     ] {
         let folder = tempfile::tempdir().unwrap();
@@ -301,7 +302,8 @@ fn what_is_wrong_with_a_value_is_said_with_its_chunk_sample_and_name() {
         ("str", b"\xff".to_vec(), "expected text: invalid utf-8 sequence of 1 bytes from index 0"),
         ("int", vec![0; 4], "expected 8 bytes for a number of type i64, found 4"),
         ("tensor", vec![0; 7], "expected the type and the shape of an array, found 7 bytes"),
-        ("tensor", tensor(4, &[1], &[0]), "expected the number of an element type, found 4"),
+        ("tensor", tensor(4, &[1], &[0]), "the values are complex numbers, which packs do not have"),
+        ("tensor", tensor(21, &[1], &[0]), "expected the number of an element type, found 21"),
         (
             "tensor",
             [tensor(0, &[], &[])[..4].to_vec(), vec![0, 0, 0, 9]].concat(),
@@ -328,6 +330,58 @@ fn what_is_wrong_with_a_value_is_said_with_its_chunk_sample_and_name() {
 }
 
 #[test]
+fn a_number_that_json_cannot_express_is_no_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let nan = [&[3][..], &word(1), &f64::NAN.to_le_bytes()].concat();
+    save(folder.path(), &[images_and_labels(), vec![("x", "json", vec![nan; 3])]].concat());
+    let error = list(folder.path(), &ListOptions::default()).unwrap_err();
+    assert!(error.hint().unwrap().starts_with("write numbers that JSON can express"), "{error}");
+}
+
+#[test]
+fn keys_that_become_the_same_name_are_no_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    save(
+        folder.path(),
+        &[images_and_labels(), vec![("a.b", "int", ints(&[0; 3])), ("a.b", "int", ints(&[0; 3]))]].concat(),
+    );
+    let error = list(folder.path(), &ListOptions::default()).unwrap_err();
+    assert!(error.to_string().ends_with("index.json: the field 'a.b' appears twice"), "{error}");
+    assert!(error.hint().unwrap().starts_with("rename the keys"));
+}
+
+#[test]
+fn fields_that_may_be_none_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let fields = [images_and_labels(), vec![("v", "int", ints(&[3, 0, 0]))]].concat();
+    let (bytes, mut config) = (chunk(&samples(&fields)), config(&fields));
+    config["types"] = serde_json::json!({"image": "pil", "v": {"optional": true, "type": "int"}});
+    write(folder.path(), &config, "chunk-0-0.bin", &bytes, (3, bytes.len()));
+    let warnings: Vec<String> = listed(folder.path()).warnings().iter().map(ToString::to_string).collect();
+    assert_eq!(warnings, ["values of 'v' that are None are stored as 0 or as empty strings, and packed as such"]);
+    // Samples that are not dictionaries have only one type, as a string.
+    config["types"] = "int".into();
+    write(folder.path(), &config, "chunk-0-0.bin", &bytes, (3, bytes.len()));
+    assert!(listed(folder.path()).warnings().is_empty());
+}
+
+#[test]
+fn the_length_of_a_chunk_is_compared_with_the_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let fields = images_and_labels();
+    let bytes = chunk(&samples(&fields));
+    let n = bytes.len();
+    for (length, is_right) in [(n, true), (n - 4 * (3 + 2), true), (n - 1, false), (5, false)] {
+        write(folder.path(), &config(&fields), "chunk-0-0.bin", &bytes, (3, length));
+        let listed = list(folder.path(), &ListOptions::default());
+        let said = listed.map(|listing| listing.len()).map_err(|error| error.to_string());
+        let expected = format!("expected {length} bytes, as in 'index.json', found {n}");
+        assert_eq!(said.is_ok(), is_right, "{said:?}");
+        assert!(said.map_or_else(|error| error.ends_with(&expected), |found| found == 3), "{length}");
+    }
+}
+
+#[test]
 fn a_batch_that_leads_out_of_the_file_is_refused() {
     let fields = images_and_labels();
     let mut config = config(&fields);
@@ -338,7 +392,7 @@ fn a_batch_that_leads_out_of_the_file_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let mut bytes = whole.clone();
         bytes[at..at + 4].copy_from_slice(&to.to_le_bytes());
-        write(folder.path(), &config, "chunk-0-0.bin", &bytes, (3, 1));
+        write(folder.path(), &config, "chunk-0-0.bin", &bytes, (3, bytes.len()));
         said(folder.path())
     };
     assert_eq!(reason(8, 2), "d/chunk-0-0.bin: expected version 1 of a chunk in batches, found 2");

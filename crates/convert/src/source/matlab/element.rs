@@ -268,7 +268,7 @@ impl Read for Range<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let most = out.len().min(to_usize(self.left));
         let read =
-            std::os::unix::fs::FileExt::read_at(&self.file.file, out.get_mut(..most).unwrap_or_default(), self.at)?;
+            std::os::unix::fs::FileExt::read_at(&*self.file.file()?, out.get_mut(..most).unwrap_or_default(), self.at)?;
         (self.at, self.left) = (self.at.saturating_add(to_u64(read)), self.left.saturating_sub(to_u64(read)));
         Ok(read)
     }

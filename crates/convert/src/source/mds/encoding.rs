@@ -96,7 +96,7 @@ impl Encoding {
     pub(super) fn read(&self, raw: &Raw<'_>, place: usize, fields: &mut DeclaredFields) -> Result<(), ConvertError> {
         let text;
         let item = match self {
-            Self::Bytes => raw.stored(0, fields.content_of_bytes(place, raw)?),
+            Self::Bytes => return fields.push_bytes(place, raw),
             Self::File => raw.stored(0, Content::File),
             Self::Pil => declared::pil(raw, fields.is_mask(place))?,
             Self::Number(dtype) => declared::number(*dtype, raw)?,

@@ -55,7 +55,8 @@ impl Index {
         let mut versions = std::iter::once(("", index.version)).chain(versions);
         if let Some((place, version)) = versions.find(|(_, version)| *version != VERSION) {
             let reason = format!("expected version {VERSION} of the format, found {version}");
-            return Err(ConvertError::malformed(&path, place, reason));
+            let hint = "write the samples again with the MDSWriter of a release of MosaicML Streaming";
+            return Err(ConvertError::contradictory(&path, place, reason, hint));
         }
         if let Some(other) = index.shards.iter().find(|shard| shard.format != "mds") {
             let format = other.format.escape_debug();
@@ -66,6 +67,7 @@ impl Index {
         if index.shards.is_empty() {
             return Err(no_samples(folder));
         }
+        index_json::refuse_twice(folder, index.shards.iter().map(|shard| shard.raw_data.basename.as_str()))?;
         Ok(index)
     }
 }

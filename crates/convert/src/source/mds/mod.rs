@@ -5,26 +5,30 @@
 mod encoding;
 mod index;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::ListOptions;
 use super::declared::DeclaredFields;
 use super::detect::Head;
 use super::found::Found;
-use super::index_json::{self, IndexFormat};
+use super::index_json::{self, IndexFormat, Unpacked};
 use super::shards::{Shards, allow_open_files};
 use super::sized_samples::{self, SizedSamples};
 use super::store::OpenFile;
 use super::there::is_there_as_file;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
+use crate::literal::python;
 use encoding::Encoding;
 use index::{Index, Shard};
 
 const FORMAT: IndexFormat = IndexFormat {
     list: "shards",
-    join: |folder| format!("join them in Python: streaming.base.util.merge_index('{}')", folder.display()),
+    is_shard,
+    join: |folder| {
+        format!("join them in Python: import streaming; streaming.base.util.merge_index({})", python(folder))
+    },
 };
 /// Compressions of the format that are read.
 const COMPRESSIONS: [&str; 3] = ["zstd", "gz", "bz2"];
@@ -34,9 +38,19 @@ pub(crate) fn starts(head: &Head<'_>) -> bool {
     FORMAT.starts(head)
 }
 
-/// Whether a folder has an index, or subfolders with an index.
-pub(crate) fn is_set(folder: &Path, names: &[String]) -> bool {
+/// Whether a folder has an index.
+pub(crate) fn has_index(folder: &Path, names: &[String]) -> bool {
     FORMAT.is_in(folder, names)
+}
+
+/// Whether a folder has subfolders with an index.
+pub(crate) fn is_set(folder: &Path, names: &[String]) -> bool {
+    FORMAT.is_below(folder, names)
+}
+
+/// Whether a name is that of a shard, compressed or not.
+pub(super) fn is_shard(name: &str) -> bool {
+    name.ends_with(".mds") || name.contains(".mds.")
 }
 
 /// The parts of a source: one for each subfolder with an index if these are splits. If an index names shards in folders, their names
@@ -57,6 +71,29 @@ pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
 
 /// Finds the samples.
 pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
+    let (fields, files) = values(part, options, None)?;
+    fields.into_found(DataFormat::Mds, files, part, options)
+}
+
+/// The different strings of a field. `None` if the shards must be unpacked first.
+pub(crate) fn class_names(
+    part: &Shards,
+    options: &ListOptions,
+    field: &str,
+) -> Result<Option<BTreeSet<Vec<u8>>>, ConvertError> {
+    if !part.files.iter().all(|file| file.is_file()) {
+        return Ok(None);
+    }
+    let (fields, _) = values(part, options, Some(field))?;
+    Ok(Some(fields.words(field)))
+}
+
+/// Reads the values of all fields, or of only one field. Also returns the shards.
+fn values(
+    part: &Shards,
+    options: &ListOptions,
+    only: Option<&str>,
+) -> Result<(DeclaredFields, Vec<OpenFile>), ConvertError> {
     let index = Index::read(&part.root)?;
     let own: HashSet<&PathBuf> = part.files.iter().collect();
     let mut shards = Vec::new();
@@ -66,45 +103,45 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
             shards.push((path, shard));
         }
     }
-    allow_open_files(shards.len());
+    let stays = allow_open_files(shards.len());
     let path = part.root.join(index_json::INDEX);
     let names = shards.first().map_or(&[][..], |(_, shard)| &shard.column_names);
-    let mut fields = DeclaredFields::new(&path, names, options)?;
-    let mut files = Vec::new();
+    let mut fields = DeclaredFields::new(&path, names, "give each column a name of its own", options)?;
+    only.iter().for_each(|name| fields.keep_only(name));
+    let (mut files, mut unpacked) = (Vec::new(), Unpacked::new(options));
     for (number, (raw, shard)) in (0_u32..).zip(&shards) {
         let columns = columns(&path, shard, &fields)?;
-        let file = open(raw, shard, &part.root, options)?;
+        let file = open(raw, shard, &part.root, &mut unpacked)?;
         let samples = SizedSamples { file: &file, number, names: &columns.names, lengths: &columns.lengths };
         samples.read(&sized_samples::offsets(&file, shard.samples)?, |column, raw| {
             let place = columns.places.get(column).copied();
             match (place, columns.encodings.get(column).and_then(Option::as_ref)) {
-                (Some(place), Some(encoding)) => encoding.read(raw, place, &mut fields),
+                (Some(place), Some(encoding)) => fields.add(place, |fields| encoding.read(raw, place, fields)),
                 _ => Ok(()),
             }
         })?;
-        files.push(file);
+        files.push(file.kept(stays));
     }
-    fields.into_found(DataFormat::Mds, files, part, options)
+    Ok((fields, files))
 }
 
 /// Opens a shard, unpacked if only its compressed file is there.
-fn open(raw: &Path, shard: &Shard, folder: &Path, options: &ListOptions) -> Result<OpenFile, ConvertError> {
+fn open(raw: &Path, shard: &Shard, folder: &Path, unpacked: &mut Unpacked<'_>) -> Result<OpenFile, ConvertError> {
     let bytes = shard.raw_data.bytes;
     let (Some(zip), false) = (&shard.zip_data, is_there_as_file(raw)?) else {
-        let file = OpenFile::open(raw).map_err(ConvertError::io(raw))?;
-        return index_json::of_length(file, "bytes", bytes);
+        return index_json::of_length(index_json::open(raw)?, "bytes", bytes);
     };
     let zip = index_json::file_in(folder, &zip.basename)?;
     let compression = shard.compression.as_deref().unwrap_or_default();
     let name = compression.split(':').next().unwrap_or_default();
     if !COMPRESSIONS.contains(&name) && is_there_as_file(&zip)? {
         let unpack = format!(
-            "from streaming.base.compression import decompress; import pathlib; [p.with_suffix('').write_bytes(decompress(p.suffix[1:], p.read_bytes())) for p in pathlib.Path('{}').rglob('*.mds.*')]",
-            folder.display()
+            "from streaming.base.compression import decompress; import pathlib; [p.with_suffix('').write_bytes(decompress(p.suffix[1:], p.read_bytes())) for p in pathlib.Path({}).rglob('*.mds.*')]",
+            python(folder)
         );
         return Err(index_json::unread_compression(&zip, name, &unpack));
     }
-    index_json::of_length(index_json::unpack(&zip, bytes, options)?, "unpacked bytes", bytes)
+    index_json::of_length(unpacked.file(&zip, bytes)?, "unpacked bytes", bytes)
 }
 
 /// The columns of a shard, in the order of its values.

@@ -247,10 +247,196 @@ fn arrays_of_different_shapes_are_refused_with_the_way_out() {
     let folder = tempfile::tempdir().unwrap();
     let x = ("x", "ndarray:float32", None, vec![vec![1 << 2, 1, 0, 0, 0, 0], vec![1 << 2, 0], vec![1 << 2, 0]]);
     save(folder.path(), &[images_and_labels(), vec![x]].concat());
-    let error = list(folder.path(), &ListOptions::default()).unwrap_err();
-    let expected = "sample 1: x: expected an array of f32 with shape [1], found an array of f32 with shape [0]";
+    let listing = listed(folder.path());
+    assert_eq!(listing.faulty().collect::<Vec<_>>(), [1, 2]);
+    let error = bad(&listing, 1);
+    let expected = "'sample 1: x' in shard.00000.mds: expected an array of f32 with shape [1], found an array of f32 with shape [0]";
     assert!(error.to_string().ends_with(expected), "{error}");
     assert!(error.hint().unwrap().contains("leave it out with"));
+}
+
+/// The error about a bad sample.
+fn bad(listing: &Listing, idx: usize) -> ConvertError {
+    ConvertError::BadSample { path: listing.file_path(idx), source: listing.fault(idx).unwrap() }
+}
+
+#[test]
+fn a_bad_value_of_any_column_makes_its_sample_a_bad_one() {
+    for (encoding, good, value, expected) in [
+        ("str", &b"a"[..], &b"\xff"[..], "expected text: invalid utf-8 sequence of 1 bytes from index 0"),
+        ("json", b"1", b"[NaN]", "expected JSON: expected value at line 1 column 2"),
+        ("str_int", b"1", b"x", "expected an integer of at most 64 bits, found 'x'"),
+    ] {
+        for place in [0, 1] {
+            let folder = tempfile::tempdir().unwrap();
+            let mut values = vec![good.to_vec(); 3];
+            values[place] = value.to_vec();
+            save(folder.path(), &[images_and_labels(), vec![("x", encoding, None, values)]].concat());
+            let listing = listed(folder.path());
+            assert_eq!(listing.faulty().collect::<Vec<_>>(), [place]);
+            let reason = format!("'sample {place}: x' in shard.00000.mds: {expected}");
+            assert_eq!(listing.fault(place).unwrap().to_string(), reason);
+            // The others keep their labels.
+            assert_eq!((listing.label(0), listing.label(2)), (Some(2), Some(1)));
+        }
+    }
+}
+
+#[test]
+fn json_with_numbers_of_python_gets_another_hint_than_json_that_is_cut_off() {
+    let hint = |value: &[u8]| {
+        let folder = tempfile::tempdir().unwrap();
+        let column = ("x", "json", None, vec![b"1".to_vec(), value.to_vec(), b"1".to_vec()]);
+        save(folder.path(), &[images_and_labels(), vec![column]].concat());
+        bad(&listed(folder.path()), 1).hint().unwrap()
+    };
+    assert!(hint(b"[Infinity]").starts_with("write numbers that JSON can express"));
+    assert!(!hint(b"[1").contains("JSON"));
+}
+
+#[test]
+fn empty_values_before_the_first_image_are_bad_images() {
+    let folder = tempfile::tempdir().unwrap();
+    let columns = vec![
+        ("image", "bytes", None, vec![Vec::new(), PNG.to_vec(), PNG.to_vec()]),
+        ("other", "bytes", None, vec![Vec::new(), Vec::new(), b"x".to_vec()]),
+        ("void", "bytes", None, vec![Vec::new(); 3]),
+    ];
+    save(folder.path(), &columns);
+    let listing = listed(folder.path());
+    assert_eq!([0, 1].map(|idx| listing.image_content(idx)), [Content::File, Content::File]);
+    assert_eq!([image(&listing, 0), image(&listing, 2)], [Vec::new(), PNG.to_vec()]);
+    let item = |name: &str, idx: usize| {
+        let field = listing.fields().iter().find(|field| field.name == name).unwrap();
+        let mut out = Vec::new();
+        field.store.append(idx, u64::MAX, &mut out).unwrap();
+        (field.store.content(idx), field.store.len(), out)
+    };
+    assert_eq!([item("other", 0), item("other", 2)], [Vec::new(), b"x".to_vec()].map(|out| (Content::Bytes, 3, out)));
+    assert_eq!(item("void", 2), (Content::Bytes, 3, Vec::new()));
+}
+
+#[test]
+fn a_second_column_of_pixels_of_different_sizes_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let pixels = vec![pil("L", 2, 1, &[1, 2]), pil("L", 2, 1, &[1, 2]), pil("L", 1, 3, &[1, 2, 3])];
+    save(folder.path(), &[images_and_labels(), vec![("other", "pil", None, pixels.clone())]].concat());
+    let error = list(folder.path(), &ListOptions::default()).unwrap_err();
+    let expected = "other: expected an array of u8 with shape [1, 2] in sample 2, as in sample 0, found an array of u8 with shape [3, 1]";
+    assert!(error.to_string().contains(expected), "{error}");
+    assert!(error.hint().unwrap().ends_with(&crate::opt::LEAVE_OUT.with("other").to_string()));
+    // The images and the masks may have different sizes.
+    save(folder.path(), &[("image", "pil", None, pixels.clone()), ("mask", "pil", None, pixels)]);
+    assert_eq!(listed(folder.path()).len(), 3);
+}
+
+#[test]
+fn a_picture_next_to_the_index_is_ignored_with_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    save(folder.path(), &images_and_labels());
+    std::fs::write(folder.path().join("preview.jpg"), [0; 4096]).unwrap();
+    let listing = listed(folder.path());
+    assert_eq!((listing.len(), listing.kind()), (3, DataFormat::Mds.into()));
+    let warnings: Vec<String> = listing.warnings().iter().map(ToString::to_string).collect();
+    assert_eq!(warnings, ["ignored 1 other file: 1 .jpg ('preview.jpg')"]);
+}
+
+#[test]
+fn the_error_about_a_damaged_index_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    save(folder.path(), &images_and_labels());
+    let index = std::fs::read(folder.path().join("index.json")).unwrap();
+    for damaged in [&index[..9], b"", b"[]", b"\xff\xfe"] {
+        std::fs::write(folder.path().join("index.json"), damaged).unwrap();
+        let said = refused(folder.path(), &ListOptions::default());
+        assert!(said.contains("index.json: cannot be read: "), "{said}");
+    }
+    // A byte order mark is no damage.
+    std::fs::write(folder.path().join("index.json"), [&b"\xef\xbb\xbf"[..], &index].concat()).unwrap();
+    assert_eq!(listed(folder.path()).len(), 3);
+}
+
+fn strings(values: &[&str]) -> Vec<Vec<u8>> {
+    values.iter().map(|value| value.as_bytes().to_vec()).collect()
+}
+
+#[test]
+fn a_split_alone_has_the_class_ids_of_all_splits() {
+    let folder = tempfile::tempdir().unwrap();
+    let columns = |labels: &[&str]| {
+        let n = labels.len();
+        vec![("image", "png", None, vec![PNG.to_vec(); n]), ("label", "str", None, strings(labels))]
+    };
+    save(&folder.path().join("train"), &columns(&["c", "b", "c"]));
+    save(&folder.path().join("val"), &columns(&["b", "a", "b"]));
+    let of = |split: &str| {
+        let options = ListOptions { split: Some(split.to_owned()), ..ListOptions::default() };
+        let listing = list(folder.path(), &options).unwrap();
+        assert_eq!(listing.classes(), ["a", "b", "c"].map(|class| class.as_bytes().to_vec()));
+        let warnings: Vec<String> = listing.warnings().iter().map(ToString::to_string).collect();
+        ([0, 1, 2].map(|idx| listing.label(idx).unwrap()), warnings)
+    };
+    assert_eq!(of("train"), ([2, 1, 2], vec!["class 'a' has no images and keeps its id 0".to_owned()]));
+    assert_eq!(of("val"), ([1, 0, 1], vec!["class 'c' has no images and keeps its id 2".to_owned()]));
+}
+
+#[test]
+fn ids_of_one_split_are_told_if_the_other_splits_must_be_unpacked() {
+    let folder = tempfile::tempdir().unwrap();
+    let columns =
+        vec![("image", "png", None, vec![PNG.to_vec(); 3]), ("label", "str", None, strings(&["b", "a", "b"]))];
+    save(&folder.path().join("train"), &columns);
+    std::fs::create_dir(folder.path().join("val")).unwrap();
+    write_index(&folder.path().join("val"), &[entry(&columns, "s.mds", Some("zstd"), Some("s.zip"))]);
+    let options = ListOptions { split: Some("train".to_owned()), ..ListOptions::default() };
+    let listing = list(folder.path(), &options).unwrap();
+    let warning = listing.warnings()[0].to_string();
+    assert!(warning.starts_with("the class ids count the classes of this split alone: those of 'val'"), "{warning}");
+}
+
+#[test]
+fn shards_that_are_missing_or_listed_twice_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let columns = images_and_labels();
+    save(folder.path(), &columns);
+    let one = |name: &str| entry(&columns, name, None, None);
+    write_index(folder.path(), &[one("shard.00000.mds"), one("shard.00001.mds")]);
+    let error = list(folder.path(), &ListOptions::default()).unwrap_err();
+    let expected = "shard.00001.mds: expected this file, which 'index.json' names, found none";
+    assert!(error.to_string().ends_with(expected), "{error}");
+    assert!(error.hint().unwrap().starts_with("copy or download the file again"));
+    write_index(folder.path(), &[one("shard.00000.mds"), one("shard.00000.mds")]);
+    let said = refused(folder.path(), &ListOptions::default());
+    assert!(said.ends_with("index.json: expected each file once, found 'shard.00000.mds' twice"), "{said}");
+}
+
+#[test]
+fn arrays_without_values_are_refused_with_the_way_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let column = ("z", "ndarray:float32", None, vec![vec![1 << 2, 0]; 3]);
+    save(folder.path(), &[images_and_labels(), vec![column]].concat());
+    let error = list(folder.path(), &ListOptions::default()).unwrap_err();
+    assert!(
+        error.to_string().ends_with("field `z`: a shape must have at most 8 nonzero dimensions, found [0]"),
+        "{error}"
+    );
+    assert!(error.hint().unwrap().contains("leave it out with"));
+}
+
+#[test]
+fn a_label_that_would_take_the_name_of_another_column_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let label = ("label", "float32", Some(4), vec![0.5_f32.to_le_bytes().to_vec(); 3]);
+    let columns =
+        vec![("image", "png", None, vec![PNG.to_vec(); 3]), label, ("target", "int", Some(8), ints(&[1, 0, 1]))];
+    save(folder.path(), &columns);
+    let error = list(folder.path(), &ListOptions::default()).unwrap_err();
+    assert!(
+        error.to_string().contains("would be packed as `target`, but the source has a field `target` too"),
+        "{error}"
+    );
+    let options = ListOptions { label_key: Some("target".to_owned()), ..ListOptions::default() };
+    assert_eq!(list(folder.path(), &options).unwrap().label(0), Some(1));
 }
 
 #[test]
@@ -289,8 +475,13 @@ fn compressed_shards_are_unpacked_unless_the_raw_ones_are_there() {
         let said = refused(folder.path(), &ListOptions::default());
         assert!(said.ends_with(&expected), "{said}");
     }
-    write_index(folder.path(), &[entry(&columns, "s.mds", Some("br"), Some("s.zip"))]);
-    let error = list(folder.path(), &ListOptions::default()).unwrap_err();
+    // The hint is code, whatever the name of the folder.
+    let quoted = folder.path().join("it's");
+    std::fs::create_dir(&quoted).unwrap();
+    std::fs::write(quoted.join("s.zip"), b"").unwrap();
+    write_index(&quoted, &[entry(&columns, "s.mds", Some("br"), Some("s.zip"))]);
+    let error = list(&quoted, &ListOptions::default()).unwrap_err();
+    assert!(error.hint().unwrap().contains(&format!("pathlib.Path(\"{}\")", quoted.display())));
     assert!(error.to_string().ends_with("the compression 'br' is not supported, only zstd, gzip, bzip2 and xz are"));
     assert!(error.hint().unwrap().contains("from streaming.base.compression import decompress"));
 }
@@ -322,6 +513,13 @@ fn folders_with_an_index_are_splits_and_others_are_refused() {
     let expected = "expected 'index.json' in this folder, or in a folder for each split, found it in '0', '1'";
     assert!(error.to_string().ends_with(expected), "{error}");
     assert!(error.hint().unwrap().contains("merge_index"));
+    // Next to a split, they are no part of it.
+    save(&folder.path().join("train"), &images_and_labels());
+    let train = ListOptions { split: Some("train".to_owned()), ..ListOptions::default() };
+    assert_eq!(list(folder.path(), &train).unwrap().len(), 3);
+    let said = refused(folder.path(), &ListOptions::default());
+    assert!(said.ends_with("found the splits 'train', and files that belong to no split"), "{said}");
+    std::fs::remove_dir_all(folder.path().join("train")).unwrap();
     let entries = ["0", "1"].map(|part| entry(&columns, &format!("{part}/shard.00000.mds"), None, None));
     write_index(folder.path(), &entries);
     assert_eq!(listed(folder.path()).len(), 6);
@@ -332,14 +530,16 @@ fn an_index_that_does_not_fit_its_shards_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let columns = images_and_labels();
     let said = |change: &dyn Fn(&mut serde_json::Value)| {
-        std::fs::write(folder.path().join("shard.00000.mds"), shard(&columns)).unwrap();
-        let mut shard = entry(&columns, "shard.00000.mds", None, None);
+        for name in ["shard.00000.mds", "shard.00001.mds"] {
+            std::fs::write(folder.path().join(name), shard(&columns)).unwrap();
+        }
+        let mut shard = entry(&columns, "shard.00001.mds", None, None);
         change(&mut shard);
         write_index(folder.path(), &[entry(&columns, "shard.00000.mds", None, None), shard]);
         let options = ListOptions { from: Some(DataFormat::Mds), ..ListOptions::default() };
         refused(folder.path(), &options).replace(folder.path().to_str().unwrap(), "d")
     };
-    let name = "d/index.json: shard.00000.mds";
+    let name = "d/index.json: shard.00001.mds";
     assert_eq!(
         said(&|shard| shard["version"] = 3.into()),
         format!("{name}: expected version 2 of the format, found 3")
@@ -362,9 +562,9 @@ fn an_index_that_does_not_fit_its_shards_is_refused() {
     assert!(said(&|shard| shard["raw_data"]["basename"] = "y.mds".into()).starts_with("d/y.mds: "));
     let bytes = shard(&columns).len();
     let length = said(&|shard| shard["raw_data"]["bytes"] = 7.into());
-    assert_eq!(length, format!("d/shard.00000.mds: expected 7 bytes, as in 'index.json', found {bytes}"));
+    assert_eq!(length, format!("d/shard.00001.mds: expected 7 bytes, as in 'index.json', found {bytes}"));
     let count = said(&|shard| shard["samples"] = 4.into());
-    assert_eq!(count, "d/shard.00000.mds: expected 4 samples, as in 'index.json', found 3");
+    assert_eq!(count, "d/shard.00001.mds: expected 4 samples, as in 'index.json', found 3");
     let twice = said(&|shard| shard["column_names"] = serde_json::json!(["image", "image"]));
     assert!(twice.contains("expected the columns"), "{twice}");
 }
@@ -416,6 +616,43 @@ fn damage_of_any_kind_ends_in_an_error_or_a_listing() {
         }
         bytes
     });
+}
+
+#[test]
+fn the_note_about_sizes_names_encoded_images_only_if_the_source_has_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let pixels = vec![pil("L", 300, 300, &[1; 300 * 300]), pil("L", 400, 300, &[2; 400 * 300])];
+    save(&folder.path().join("set"), &[("image", "pil", None, pixels)]);
+    let out = folder.path().join("a.pack");
+    let report = crate::convert(&folder.path().join("set"), &out, &crate::ConvertOptions::default(), &()).unwrap();
+    assert!(report.notes[0].starts_with("images have several sizes"), "{:?}", report.notes);
+    assert!(!report.notes[0].contains("keeps the files' bytes"), "{:?}", report.notes);
+}
+
+/// A PNG of 8x8 gray pixels of 16 bits, all with the same value.
+fn deep_png(value: u16) -> Vec<u8> {
+    let piece = |name: &[u8], data: &[u8]| {
+        let mut crc = flate2::Crc::new();
+        crc.update(&[name, data].concat());
+        let length = u32::try_from(data.len()).unwrap().to_be_bytes();
+        [&length[..], name, data, &crc.sum().to_be_bytes()].concat()
+    };
+    let head = [&8_u32.to_be_bytes()[..], &8_u32.to_be_bytes(), &[16, 0, 0, 0, 0]].concat();
+    let row = [&[0][..], &value.to_be_bytes().repeat(8)].concat();
+    let mut pixels = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut pixels, &row.repeat(8)).unwrap();
+    let pixels = pixels.finish().unwrap();
+    [PNG[..8].to_vec(), piece(b"IHDR", &head), piece(b"IDAT", &pixels), piece(b"IEND", &[])].concat()
+}
+
+#[test]
+fn the_hint_for_images_that_would_be_white_does_not_read_shards_as_images() {
+    let folder = tempfile::tempdir().unwrap();
+    save(&folder.path().join("set"), &[("image", "png", None, vec![deep_png(0x8000); 3])]);
+    let out = folder.path().join("a.pack");
+    let error = crate::convert(&folder.path().join("set"), &out, &crate::ConvertOptions::default(), &()).unwrap_err();
+    assert!(error.to_string().contains("as 8-bit images they would be white"), "{error}");
+    assert!(error.hint().unwrap().starts_with("write the images to the source as arrays"), "{error}");
 }
 
 /// Names and encodings of columns, and a value of each.

@@ -99,7 +99,7 @@ pub(in crate::source) fn unpack(
     let jobs = again.options.jobs.max(1);
     let work = |(): &mut (), task: Task| task.run(&file, &folder, again);
     ordered(jobs, jobs * 2, || (), work, task, |done: Result<(), ConvertError>| done.map(|()| Next::Continue))?;
-    Ok(OpenFile::unnamed(plan.to_owned(), file, bytes))
+    Ok(OpenFile::of(plan, Arc::new(file), 0, bytes))
 }
 
 impl Task {

@@ -1,5 +1,6 @@
 //! Reads single columns of a Parquet file into memory.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,12 +12,28 @@ use crate::dtypes::of_arrow_type;
 use crate::error::ConvertError;
 use crate::source::ListOptions;
 use crate::source::column::TextArena;
+use crate::source::shards::Shards;
 use crate::source::store::ArrayType;
 use crate::source::table::{
     Levels, for_each_text, guarded, is_null_at, is_scalar, json_of, json_refusal, leaf_of, numbers, plain_type,
     shape_of,
 };
 use crate::source::table_values::TableValues;
+
+/// The different strings of a field of all files. `None` if a value is null, or the values are not strings.
+pub(crate) fn class_names(
+    part: &Shards,
+    _options: &ListOptions,
+    field: &str,
+) -> Result<Option<BTreeSet<Vec<u8>>>, ConvertError> {
+    let mut all = BTreeSet::new();
+    for path in &part.files {
+        let Some(place) = names(path)?.iter().position(|name| name == field) else { return Ok(None) };
+        let (TableValues::Text(texts), _) = column(path, place)? else { return Ok(None) };
+        all.extend(texts.iter().map(|text| text.as_bytes().to_vec()));
+    }
+    Ok(Some(all))
+}
 
 /// The names of the columns.
 pub(in crate::source) fn names(path: &Path) -> Result<Vec<String>, ConvertError> {

@@ -20,6 +20,7 @@ use ::parquet::errors::ParquetError;
 use ::parquet::file::reader::{ChunkReader, Length};
 use bytes::Bytes;
 
+pub(crate) use self::columns::class_names;
 pub(super) use self::columns::{column, names};
 pub(super) use self::lines::{names_files, write_lines};
 use super::ListOptions;

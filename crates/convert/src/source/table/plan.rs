@@ -195,6 +195,12 @@ impl TablePlan {
         Ok(Self { columns, metadata, classes, warnings, types })
     }
 
+    /// The index of the label column, if it has strings.
+    pub(in crate::source) fn text_label(&self) -> Option<usize> {
+        let is_one = |column: &&Planned| column.part == Use::Part(Part::Label) && matches!(column.kind, Kind::Text);
+        self.columns.iter().find(is_one).map(|column| column.index)
+    }
+
     /// The columns whose items are plain bytes in an array. For a struct, also the index of the child that contains the bytes.
     pub(in crate::source) fn in_place(&self) -> Vec<(usize, Option<usize>)> {
         self.columns.iter().filter_map(Planned::in_place).collect()

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use packds_format::{DType, Field, Role};
 
+use arrow_array::{ArrayRef, BinaryArray, RecordBatch, StringArray};
+
 use crate::data_format::DataFormat;
 use crate::export::{ExportCodec, ExportOptions};
 use crate::sink::ImagesAs;
@@ -187,17 +189,23 @@ fn with_lists_of_bytes(folder: &Path) -> [std::path::PathBuf; 2] {
 }
 
 /// Writes a batch as Parquet and Arrow files.
-fn written(folder: &Path, batch: &arrow_array::RecordBatch) -> [std::path::PathBuf; 2] {
+fn written(folder: &Path, batch: &RecordBatch) -> [std::path::PathBuf; 2] {
     let paths = NAMES.map(|name| folder.join(name));
-    let file = std::fs::File::create(&paths[0]).unwrap();
-    let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
-    writer.write(batch).unwrap();
-    writer.close().unwrap();
-    let file = std::fs::File::create(&paths[1]).unwrap();
-    let mut writer = arrow_ipc::writer::FileWriter::try_new(file, &batch.schema()).unwrap();
-    writer.write(batch).unwrap();
-    writer.finish().unwrap();
+    paths.iter().for_each(|path| write_table(path, batch));
     paths
+}
+
+fn write_table(path: &Path, batch: &RecordBatch) {
+    let file = std::fs::File::create(path).unwrap();
+    if path.extension().is_some_and(|extension| extension == "arrow") {
+        let mut writer = arrow_ipc::writer::FileWriter::try_new(file, &batch.schema()).unwrap();
+        writer.write(batch).unwrap();
+        writer.finish().unwrap();
+    } else {
+        let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+        writer.write(batch).unwrap();
+        writer.close().unwrap();
+    }
 }
 
 #[test]
@@ -231,7 +239,7 @@ fn a_column_that_no_pack_can_hold_is_left_out_with_a_warning_unless_it_was_asked
 }
 
 /// Images as structs of bytes and path. The rows `without` have no bytes, and the row `null` is null.
-fn images_as_structs(n: usize, without: &[usize], null: usize) -> arrow_array::RecordBatch {
+fn images_as_structs(n: usize, without: &[usize], null: usize) -> RecordBatch {
     use arrow_array::{ArrayRef, BinaryArray, Int64Array, RecordBatch, StringArray, StructArray};
     use arrow_schema::{DataType, Field};
     let png = packds_pixels::encode_png(2, 1, 1, &[1, 2]).unwrap();
@@ -263,5 +271,28 @@ fn an_image_that_is_null_or_only_a_path_is_a_bad_sample_unless_all_are_paths() {
     for path in written(folder.path(), &images_as_structs(2, &[0, 1], 9)) {
         let error = list(&path, &ListOptions::default()).unwrap_err();
         assert!(error.hint().unwrap().contains("push_to_hub"), "{error}");
+    }
+}
+
+/// Writes images and labels.
+fn save(path: &Path, labels: &[&str]) {
+    let images: ArrayRef = Arc::new(BinaryArray::from_vec(vec![b"\x89PNG\r\n\x1a\n"; labels.len()]));
+    let labels: ArrayRef = Arc::new(StringArray::from(labels.to_vec()));
+    write_table(path, &RecordBatch::try_from_iter([("image", images), ("label", labels)]).unwrap());
+}
+
+#[test]
+fn a_split_alone_has_the_class_ids_of_all_splits() {
+    for extension in ["parquet", "arrow"] {
+        let folder = tempfile::tempdir().unwrap();
+        save(&folder.path().join(format!("train.{extension}")), &["c", "b"]);
+        save(&folder.path().join(format!("val.{extension}")), &["b", "a"]);
+        let of = |split: &str| {
+            let options = ListOptions { split: Some(split.to_owned()), ..ListOptions::default() };
+            let listing = list(folder.path(), &options).unwrap();
+            assert_eq!(listing.classes(), ["a", "b", "c"].map(|class| class.as_bytes().to_vec()), "{extension}");
+            [listing.label(0), listing.label(1)]
+        };
+        assert_eq!([of("train"), of("val")], [[Some(2), Some(1)], [Some(1), Some(0)]]);
     }
 }

@@ -314,6 +314,39 @@ fn a_single_image_beside_larger_data_is_no_dataset() {
 }
 
 #[test]
+fn a_few_images_beside_larger_data_are_no_dataset() {
+    let tree = Tree::new(&["a.png", "b.png", "c.png"]);
+    tree.write("train.beton", &[0; 100]);
+    let (error, hint) = refused(&tree);
+    let expected = "the only images are 'a.png' and 2 others, but 'train.beton' looks like beton and is larger";
+    assert!(error.ends_with(expected), "{error}");
+    assert!(hint.starts_with(&format!("pass {}; ", tree.path("train.beton").display())), "{hint}");
+    // No file stands for both.
+    tree.write("val.beton", &[0; 100]);
+    let (error, hint) = refused(&tree);
+    assert!(error.ends_with("'train.beton' looks like beton, and all 2 such files or folders are larger"), "{error}");
+    assert!(hint.starts_with("move the images to another folder; "), "{hint}");
+    // Many images are a dataset.
+    for number in 0..9 {
+        tree.write(&format!("{number}.png"), b"x");
+    }
+    assert_eq!(tree.list().unwrap().len(), 12);
+}
+
+#[test]
+fn a_few_images_beside_splits_with_an_index_are_no_dataset() {
+    let tree = Tree::new(&["a.png", "b.png"]);
+    for split in ["train", "val"] {
+        tree.write(&format!("{split}/index.json"), b"{\"version\": 2, \"shards\": []}");
+    }
+    let (error, hint) = refused(&tree);
+    assert!(error.contains("the only images are 'a.png' and 1 other, but 'train' looks like mds"), "{error}");
+    assert!(hint.starts_with("move the images to another folder; "), "{hint}");
+    let error = tree.list_split("val").unwrap_err();
+    assert_eq!(error.hint().unwrap(), format!("pass {}, which looks like mds", tree.path("val").display()));
+}
+
+#[test]
 fn names_with_the_same_numbers_and_two_patterns_are_told() {
     for [one, other] in [["rgb_0000#.jpg", "sync_depth_0000#.png"], ["000#_GT_SRGB_010.PNG", "000#_NOISY_SRGB_010.PNG"]]
     {
