@@ -3,8 +3,10 @@
 //! `image_folder` lists a split's files.
 
 pub(super) mod column;
+mod list_columns;
 mod list_labels;
 pub(super) mod lists;
+mod lone;
 mod table_labels;
 pub(super) mod tables;
 
@@ -313,6 +315,9 @@ impl Splits {
                 names
             }
         };
+        if matches!(layout, Layout::Classes) && options.from.is_none() && !has_named {
+            nested::refuse_versions_in_splits((&root, files), &names)?;
+        }
         if has_named {
             // The folders that the caller named may be in only some of the splits.
             let has_all = |split: &&String| {
