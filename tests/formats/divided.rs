@@ -25,20 +25,29 @@ fn opened(folder: &Folder, name: &str) -> Bytes {
 #[test]
 fn lists_of_images_give_the_splits_with_their_masks() {
     let folder = sources();
-    let args = ["convert", "voc", "out.pack", "--keep-order", "--images", "JPEGImages", "--masks", "SegmentationClass"];
-    let ran = folder.packds(&args);
-    assert_eq!(ran.code, 0, "{ran:?}");
-    let words = "the splits are those of 'ImageSets/Segmentation/train.txt', 'ImageSets/Segmentation/val.txt'; 'ImageSets/Segmentation/trainval.txt' only repeats their images; ignored 2 images in no list (first: 'JPEGImages/2007_000004.png')";
-    assert!(ran.stderr.contains(words), "{ran:?}");
-    for (split, numbers) in [("train", [0, 2]), ("val", [1, 3])] {
-        let pack = opened(&folder, &format!("out.{split}.pack"));
-        assert_eq!(first_bytes(&pack, "image"), numbers.map(|number| 10 * number));
-        assert_eq!(first_bytes(&pack, "mask"), numbers);
+    let chosen = ["--images", "JPEGImages", "--masks", "SegmentationClass"];
+    let lists = "the splits are those of 'ImageSets/Segmentation/train.txt', 'ImageSets/Segmentation/val.txt'; 'ImageSets/Segmentation/trainval.txt' only repeats their images";
+    for (n, (options, words)) in [
+        (&[][..], "ignored 2 images without a mask in 'SegmentationClass' (first: 'JPEGImages/2007_000004.png'), and the boxes"),
+        (&chosen[..], "; ignored 2 images in no list (first: 'JPEGImages/2007_000004.png')"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let out = format!("out{n}.pack");
+        let ran = folder.packds(&[&["convert", "voc", &out, "--keep-order"], options].concat());
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert!(ran.stderr.contains(lists) && ran.stderr.contains(words), "{ran:?}");
+        for (split, numbers) in [("train", [0, 2]), ("val", [1, 3])] {
+            let pack = opened(&folder, &format!("out{n}.{split}.pack"));
+            assert_eq!(first_bytes(&pack, "image"), numbers.map(|number| 10 * number));
+            assert_eq!(first_bytes(&pack, "mask"), numbers);
+        }
     }
     assert_told(
         &folder,
         "voc/ImageSets/Segmentation/train.txt",
-        &["the masks in 'SegmentationClass' were not read", "--images JPEGImages and --masks SegmentationClass"],
+        &["the masks in 'SegmentationClass' were not read", "to pack them too, pass"],
     );
 }
 

@@ -86,8 +86,9 @@ fn texts_in_file_names_are_read_from_the_table_that_the_warning_tells_to_write()
 fn ids_in_file_names_are_read_from_the_table_that_the_hint_tells_to_write() {
     let (folder, _) = sources_of("roots.py");
     let said = refused(&folder, "market", 1);
-    run_python(&folder.path("market/bounding_box_train"), line_in(&said));
-    let pack = convert(&folder, "market/bounding_box_train/names.csv", &[]);
+    run_python(&folder.path("market"), line_in(&said));
+    assert_eq!(convert(&folder, "market/query.csv", &[]).n_samples(), 1);
+    let pack = convert(&folder, "market/bounding_box_train.csv", &[]);
     assert_eq!(ids(&pack), [0, 0, 1]);
     assert_eq!(names(&pack), ["0002", "0007"]);
 }

@@ -585,10 +585,11 @@ fn hint_of_fields(found: &[String]) -> String {
     }
 }
 
-/// A line of Python that writes the files of a folder as arrays. `import` is the end of the line's import, and `read` reads the file `f`.
-pub(crate) fn files_to_npy(folder: &Path, pattern: &str, import: &str, read: &str) -> String {
+/// A line of Python that writes the files of a folder as arrays. `import` is the end of the line's import, and `read` reads the file `f`. `only`
+/// is a condition for `f`; empty for all files.
+pub(crate) fn files_to_npy(folder: &Path, pattern: &str, import: &str, (read, only): (&str, &str)) -> String {
     format!(
-        "import pathlib, numpy{import}; src, out = pathlib.Path({}), pathlib.Path(\"arrays\"); [((out / f.relative_to(src)).parent.mkdir(parents=True, exist_ok=True), numpy.save((out / f.relative_to(src)).with_suffix(\".npy\"), {read})) for f in src.rglob(\"{pattern}\")]",
+        "import pathlib, numpy{import}; src, out = pathlib.Path({}), pathlib.Path(\"arrays\"); [((out / f.relative_to(src)).parent.mkdir(parents=True, exist_ok=True), numpy.save((out / f.relative_to(src)).with_suffix(\".npy\"), {read})) for f in src.rglob(\"{pattern}\"){only}]",
         python(folder)
     )
 }
@@ -606,7 +607,7 @@ fn hint_of_sample(error: &SampleError) -> String {
         }
         SampleError::Pixels(PixelError::ManyChannels { .. } | PixelError::Unsupported { .. }) => {
             // Pillow does not read more than four channels.
-            let line = files_to_npy(Path::new("images"), "*.tif*", ", tifffile", "tifffile.imread(f)");
+            let line = files_to_npy(Path::new("images"), "*.tif*", ", tifffile", ("tifffile.imread(f)", ""));
             format!("to keep all channels, write the images as arrays into another folder, and convert that folder; in Python, run: {line}; {skip} leaves out bad samples and lists them")
         }
         SampleError::Pixels(PixelError::NotSingleChannel { .. }) => {

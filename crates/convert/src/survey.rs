@@ -9,6 +9,7 @@ use packds_system::to_u64;
 use crate::ConvertError;
 use crate::convert::path_of;
 use crate::error::files_to_npy;
+use crate::opt::SPLIT;
 use crate::options::ConvertOptions;
 use crate::ordered::{Next, ordered};
 use crate::pipeline::{Observer, Phase, Progress};
@@ -117,21 +118,33 @@ pub(crate) fn refuse_white(listing: &Listing, options: &ConvertOptions) -> Resul
     if 20 * white < 19 * not_black || white == 0 {
         return Ok(());
     }
+    let is_mixed = looked.len() < n_seen;
     let path = path_of(listing, *first);
     let pattern = path.rsplit_once('.').map_or("*".to_owned(), |(_, extension)| format!("*.{extension}"));
-    let folder = listing.folder().unwrap_or(Path::new("images"));
-    let line = files_to_npy(folder, &pattern, "; from PIL import Image", "numpy.asarray(Image.open(f))");
+    let line = files_to_npy(
+        listing.folder().unwrap_or(Path::new("images")),
+        &pattern,
+        "; from PIL import Image",
+        ("numpy.asarray(Image.open(f))", if is_mixed { " if Image.open(f).mode.startswith(\"I\")" } else { "" }),
+    );
     let reason = format!(
         "the images have more than 8 bits, such as '{path}', and nearly all of their values are above 255, so as 8-bit images they would be white"
     );
-    let alone =
-        if looked.len() < n_seen { "pack these images without the others, or not at all; to pack them, " } else { "" };
+    let others = if is_mixed {
+        format!(
+            "; to pack the other images, move these out of the folder; to pack another split, add {}",
+            SPLIT.with("NAME")
+        )
+    } else {
+        String::new()
+    };
     let hint = match listing.kind() {
-        SourceKind::Container(_) => format!(
-            "{alone}write the images to the source as arrays, such as numpy.asarray(Image.open(file)), which keep their values"
-        ),
+        SourceKind::Container(_) => {
+            "write the images to the source as arrays, such as numpy.asarray(Image.open(file)), which keep their values"
+                .to_owned()
+        }
         _ => format!(
-            "{alone}write the images as arrays, which keep their values, into another folder, and convert that folder; in Python, run: {line}"
+            "write the images as arrays, which keep their values, into another folder, and convert that folder; in Python, run: {line}{others}"
         ),
     };
     Err(ConvertError::Options { reason, hint })

@@ -300,6 +300,7 @@ impl SampleReader<'_> {
             (file, content) = self.resized_mask(&file, &content, expected).map_err(wrong)?;
         }
         let geometry = Geometry { filter: Filter::Nearest, ..self.plan.geometry };
+        self.mask_values.is_scaled |= probe(&file).is_ok_and(|info| info.bit_depth > 8);
         let started = Instant::now();
         let own = || geometry.output_size(expected.0, expected.1, size.orientation);
         let expected = self.plan.fields.mask_size.unwrap_or_else(own);

@@ -11,8 +11,10 @@ use crate::error::ConvertError;
 /// Separators between the words of a name.
 const BETWEEN: [char; 3] = ['_', '-', '.'];
 /// Words for images, and their counterparts in label file names.
-const WORDS: [(&str, &str); 7] = [
+const WORDS: [(&str, &str); 9] = [
     ("images", "labels"),
+    ("images", "targets"),
+    ("images", "target"),
     ("image", "label"),
     ("imgs", "labels"),
     ("img", "label"),
@@ -122,6 +124,7 @@ mod tests {
             ("cifar10.1_v6_data", "cifar10.1_v6_labels"),
             ("split_train_x", "split_train_y"),
             ("x_train", "y_train"),
+            ("train_images_0", "train_target_0"),
             ("X_train", "y_train"),
             ("X", "y"),
             ("photos", "photos.labels"),

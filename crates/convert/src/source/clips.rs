@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::candidate::SampleFiles;
-use super::detect::names_in;
+use super::detect::{head_of, names_in};
 use super::directory::Directory;
 use super::paths::as_path;
 use crate::error::ConvertError;
@@ -59,6 +59,29 @@ pub(super) fn column_of_folders(table: &Path, cells: &[String]) -> Option<usize>
     let root = table.parent()?;
     let root = if root == Path::new("") { Path::new(".") } else { root };
     cells.iter().position(|cell| Clips::is_folder(root, cell))
+}
+
+/// Whether a table of folders has the number of images of each folder in its second column, and a whole number in the third, its last:
+/// `Archery/v_1 5 2`, as in the lists of MMAction2. Only the first rows are compared.
+pub(super) fn has_counts(table: &Path) -> bool {
+    let (Ok(head), Some(root)) = (head_of(table), table.parent()) else { return false };
+    let root = if root == Path::new("") { Path::new(".") } else { root };
+    // The last line may be incomplete.
+    let end = head.iter().rposition(|byte| *byte == b'\n').unwrap_or(head.len());
+    let Ok(text) = std::str::from_utf8(&head[..end]) else { return false };
+    let is_counted = |line: &str| {
+        let mut words = line.split_ascii_whitespace();
+        let (Some(folder), Some(count), Some(label), None) = (words.next(), words.next(), words.next(), words.next())
+        else {
+            return false;
+        };
+        let folder = folder.as_bytes().to_vec();
+        let images = Clips::find(root, std::slice::from_ref(&folder)).map(|clips| clips.images(root, &folder));
+        let n = images.and_then(Result::ok).map_or(0, |images| images.len());
+        label.parse::<u32>().is_ok() && n > 0 && count.parse() == Ok(n)
+    };
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty()).peekable();
+    lines.peek().is_some() && lines.all(is_counted)
 }
 
 /// The parts of a path.

@@ -11,9 +11,10 @@ use csv::{ByteRecord, Position, ReaderBuilder};
 use packds_system::to_u64;
 
 use super::candidate::is_image_name;
-use super::clips::column_of_folders;
+use super::clips::{column_of_folders, has_counts};
 use super::roles::{is_caption_name, is_column_name, is_label_name};
 use super::rows::{RowFile, malformed, not_utf8};
+use super::table_note::TableNote;
 use super::values::CellKind;
 use super::warning::Warning;
 use crate::error::ConvertError;
@@ -141,17 +142,23 @@ impl CsvRows {
             if path.is_none() {
                 rows.warnings.push(Warning::NoHeader { first: cells.join(" ").chars().take(MAX_SHOWN).collect() });
             }
-            let is_text = |cell: &String| CellKind::of_text(cell) == CellKind::Text;
             // File names may be long numbers, as in `1025794 707-320`. Class ids are short.
             let is_number = |cell: &String| cell.len() >= LONG_NUMBER && cell.bytes().all(|byte| byte.is_ascii_digit());
             let path = path.or_else(|| cells.first().filter(|cell| has_spaces && is_number(cell)).map(|_| 0));
             let path = path.or_else(|| column_of_folders(&file.path, &cells));
-            let path = path.or_else(|| cells.iter().position(is_text));
+            let path = path.or_else(|| cells.iter().position(|cell| CellKind::of_text(cell) == CellKind::Text));
             rows.n_columns = cells.len();
             rows.is_read = true;
             // Several columns of images, such as those of three cameras, are not labels.
             let has_images = cells.len() > 2 && cells.get(1).is_some_and(is_image);
             let second = if has_images { "column_2" } else { second_name(&file.path) };
+            if path == Some(0)
+                && rows.start.delimiter == b' '
+                && let Some((warning, names)) = counted_folders(file, &cells)
+            {
+                rows.warnings.push(warning);
+                return Ok((rows, names));
+            }
             let names = names_without_header(cells.len(), path, second);
             if let ([_, _, .., last], Some(label)) = (names.as_slice(), names.iter().position(|name| name == LABEL)) {
                 let label = cells.get(label).cloned().unwrap_or_default();
@@ -536,6 +543,14 @@ fn are_data(cells: &[String]) -> bool {
 fn second_name(path: &Path) -> &'static str {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().to_ascii_lowercase());
     if stem.is_some_and(|stem| stem.contains("partition")) { "partition" } else { LABEL }
+}
+
+/// The column names of a list of folders with the number of their images and their label, and the warning about them.
+fn counted_folders(file: &RowFile, cells: &[String]) -> Option<(Warning, Vec<String>)> {
+    let [_, count, label] = cells else { return None };
+    let note = TableNote::FolderCounts { count: count.clone(), label: label.clone() };
+    let names = [PATH, "column_2", LABEL].map(str::to_owned).to_vec();
+    has_counts(&file.path).then_some((Warning::Table(note), names))
 }
 
 /// The column names for a file without a header. `path` is the column of paths, and `second` names the column after it.

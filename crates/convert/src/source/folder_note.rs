@@ -4,7 +4,7 @@ use std::fmt;
 
 use packds_system::counted;
 
-use super::mistaken::as_classes;
+use super::mistaken::{DATASET, as_classes};
 use super::paths::{lossy, stem};
 use crate::opt::IMAGES;
 
@@ -62,6 +62,17 @@ pub enum FolderNote {
         /// The mask that is packed in its place.
         packed: Vec<u8>,
     },
+    /// Ignored images of Pascal VOC without a mask. Boxes are ignored as well.
+    Unmasked {
+        /// Number of images.
+        count: u64,
+        /// The first of these images.
+        first: Vec<u8>,
+        /// The folder of the images.
+        images: Vec<u8>,
+        /// The folder of the masks.
+        masks: Vec<u8>,
+    },
     /// A split without a folder of masks, next to splits that have one.
     NoMaskFolder {
         /// The missing folder.
@@ -93,6 +104,27 @@ pub enum FolderNote {
         /// The first of the inner folders.
         first: Vec<u8>,
     },
+    /// Numbered folders that are not used as classes, because the file that describes the images has no labels.
+    UnlabelledFolders {
+        /// The first folder.
+        first: Vec<u8>,
+    },
+    /// An ignored folder of regularization images.
+    RegularizationUnread {
+        /// The folder.
+        folder: Vec<u8>,
+    },
+    /// A text file next to the images has a row for each number in their names.
+    RowsByNumber {
+        /// The name of the file.
+        file: String,
+        /// The number of the first image.
+        number: String,
+        /// The first image.
+        image: Vec<u8>,
+        /// The line of Python that writes a table of the rows.
+        line: String,
+    },
     /// Files with different names are read as parts of one data set.
     OneSet {
         /// One file.
@@ -116,6 +148,11 @@ impl fmt::Display for FolderNote {
             | Self::SameFiles { .. }
             | Self::SameFolders { .. }
             | Self::DoubledFolders { .. } => self.fmt_of_classes(out),
+            Self::NamesAsTexts { .. }
+            | Self::RowsByNumber { .. }
+            | Self::Unmasked { .. }
+            | Self::UnlabelledFolders { .. }
+            | Self::RegularizationUnread { .. } => self.fmt_of_values(out),
             Self::Versions { images, other, field } => write!(
                 out,
                 "'{}' and '{}' have two versions of each image: the first is packed as 'image', and the file of the second, unchanged, as the field '{field}', which is not cropped, resized or augmented with the image; {}",
@@ -155,11 +192,6 @@ impl fmt::Display for FolderNote {
                 out,
                 "'{one}' and '{other}' are read as parts of one data set, so that equal class ids mean the same class; if they are different data sets, convert each file alone"
             ),
-            Self::NamesAsTexts { first, line } => write!(
-                out,
-                "the file names may be the texts in the images, such as '{}'; if so, run this Python in the folder of the images, and convert names.csv: {line}",
-                lossy(stem(first))
-            ),
             Self::NoVersion { count, first, folder } => write!(
                 out,
                 "ignored {} without an image of the same name in '{}' (first: '{}')",
@@ -172,6 +204,44 @@ impl fmt::Display for FolderNote {
 }
 
 impl FolderNote {
+    /// Writes a note about the values of images, or about images without any.
+    fn fmt_of_values(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NamesAsTexts { first, line } => write!(
+                out,
+                "the file names may be the texts in the images, such as '{}'; if so, run this Python in the folder of the images, and convert names.csv: {line}",
+                lossy(stem(first))
+            ),
+            Self::RowsByNumber { file, number, image, line } => write!(
+                out,
+                "'{file}' may have a row for each number in the file names, such as {number} in '{}'; if so, run this Python in the folder of the images, and convert names.csv: {line}",
+                lossy(image)
+            ),
+            Self::Unmasked { count, first, images, masks } => {
+                let label = if *count == 1 { "" } else { "first: " };
+                write!(
+                    out,
+                    "ignored {} without a mask in '{}' ({label}'{}'), and the boxes, because packds cannot pack boxes yet; to pack all images without masks, add {}",
+                    counted(*count, "image"),
+                    lossy(masks),
+                    lossy(first),
+                    IMAGES.with(lossy(images))
+                )
+            }
+            Self::UnlabelledFolders { first } => write!(
+                out,
+                "the folders, such as '{}', are not read as classes, because '{DATASET}' says that the images have no labels",
+                lossy(first)
+            ),
+            Self::RegularizationUnread { folder } => write!(
+                out,
+                "ignored the regularization images in '{}'; to pack them, convert this folder alone",
+                lossy(folder)
+            ),
+            _ => Ok(()),
+        }
+    }
+
     /// Writes a note about folders that were read as classes.
     fn fmt_of_classes(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -94,7 +94,7 @@ impl Foreign {
             }
             () if has("train_X.bin") && has("train_y.bin") => Self::of(
                 "this is STL-10 in its binary format, which stores images column by column",
-                "convert both splits in Python: for s in ('train', 'test'): numpy.savez(s + '.npz', images=numpy.fromfile(s + '_X.bin', 'uint8').reshape(-1, 3, 96, 96).transpose(0, 3, 2, 1), labels=numpy.fromfile(s + '_y.bin', 'uint8') - 1, classes=open('class_names.txt').read().split())",
+                "convert both splits in Python: for s in ('train', 'test'): numpy.savez(s + '.npz', images=numpy.fromfile(s + '_X.bin', 'uint8').reshape(-1, 3, 96, 96).transpose(0, 3, 2, 1), labels=numpy.fromfile(s + '_y.bin', 'uint8') - 1, classes=open('class_names.txt').read().split()); and the images without labels: numpy.savez('unlabeled.npz', images=numpy.fromfile('unlabeled_X.bin', 'uint8').reshape(-1, 3, 96, 96).transpose(0, 3, 2, 1))",
             ),
             () if ends(".rec") && ends(".idx") => Self::of(
                 "this is a folder of MXNet RecordIO files",

@@ -11,8 +11,9 @@ use super::{
     captions, class_names, coco,
     detect::{data_sets_in, format_of_folder, head_of, of_set},
     directory::{Directory, Identity},
+    folder_note::FolderNote,
     folder_tables, json_files,
-    layout::{Layout, MAX_DEPTH, Pair, inside},
+    layout::{Layout, MAX_DEPTH, Pair, inside, is_one_of},
     listing::{Labels, Listing, SourceKind},
     lists, mask_colors, mistaken, name_words, nested, pairs,
     paths::{as_path, joined, lossy},
@@ -95,6 +96,7 @@ impl Opened {
             };
             beside_it += count(top.n_others());
             if options.images.is_none() {
+                beside.extend(regularization_beside(&mut top, &folder));
                 beside.extend(beside_wrapper(&top, &folder));
             }
             root = inside(&root, &folder);
@@ -369,6 +371,9 @@ pub(super) fn list_opened(
     let mut listing = match layout {
         Layout::Pairs(pair) => {
             let mut listing = pairs::list(&root, &pair, files)?;
+            if options.masks.is_none() && pair.is_voc() {
+                listing = pairs::with_masks(listing, &pair);
+            }
             note_beside(&mut listing, (&root, files), &top, &[&pair.images, &pair.masks])?;
             listing
         }
@@ -434,7 +439,13 @@ fn list_unmarked(
     }
     mistaken::refuse_described(root, &top.subdirectories)?;
     let parts = mistaken::numbered_parts(&top);
-    let hashes = mistaken::hash_folders(root, &top, files)?;
+    let hashes = match mistaken::unlabelled_folders(root, &top) {
+        None => mistaken::hash_folders(root, &top, files)?,
+        unlabelled => {
+            manifests.retain(|file| file != mistaken::DATASET.as_bytes());
+            unlabelled
+        }
+    };
     let listing = list_scanned((root, files), top, all_classes, jobs)?;
     if listing.kind == SourceKind::FlatFolder {
         mistaken::refuse_pictures(&listing)?;
@@ -448,6 +459,14 @@ fn list_unmarked(
         (None, Some(hashes)) => without_nested(as_one(listing, hashes)),
         (None, None) => listing,
     })
+}
+
+/// The warning about kohya's regularization images in `reg` next to the images in `img`. Removes that folder.
+fn regularization_beside(top: &mut Directory, wrapper: &[u8]) -> Option<Warning> {
+    let is_reg = |name: &Vec<u8>| is_one_of(wrapper, &["img"]) && is_one_of(name, &["reg"]);
+    let folder = top.subdirectories.iter().find(|name| is_reg(name)).cloned()?;
+    top.subdirectories.retain(|name| *name != folder);
+    Some(Warning::Folders(FolderNote::RegularizationUnread { folder }))
 }
 
 /// Returns warnings about what is next to a subfolder that is read in place of its parent.

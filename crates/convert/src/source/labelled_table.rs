@@ -61,7 +61,13 @@ pub(super) fn instead(
         },
     };
     let has_labels = |listing: &Listing| listing.has_labels() && !listing.has_one_folder();
-    if found.as_ref().is_ok_and(has_labels) && !listing.has_labels() && !listing.has_label_lists() {
+    // Numbered folders are no classes if the table names all their images.
+    let is_numbered = |found: &Listing| {
+        let mut warnings = found.warnings.iter();
+        warnings.any(|warning| matches!(warning, Warning::NumberedFolders { .. })) && listing.len() == found.len()
+    };
+    let has_classes = found.as_ref().is_ok_and(|found| has_labels(found) && !is_numbered(found));
+    if has_classes && !listing.has_labels() && !listing.has_label_lists() {
         return None;
     }
     let paths: Vec<&Path> = read.iter().map(PathBuf::as_path).collect();

@@ -2,7 +2,6 @@
 //!
 //! `image_folder` lists classes, `pairs` lists images with masks.
 
-use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +16,7 @@ use super::there::text_file;
 use super::versions::Versions;
 use crate::data_format::DataFormat;
 use crate::error::{ConvertError, quoted};
-use crate::opt::{IMAGES, MASKS, ON_ERROR};
+use crate::opt::{IMAGES, MASKS};
 
 /// Common names of an image folder next to a mask folder. Case and separators are ignored.
 pub(super) const IMAGE_FOLDERS: [&str; 17] = [
@@ -73,7 +72,17 @@ pub(super) const MAX_DEPTH: usize = 4;
 /// Maximum number of subfolders to search for images, to find out whether only one has any. If there are more, they are classes.
 const FEW_FOLDERS: usize = 8;
 
+/// The image folder of Pascal VOC.
+const VOC_IMAGES: [&str; 1] = ["jpegimages"];
+/// The mask folder of Pascal VOC. Only some of the images have masks.
+const VOC_MASKS: [&str; 1] = ["segmentationclass"];
+
 impl Pair {
+    /// Whether the folders are those of Pascal VOC.
+    pub(super) fn is_voc(&self) -> bool {
+        is_one_of(&self.images, &VOC_IMAGES) && is_one_of(&self.masks, &VOC_MASKS)
+    }
+
     /// The same folders inside a split.
     pub(super) fn inside(&self, split: &[u8]) -> Self {
         Self { images: joined(&self.images, split), masks: joined(&self.masks, split) }
@@ -145,6 +154,9 @@ impl Layout {
             return Ok(layout);
         }
         refuse_named(root, &folders)?;
+        if let (Some(images), None) = (of_kohya(&folders), top.sample_names().next()) {
+            return Ok(Self::Wrapper(images.to_vec()));
+        }
         if let ([only], None) = (folders.as_slice(), top.sample_names().next()) {
             return Ok(if is_wrapper((root, files), only)? { Self::Wrapper(only.to_vec()) } else { Self::Classes });
         }
@@ -187,15 +199,7 @@ impl Layout {
         let [images] = images.as_slice() else {
             return choice::only(root, &folders, files);
         };
-        let mut masks = Vec::new();
-        for folder in folders.iter().filter(|name| is_one_of(name, &MASK_FOLDERS)) {
-            masks.extend(masks_in((root, files), folder)?);
-        }
-        let mut like = folders.iter().filter(|name| is_mask_folder(name));
-        if let (true, Some(only), None) = (masks.is_empty(), like.next(), like.next()) {
-            masks.extend(masks_in((root, files), only)?);
-        }
-        match masks.as_slice() {
+        match all_masks_in((root, files), &folders)?.as_slice() {
             [] => {
                 choice::refuse(root, &folders, files)?;
                 Ok(Self::Classes)
@@ -262,6 +266,25 @@ impl Layout {
         }
         Ok(has_image_in_each(root, folders)?.then_some(Self::ImageInEach))
     }
+}
+
+/// The folder of the images of kohya's scripts, next to one of regularization images.
+fn of_kohya<'a>(folders: &[&'a [u8]]) -> Option<&'a [u8]> {
+    let named = |known: &[u8]| folders.iter().copied().find(|name| name.eq_ignore_ascii_case(known));
+    named(b"img").filter(|_| named(b"reg").is_some() && folders.len() <= FEW_FOLDERS)
+}
+
+/// The folders of masks: those with a known name, or else the only one that is named like masks.
+fn all_masks_in(root: (&Path, SampleFiles), folders: &[&[u8]]) -> Result<Vec<Vec<u8>>, ConvertError> {
+    let mut masks = Vec::new();
+    for folder in folders.iter().filter(|name| is_one_of(name, &MASK_FOLDERS)) {
+        masks.extend(masks_in(root, folder)?);
+    }
+    let mut like = folders.iter().filter(|name| is_mask_folder(name));
+    if let (true, Some(only), None) = (masks.is_empty(), like.next(), like.next()) {
+        masks.extend(masks_in(root, only)?);
+    }
+    Ok(masks)
 }
 
 /// The error about a chosen folder that does not exist.
@@ -515,46 +538,24 @@ pub(super) fn has_images_below(root: (&Path, SampleFiles), folder: &[u8]) -> Res
 /// Advice for labels in a file that cannot be read.
 pub(super) const WRITE_LABELS: &str = "write the labels to a CSV file with the columns 'path' and 'label' (scipy.io.loadmat reads .mat files), and convert that file";
 
-/// Whether each image of a folder has a mask of the same name in another folder.
-fn have_masks((root, files): (&Path, SampleFiles), images: &[u8], masks: &[u8]) -> Result<bool, ConvertError> {
-    let (images, masks) = (Directory::scan(root, images, files)?, Directory::scan(root, masks, files)?);
-    let masks: HashSet<&[u8]> = masks.sample_names().map(stem).collect();
-    Ok(images.sample_names().all(|name| masks.contains(stem(name))))
-}
-
-/// Refuses datasets with boxes or polygons, because only their images can be packed.
+/// Refuses datasets with boxes or polygons, because only their images can be packed. Pascal VOC is read if it also has masks.
 fn refuse_annotated(
     (root, files): (&Path, SampleFiles),
     top: &Directory,
     folders: &[&[u8]],
 ) -> Result<(), ConvertError> {
     let find = |known: &[&str]| folders.iter().copied().find(|name| is_one_of(name, known));
-    let refused = |what: &str, images: &[u8], masks: Option<&[u8]>| {
-        let alone = format!("to pack only the images, add {}", IMAGES.with(lossy(images)));
-        let hint = match masks {
-            Some(masks) => {
-                let masked = have_masks((root, files), images, masks)?;
-                let skip = if masked { String::new() } else { format!(" {}", ON_ERROR.with("skip")) };
-                let what = if masked {
-                    "to pack their masks as well"
-                } else {
-                    "to pack the images that have masks, with these"
-                };
-                format!(
-                    "{alone}; {what}, add {} {}{skip}; {}",
-                    IMAGES.with(lossy(images)),
-                    MASKS.with(lossy(masks)),
-                    as_classes()
-                )
-            }
-            None => format!("{alone}; {}", as_classes()),
-        };
+    let refused = |what: &str, images: &[u8]| {
+        let hint = format!("to pack only the images, add {}; {}", IMAGES.with(lossy(images)), as_classes());
         Err(ConvertError::unsupported(root, "", format!("this is {what}, and packds cannot pack boxes yet"), hint))
     };
-    if let (Some(images), Some(boxes)) = (find(&["jpegimages"]), find(&["annotations"]))
+    if let (Some(images), Some(boxes)) = (find(&VOC_IMAGES), find(&["annotations"]))
         && Contents::below((root, files), boxes)?.xml
     {
-        return refused("a Pascal VOC dataset with boxes in 'Annotations'", images, find(&["segmentationclass"]));
+        return match find(&VOC_MASKS) {
+            Some(masks) if Contents::below((root, files), masks)?.images => Ok(()),
+            _ => refused("a Pascal VOC dataset with boxes in 'Annotations'", images),
+        };
     }
     let others = || folders.iter().copied().find(|name| !is_one_of(name, &["annotations", "labels"]));
     if let Some(annotations) = find(&["annotations"]) {
@@ -562,13 +563,13 @@ fn refuse_annotated(
         let images = find(&IMAGE_FOLDERS).or_else(others);
         if let (Some(images), true) = (images, !contents.images && (contents.json || contents.xml)) {
             refuse_coco((root, files), folders, (annotations, images))?;
-            return refused(&format!("a dataset with boxes in '{}'", lossy(annotations)), images, None);
+            return refused(&format!("a dataset with boxes in '{}'", lossy(annotations)), images);
         }
     }
     if let (Some(images), Some(labels)) = (find(&IMAGE_FOLDERS), find(&["labels", "annotations", "labeltxt"])) {
         let contents = Contents::below((root, files), labels)?;
         if contents.boxes && !contents.images {
-            return refused(&format!("a YOLO dataset with boxes in '{}'", lossy(labels)), images, None);
+            return refused(&format!("a YOLO dataset with boxes in '{}'", lossy(labels)), images);
         }
         if let Some(text) = contents.text.filter(|_| !contents.images) {
             refuse_texts((root, files), images, labels, &text)?;

@@ -219,13 +219,13 @@ impl<'a> Manifest<'a> {
         let columns: Vec<(usize, bool)> =
             plan.path.map(|path| (path, false)).into_iter().chain(plan.mask.map(|mask| (mask, true))).collect();
         let mut warnings = plan.warnings.clone();
-        warnings.extend(root.locate(&mut rows()?, &columns)?);
+        let mut located = root.locate(&mut rows()?, &columns)?;
         if self.options.root.is_none()
             && let Some((beside, told)) = root.beside(&self.file.path, rows, &columns)?
         {
-            root = beside;
-            warnings.extend(told);
+            (root, located) = (beside, told);
         }
+        warnings.extend(located);
         let (root, taken) = match take(&mut rows()?, &plan, &root, None) {
             // Absolute paths may lead to files outside the root. If so, use a root that contains all of them.
             Err(ConvertError::ManifestPathEscapes { file, .. })
@@ -460,7 +460,7 @@ impl Plan {
         if names.first().is_some_and(String::is_empty) {
             warnings.push(Warning::IndexColumn);
         }
-        warnings.retain(|warning| options.label_key.is_none() || !matches!(warning, Warning::SecondColumn { .. }));
+        warnings.retain(|warning| options.label_key.is_none() || !warning.is_guessed_label());
         let split = manifest.wanted_split(wanted)?;
         let split_column = split.as_ref().map(|(split, _)| split.column);
         if let Some((split, _)) = split.as_ref().filter(|(split, _)| split.is_flag) {

@@ -2,7 +2,7 @@
 //!
 //! `layout` decides what a folder is. `twins` compares the names of the files in the folders.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use packds_system::{counted, to_u64};
@@ -13,11 +13,11 @@ use super::directory::Directory;
 use super::folder_note::FolderNote;
 use super::layout::{Pair, is_one_of};
 use super::listing::Listing;
-use super::name_words::table_of_names;
 use super::pairs::walked;
 use super::paths::{as_path, joined, lossy, stem};
+use super::split::split_and_rest;
 use super::warning::Warning;
-use crate::error::ConvertError;
+use crate::error::{ConvertError, quoted};
 use crate::literal::{python, shell};
 use crate::opt::{FROM, IMAGES};
 
@@ -46,6 +46,8 @@ const NO_CLASSES: [&str; 20] = [
     "filelists",
     "splits",
 ];
+/// The file in which StyleGAN's tools describe images.
+pub(super) const DATASET: &str = "dataset.json";
 /// Advice for folders that do not look like classes: pack one of them, or read all as classes.
 pub(super) fn way_out(folder: &str) -> String {
     format!("to pack only one folder, add {}; {}", IMAGES.with(folder), as_classes())
@@ -80,20 +82,43 @@ pub(super) fn refuse_named(root: &Path, folders: &[&[u8]]) -> Result<(), Convert
         (named("query"), named("gallery"), "the parts of a re-identification dataset"),
         (named("bounding_box_train"), named("bounding_box_test"), "the parts of a re-identification dataset"),
         (with_word("hr"), with_word("lr"), "the same images in two sizes (as for super-resolution)"),
-        (named("img"), named("reg"), "the images and the regularization images of a training (as for kohya's scripts)"),
     ];
     for (one, other, what) in found {
         if let (Some(one), Some(other)) = (one, other) {
             let reason = format!("'{one}' and '{other}' are not read as classes, because they look like {what}");
             let more = match one.as_str() {
-                "bounding_box_train" => ids_in_names(root, &one),
-                _ if what.contains("two sizes") => as_pairs(root, [("LR", &scale_in(root, &other)?), ("HR", &one)]),
+                "bounding_box_train" => ids_in_names(root, folders, &one),
+                _ if what.contains("two sizes") => sizes(root, folders, (&one, &other))?,
                 _ => String::new(),
             };
             return Err(ConvertError::contradictory(root, "", reason, format!("{}{more}", way_out(&one))));
         }
     }
     Ok(())
+}
+
+/// Advice on how to pack images in two sizes: `one` with high resolution and `other` with low resolution, or such folders of each split.
+fn sizes(root: &Path, folders: &[&[u8]], (one, other): (&str, &str)) -> Result<String, ConvertError> {
+    let mut splits: BTreeMap<String, [Option<String>; 2]> = BTreeMap::new();
+    for folder in folders.iter().map(|folder| lossy(folder)) {
+        let Some((split, words)) = split_and_rest(&folder) else { continue };
+        let Some(side) = ["lr", "hr"].iter().position(|known| words.iter().any(|word| word == known)) else { continue };
+        splits.entry(split).or_default()[side] = Some(folder);
+    }
+    let whole: Vec<_> = splits.into_iter().filter_map(|(split, [low, high])| Some((split, low?, high?))).collect();
+    let [_, _, ..] = whole.as_slice() else {
+        return Ok(as_pairs(root, [("LR", &scale_in(root, other)?), ("HR", one)]));
+    };
+    let root_path = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
+    let (mut commands, mut scale) = (Vec::new(), String::new());
+    for (split, low, high) in whole {
+        let inner = scale_in(root, &low)?;
+        scale = inner.strip_prefix(&format!("{low}/")).map(str::to_owned).unwrap_or_default();
+        let link = |folder: &str, name| format!("ln -s '{}' pairs/{split}/{name}", root_path.join(folder).display());
+        commands.push(format!("mkdir -p pairs/{split}; {}; {}", link(&inner, "LR"), link(&high, "HR")));
+    }
+    let scale = if scale.is_empty() { String::new() } else { format!(" (here those in '{scale}')") };
+    Ok(format!("; to pack two versions of each image{scale}, run: {}; and convert pairs", commands.join("; ")))
 }
 
 /// Advice on how to pack two of several versions of each image: their names in a new folder, and their folders.
@@ -114,6 +139,16 @@ pub(super) fn as_pairs_in_each(root: &Path, folders: [&str; 2]) -> String {
     )
 }
 
+/// Like [`as_pairs`], for two folders in each folder of each split.
+pub(super) fn as_pairs_in_splits(root: &Path, folders: [&str; 2]) -> String {
+    let root = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
+    let [one, other] = folders.map(|folder| format!("\"$d\"'{folder}'"));
+    format!(
+        "; to pack two versions of each image, run: for d in '{}'/*/*/; do s=pairs/$(basename \"$(dirname \"$d\")\"); n=$(basename \"$d\"); mkdir -p \"$s/input\" \"$s/target\"; ln -s {one} \"$s/input/$n\"; ln -s {other} \"$s/target/$n\"; done; and convert pairs",
+        root.display()
+    )
+}
+
 /// The first folder of images of low resolution in a folder, such as `X2`, or the folder itself.
 fn scale_in(root: &Path, folder: &str) -> Result<String, ConvertError> {
     let inner = Directory::scan(root, folder.as_bytes(), SampleFiles::Images)?.subdirectories;
@@ -122,12 +157,19 @@ fn scale_in(root: &Path, folder: &str) -> Result<String, ConvertError> {
 }
 
 /// Advice on how to read the identities in the file names of a folder, as in `0002_c1s1_000451_03.jpg`.
-fn ids_in_names(root: &Path, folder: &str) -> String {
+fn ids_in_names(root: &Path, folders: &[&[u8]], folder: &str) -> String {
     let images = Directory::scan(root, folder.as_bytes(), SampleFiles::Images).ok();
     let first = images.and_then(|images| images.sample_names().min().map(<[u8]>::to_vec));
     let Some(first) = first.filter(|first| first.contains(&b'_')) else { return String::new() };
-    let line = table_of_names("label", "p.name.split(\"_\")[0]", &format!("*{}", lossy(&first[stem(&first).len()..])));
-    format!("; to use the ids in the file names as labels, run this Python in {folder}, and convert names.csv: {line}")
+    let end = lossy(&first[stem(&first).len()..]);
+    let parts = ["bounding_box_train", "query", "bounding_box_test"];
+    let parts: Vec<&str> = parts.into_iter().filter(|part| folders.contains(&part.as_bytes())).collect();
+    // The id of images of nobody is -1.
+    format!(
+        "; to use the ids in the file names as labels, without the images of nobody (-1), run this Python in '{}', and convert {}: import csv, pathlib; [csv.writer(open(f\"{{d}}.csv\", \"w\")).writerows([(\"path\", \"label\")] + [(p, p.name.split(\"_\")[0]) for p in sorted(pathlib.Path(d).glob(\"[0-9]*{end}\"))]) for d in {parts:?}]",
+        root.display(),
+        quoted(&parts.iter().map(|part| format!("{part}.csv")).collect::<Vec<_>>())
+    )
 }
 
 /// The subfolders without images whose names are those of other things than classes, such as logs and lists. Also returns the number
@@ -159,6 +201,19 @@ pub(super) fn numbered_parts(top: &Directory) -> Option<Warning> {
     let first = top.subdirectories.iter().min()?.clone();
     let count = to_u64(top.subdirectories.len());
     top.subdirectories.iter().all(|folder| is_part(&folder)).then_some(Warning::NumberedParts { count, first })
+}
+
+/// The warning about numbered folders that `dataset.json` next to them describes without labels, as StyleGAN's `dataset_tool.py` writes
+/// them: `00000/img00000000.png`, and `{"labels": null}`.
+pub(super) fn unlabelled_folders(root: &Path, top: &Directory) -> Option<Warning> {
+    let is_number = |name: &Vec<u8>| name.iter().all(u8::is_ascii_digit);
+    let first = top.subdirectories.iter().min()?.clone();
+    if !top.subdirectories.iter().all(is_number) || !top.names().any(|name| name == DATASET.as_bytes()) {
+        return None;
+    }
+    let head = lossy(&head_of(&root.join(DATASET)).ok()?);
+    let value = head.split_once("\"labels\"")?.1.trim_start().strip_prefix(':')?.trim_start();
+    value.starts_with("null").then_some(Warning::Folders(FolderNote::UnlabelledFolders { first }))
 }
 
 /// The warning about folders that divide files by the first digits of their hashes: `0/7/a`, or `0` with `07a1b2c3.png`. Folders of

@@ -2,11 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use super::detect::names_in;
 use super::folder_note::FolderNote;
 use super::listing::{Labels, Listing, SourceKind};
-use super::paths::{lossy, stem};
+use super::paths::{as_path, lossy, stem};
 use super::roles::TEXT_NAME;
+use super::there::text_file;
+use super::unread::is_note;
 use super::warning::Warning;
+use crate::opt::LABEL_KEY;
 
 /// Minimum number of images. With fewer, equal words may be chance.
 const MIN_IMAGES: usize = 4;
@@ -52,6 +56,9 @@ fn find(listing: &Listing) -> Option<Warning> {
     if !is_flat || has_other_marks || listing.masks.is_some() || listing.len() < MIN_IMAGES {
         return None;
     }
+    if let Some(note) = rows_by_number(listing) {
+        return Some(Warning::Folders(note));
+    }
     if (0..listing.len()).all(|idx| has_numbers(listing.paths.name(idx))) {
         let image = listing.paths.name(0);
         return Some(Warning::LabelsInNames { word: first_word(image)?.to_vec(), image: image.to_vec() });
@@ -91,6 +98,49 @@ fn texts(listing: &Listing) -> Option<FolderNote> {
     let first = listing.paths.name(0).to_vec();
     let line = table_of_names(TEXT_NAME, "p.stem", &format!("*{}", lossy(&first[len..])));
     Some(FolderNote::NamesAsTexts { first, line })
+}
+
+/// Advice on how to write a table of the labels in names, such as `word` at the start of `image`: the first word, or the first three
+/// numbers.
+pub(super) fn table_of_words(word: &[u8], image: &[u8]) -> String {
+    let end = format!("*{}", lossy(&image[stem(image).len()..]));
+    let separator = lossy(image.get(word.len()..=word.len()).unwrap_or_default());
+    let run = "run this Python in the folder of the images, and convert names.csv";
+    if has_numbers(image) {
+        let names = [1, 2, 3].map(|number| format!("number_{number}"));
+        let value = format!("*p.name.split(\"{separator}\")[:3]");
+        let (columns, key) = (names.join("\", \""), LABEL_KEY.with(&names[0]));
+        return format!("{run}, with {key} for the first number: {}", table_of_names(&columns, &value, &end));
+    }
+    format!("{run}: {}", table_of_names("label", &format!("p.name.split(\"{separator}\")[0]"), &end))
+}
+
+/// The note about a text file next to images whose names begin with the number of its row: row 3 of `HousesInfo.txt` belongs to
+/// `3_kitchen.jpg`. The file has as many rows as the names have different numbers.
+fn rows_by_number(listing: &Listing) -> Option<FolderNote> {
+    let number = |idx: usize| std::str::from_utf8(first_word(listing.paths.name(idx))?).ok()?.parse::<usize>().ok();
+    let numbers: BTreeSet<usize> = (0..listing.len()).map(number).collect::<Option<_>>()?;
+    let n = numbers.len();
+    let is_counted = numbers.first() == Some(&1) && numbers.last() == Some(&n) && n < listing.len();
+    let folder = listing.root().join(as_path(listing.paths.directory(0)));
+    if !is_counted || listing.paths.n_directories() != 1 || !listing.unpacked.is_empty() {
+        return None;
+    }
+    let is_table = |name: &String| name.ends_with(".txt") && !is_note(name.as_bytes());
+    let has_rows = |name: &String| {
+        let text = text_file(&folder.join(name)).ok().flatten().unwrap_or_default();
+        let widths: BTreeSet<usize> = text.lines().map(|line| line.split_ascii_whitespace().count()).collect();
+        text.lines().count() == n && widths.len() == 1 && widths.first() > Some(&1)
+    };
+    let mut tables: Vec<String> = names_in(&folder).into_iter().filter(is_table).filter(has_rows).collect();
+    let (Some(file), None) = (tables.pop(), tables.pop()) else { return None };
+    let image = listing.paths.name(0).to_vec();
+    let (number, end) = (lossy(first_word(&image)?), lossy(&image[stem(&image).len()..]));
+    let separator = lossy(image.get(number.len()..=number.len())?);
+    let line = format!(
+        "import csv, pathlib; r = [l.split() for l in open(\"{file}\")]; csv.writer(open(\"names.csv\", \"w\")).writerows([[\"path\"] + [f\"column_{{i + 1}}\" for i in range(len(r[0]))]] + [[p] + r[int(p.name.split(\"{separator}\")[0]) - 1] for p in sorted(pathlib.Path().glob(\"*{end}\"))])"
+    );
+    Some(FolderNote::RowsByNumber { file, number, image, line })
 }
 
 /// A line of Python that writes `names.csv` in the current folder, with the images that match a pattern. `value` is the expression for the

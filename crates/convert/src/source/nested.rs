@@ -14,13 +14,13 @@ use super::folder_tables::names_in;
 use super::layout::{Layout, Pair, has_images_below, is_like_images, is_mask_folder};
 use super::listing::Listing;
 use super::look::{MAX_LOOKED, are_alike};
-use super::mistaken::{FEW_FOLDERS, as_classes, as_pairs_in_each, like_masks};
+use super::mistaken::{FEW_FOLDERS, as_classes, as_pairs_in_each, as_pairs_in_splits, like_masks};
 use super::name_words::table_of_names;
 use super::pairs::{keys, matches, walked};
 use super::paths::{PathTable, as_path, joined, lossy, stem};
 use super::split::{is_split_folder, split_names};
 use super::tally::Tally;
-use super::versions::{are_sure, roles};
+use super::versions::{Names, are_sure, roles};
 use super::walk::Found;
 use super::warning::Warning;
 use crate::error::ConvertError;
@@ -252,6 +252,52 @@ pub(super) fn refuse_versions(listing: &Listing) -> Result<(), ConvertError> {
         return Err(ConvertError::contradictory(listing.root(), "", reason, hint));
     }
     Ok(())
+}
+
+/// Refuses splits whose folders each have two versions of the same images: `train/clip1/blur` and `train/clip1/sharp`. The first folder
+/// of each split decides. Unless the names are sure, the images must be alike, or a split has just one folder, which `twins` refuses.
+pub(super) fn refuse_versions_in_splits(
+    (root, files): (&Path, SampleFiles),
+    splits: &[String],
+) -> Result<(), ConvertError> {
+    let (mut shared, mut is_certain) = (None, false);
+    for split in splits {
+        let top = Directory::scan(root, split.as_bytes(), files)?;
+        let clips: Vec<&Vec<u8>> = top.subdirectories.iter().filter(|name| !name.starts_with(b".")).collect();
+        let (Some(first), None) = (clips.iter().min(), top.sample_names().next()) else { return Ok(()) };
+        let first = joined(split.as_bytes(), first);
+        let inner = Directory::scan(root, &first, files)?;
+        let Some((names, folders)) = versions_among(&inner) else { return Ok(()) };
+        let [one, other] = [&folders[0], &folders[1]].map(|folder| walked(root, &joined(&first, folder), files));
+        let [one, other] = [one?.paths, other?.paths];
+        let keys_of = |paths: &PathTable, folder: &[u8]| keys(paths, 0, &joined(&first, folder));
+        let are_same = one.len() > 0 && keys_of(&one, &folders[0]) == keys_of(&other, &folders[1]);
+        if !are_same || shared.as_ref().is_some_and(|shared| *shared != folders) {
+            return Ok(());
+        }
+        let path = |paths: &PathTable, idx: usize| root.join(as_path(&paths.path(idx)));
+        let looked: Vec<_> = (0..one.len()).take(MAX_LOOKED).map(|idx| [path(&one, idx), path(&other, idx)]).collect();
+        is_certain = is_certain || are_sure(names) || clips.len() == 1 || are_alike(&looked);
+        shared = Some(folders);
+    }
+    let Some([one, other]) = shared.filter(|_| is_certain) else { return Ok(()) };
+    let [one, other] = [one, other].map(|folder| lossy(&folder));
+    let reason = format!(
+        "each folder of its splits has two versions of each image, in '{one}' and '{other}', so the folders are not read as classes"
+    );
+    let hint = format!("{}{}", as_classes(), as_pairs_in_splits(root, [&one, &other]));
+    Err(ConvertError::contradictory(root, "", reason, hint))
+}
+
+/// The first two of a folder's subfolders that are named like versions of the same images, and these names. `None` if the folder itself
+/// has images.
+fn versions_among(folder: &Directory) -> Option<(Names, [Vec<u8>; 2])> {
+    let mut names: Vec<&[u8]> = folder.subdirectories.iter().map(Vec::as_slice).collect();
+    names.sort_unstable();
+    let mut all =
+        names.iter().enumerate().flat_map(|(at, one)| names[at + 1..].iter().map(move |other| [*one, *other]));
+    let found = all.find_map(roles).filter(|_| folder.sample_names().next().is_none());
+    found.map(|(names, folders)| (names, folders.map(<[u8]>::to_vec)))
 }
 
 /// Whether nearly all files in one of two folders of each class have a file of the same name in the other. Unless this is sure, some of

@@ -116,6 +116,20 @@ pub(super) fn list(root: &Path, pair: &Pair, files: SampleFiles) -> Result<Listi
     Ok(listing)
 }
 
+/// A listing of the images that have a mask, with a warning about the others.
+pub(super) fn with_masks(listing: Listing, pair: &Pair) -> Listing {
+    let lacks_mask = |idx: &usize| matches!(listing.faults.get(idx), Some(Fault::NoMask { .. }));
+    let (without, with): (Vec<usize>, Vec<usize>) = (0..listing.len()).partition(lacks_mask);
+    let mut tally = Tally::default();
+    without.iter().for_each(|idx| tally.add(&listing.paths.path(*idx)));
+    let mut listing = listing.picked(&with);
+    listing.ignored += tally.count;
+    let [images, masks] = [&pair.images, &pair.masks].map(Clone::clone);
+    let told = tally.warning(|count, first| Warning::Folders(FolderNote::Unmasked { count, first, images, masks }));
+    listing.warnings.extend(told);
+    listing
+}
+
 /// Everything below a folder that must have images.
 fn filled(root: &Path, folder: &[u8], files: SampleFiles) -> Result<Found, ConvertError> {
     let found = walked(root, folder, files)?;

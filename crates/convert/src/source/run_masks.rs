@@ -10,9 +10,10 @@ use packds_system::{to_u64, to_usize};
 use super::column::{ColumnValues, TextArena};
 use super::labels::MISSING;
 use super::listing::{Fault, Labels, Listing, Masks};
-use super::paths::lossy;
+use super::paths::{FileTable, lossy};
 use super::store::{Content, PixelShape};
 use super::table_note::TableNote;
+use super::tally::Tally;
 use super::warning::Warning;
 use crate::error::ConvertError;
 use crate::opt::{LEAVE_OUT, MASK_ORDER};
@@ -155,6 +156,29 @@ pub(super) fn join(
     let order = order.unwrap_or(MaskOrder::Columns);
     joined.masks = Some(Masks::Runs(RunMasks { order, texts: Arc::new(texts), rows }));
     Ok(joined)
+}
+
+/// Whether images without a row can be added with empty masks: the masks are run lengths, and the rows have no other values.
+pub(super) fn may_add_empty(listing: &Listing) -> bool {
+    let has_values = listing.has_labels() || listing.has_label_lists() || !listing.columns.is_empty();
+    matches!(listing.masks, Some(Masks::Runs(_))) && !has_values
+}
+
+/// Adds images of the same root with empty masks. `table` is the name of the table that lacks them.
+pub(super) fn add_empty(listing: &mut Listing, images: &[(Vec<u8>, u64)], table: &[u8]) {
+    let Some(Masks::Runs(runs)) = &mut listing.masks else { return };
+    let (mut files, mut tally) = (FileTable::default(), Tally::default());
+    (0..listing.paths.len()).for_each(|idx| files.push(&listing.paths.path(idx)));
+    for (path, bytes) in images {
+        files.push(path);
+        listing.bytes.push(*bytes);
+        runs.rows.push(Vec::new());
+        tally.add(path);
+    }
+    listing.paths = files.paths;
+    let file = table.to_vec();
+    let told = tally.warning(|count, first| Warning::Table(TableNote::NoRows { file, count, first }));
+    listing.warnings.extend(told);
 }
 
 /// The error if the caller chose the order of pixels, but there are no run lengths.

@@ -4,8 +4,10 @@
 
 pub(super) mod class_ids;
 pub(super) mod column;
+mod list_columns;
 mod list_labels;
 pub(super) mod lists;
+mod lone;
 mod table_labels;
 pub(super) mod tables;
 
@@ -314,6 +316,9 @@ impl Splits {
                 names
             }
         };
+        if matches!(layout, Layout::Classes) && options.from.is_none() && !has_named {
+            nested::refuse_versions_in_splits((&root, files), &names)?;
+        }
         if has_named {
             // The folders that the caller named may be in only some of the splits.
             let has_all = |split: &&String| {

@@ -55,7 +55,7 @@ pub(super) fn all(
 
 /// Adds the columns of other tables to the listing of the first table in `read`, and the joined tables to `read`. A
 /// table is joined if it has one row for each image, no labels, no masks, and no column whose name the listing already
-/// uses.
+/// uses for other values.
 pub(super) fn join(listing: &mut Listing, read: &mut Vec<PathBuf>, tables: &[PathBuf], options: &ListOptions) {
     let is_left_out = |column: &SourceColumn| options.is_left_out(&column.name);
     let options = &ListOptions { label_key: None, leave_out: Vec::new(), ..options.clone() };
@@ -67,17 +67,20 @@ pub(super) fn join(listing: &mut Listing, read: &mut Vec<PathBuf>, tables: &[Pat
             continue;
         }
         let Some(other) = folder_tables::list_whole(table, options).filter(is_complete) else { continue };
-        let is_named = |column: &SourceColumn| listing.columns.iter().any(|own| own.name == column.name);
         let has_labels = other.has_labels() || other.has_label_lists() || other.has_masks();
-        if has_labels || other.columns.is_empty() || other.columns.iter().any(is_named) {
-            continue;
-        }
-        let Some(places) = places(listing, &other) else { continue };
-        joined.push((name(table), names(&other)));
-        read.push(table.clone());
+        let Some(places) = places(listing, &other).filter(|_| !has_labels) else { continue };
         let column =
             |column: &SourceColumn| SourceColumn { name: column.name.clone(), values: column.values.picked(&places) };
-        listing.columns.extend(other.columns.iter().map(column));
+        // A column with the same values, such as the ids, is only a repetition.
+        let new = other.columns.iter().map(column).filter(|column| !listing.columns.contains(column));
+        let new: Vec<SourceColumn> = new.collect();
+        let is_named = |column: &SourceColumn| listing.columns.iter().any(|own| own.name == column.name);
+        if new.is_empty() || new.iter().any(is_named) {
+            continue;
+        }
+        joined.push((name(table), new.iter().map(|column| column.name.clone()).collect()));
+        read.push(table.clone());
+        listing.columns.extend(new);
         let has_labels = listing.has_labels() || listing.has_label_lists();
         let is_new = |warning: &&Warning| match warning {
             Warning::NoLabels { .. } => !has_labels,

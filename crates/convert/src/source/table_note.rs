@@ -37,6 +37,28 @@ pub enum TableNote {
         /// The values of annotations that are left out.
         left_out: Vec<String>,
     },
+    /// Numbers in the lists that give the splits are the labels.
+    ListLabels {
+        /// The first image.
+        image: String,
+        /// Its number.
+        number: i64,
+        /// The name of its class, if the names of the files have class names.
+        class: Option<String>,
+        /// The fields of the other numbers.
+        fields: Vec<String>,
+    },
+    /// The only list that is named like a split.
+    LoneList {
+        /// The list.
+        file: Vec<u8>,
+        /// The name that a list of the other images would have.
+        other: String,
+        /// Number of listed images, and of all images.
+        count: [usize; 2],
+        /// The line of Python that writes the list of the other images.
+        line: String,
+    },
     /// Lists that are named like splits, but do not clearly divide the images.
     NotSplits {
         /// The lists.
@@ -105,6 +127,22 @@ pub enum TableNote {
         /// The first folder, as the manifest names it.
         first: Vec<u8>,
     },
+    /// The second column of a list of folders has the numbers of their images, so the third has the labels.
+    FolderCounts {
+        /// The number of images of the first folder.
+        count: String,
+        /// Its label.
+        label: String,
+    },
+    /// Images of a split without a row in a table of masks. Their masks are empty.
+    NoRows {
+        /// The name of the table.
+        file: Vec<u8>,
+        /// Number of these images.
+        count: u64,
+        /// The first of them.
+        first: Vec<u8>,
+    },
     /// A list has captions of images that do not exist. They are left out.
     MissingImages {
         /// The name of the list.
@@ -163,27 +201,16 @@ impl fmt::Display for TableNote {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = |files: &[Vec<u8>]| quoted(&files.iter().map(|file| lossy(file)).collect::<Vec<_>>());
         match self {
-            Self::Splits { files, repeated, has_columns, has_flags, count, first } => {
-                write!(out, "the splits are those of {}", names(files))?;
-                if *has_flags {
-                    out.write_str(", where 1 is read as train and 0 as test")?;
-                }
-                if *has_columns {
-                    out.write_str(
-                        ", of which only the first column is read (to read the others, pass one list as the source)",
-                    )?;
-                }
-                if !repeated.is_empty() {
-                    write!(out, "; {} only repeats their images", names(repeated))?;
-                }
-                if *count > 0 {
-                    let label = if *count == 1 { "" } else { "first: " };
-                    let images = counted(*count, "image");
-                    write!(out, "; ignored {images} in no list ({label}'{}')", lossy(first))?;
-                }
-                Ok(())
+            Self::Splits { .. } => self.fmt_splits(out),
+            Self::ListLabels { image, number, class, fields } => {
+                fmt_list_labels(out, (image, *number), class.as_deref(), fields)
             }
             Self::Boxes { counts, left_out } => write_boxes(out, *counts, left_out),
+            Self::LoneList { file, other, count: [n, all], line } => write!(
+                out,
+                "'{}' lists {n} of {all} images, but there is no list of the others, so all images are packed together; to pack splits, run this Python in the folder of the images and masks, which writes '{other}', and convert the folder again: {line}",
+                lossy(file)
+            ),
             Self::NotSplits { files, reason } => {
                 write!(out, "{} were not used as splits: {reason}", names(files))
             }
@@ -212,11 +239,16 @@ impl fmt::Display for TableNote {
                 "the rows name folders, such as '{}': each image in a folder is a sample with the labels and fields of the row",
                 lossy(first)
             ),
-            Self::MissingImages { .. }
-            | Self::NullLabels { .. }
+            Self::FolderCounts { count, label } => write!(
+                out,
+                "the second column has the number of images in each folder, such as {count}, so the third one is read as the labels, such as {label}"
+            ),
+            Self::SplitLabels { .. }
             | Self::OwnIds { .. }
-            | Self::SplitLabels { .. }
-            | Self::StoredNone { .. } => self.fmt_of_values(out),
+            | Self::StoredNone { .. }
+            | Self::NoRows { .. }
+            | Self::MissingImages { .. }
+            | Self::NullLabels { .. } => self.fmt_of_values(out),
             Self::BadRow { file, line, reason } => write!(
                 out,
                 "'{}' was not read: line {line}: {reason}; if it has labels or other fields, correct this line",
@@ -231,6 +263,30 @@ impl fmt::Display for TableNote {
 }
 
 impl TableNote {
+    /// Writes the note about lists that give the splits.
+    fn fmt_splits(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = |files: &[Vec<u8>]| quoted(&files.iter().map(|file| lossy(file)).collect::<Vec<_>>());
+        let Self::Splits { files, repeated, has_columns, has_flags, count, first } = self else { return Ok(()) };
+        write!(out, "the splits are those of {}", names(files))?;
+        if *has_flags {
+            out.write_str(", where 1 is read as train and 0 as test")?;
+        }
+        if *has_columns {
+            out.write_str(
+                ", of which only the first column is read (to read the others, pass one list as the source)",
+            )?;
+        }
+        if !repeated.is_empty() {
+            write!(out, "; {} only repeats their images", names(repeated))?;
+        }
+        if *count > 0 {
+            let label = if *count == 1 { "" } else { "first: " };
+            let images = counted(*count, "image");
+            write!(out, "; ignored {images} in no list ({label}'{}')", lossy(first))?;
+        }
+        Ok(())
+    }
+
     /// Writes a note about images that are left out, or about values and class ids.
     fn fmt_of_values(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -245,6 +301,11 @@ impl TableNote {
                 let label = if *count == 1 { "" } else { "first: " };
                 let images = counted(*count, "image");
                 write!(out, "left out {images} of '{}' without a file ({label}'{}')", lossy(file), lossy(first))
+            }
+            Self::NoRows { file, count, first } => {
+                let label = if *count == 1 { "" } else { "first: " };
+                let images = counted(*count, "image");
+                write!(out, "{images} without a row in '{}' got an empty mask ({label}'{}')", lossy(file), lossy(first))
             }
             Self::NullLabels { count, first } => {
                 let label = if *count == 1 { "" } else { "first: " };
@@ -263,6 +324,19 @@ impl TableNote {
             _ => Ok(()),
         }
     }
+}
+
+fn fmt_list_labels(
+    out: &mut fmt::Formatter<'_>,
+    (image, number): (&str, i64),
+    class: Option<&str>,
+    fields: &[String],
+) -> fmt::Result {
+    write!(out, "the labels are the first numbers in these lists, such as {number} for '{image}'")?;
+    if let Some(class) = class {
+        write!(out, ", with the ids in their order, from 0, and the class names in the file names, such as '{class}'")?;
+    }
+    if fields.is_empty() { Ok(()) } else { write!(out, "; the other numbers are packed as {}", quoted(fields)) }
 }
 
 fn fmt_other_labels(

@@ -10,6 +10,7 @@ mod label_lists;
 mod manifest;
 mod nothing_lost;
 mod pairs;
+mod published;
 mod speed;
 mod split_lists;
 mod table_names;

@@ -15,6 +15,7 @@ use packds_pixels::ImageFormat;
 use super::ListOptions;
 use super::class_names;
 use super::column::TextArena;
+use super::detect::names_in;
 use super::found::{Found, FoundLabels, LabelValues, Names};
 use super::gather::{Gathered, Gathering, Item};
 use super::listing::Faults;
@@ -471,6 +472,7 @@ impl<'a> Records<'a> {
         }));
         warnings.extend(self.assumed.map(|dtype| Warning::AssumedPixels { dtype }));
         let metadata = self.metadata.cloned();
+        warnings.extend(other_names(part)?);
         let classes = match label_names(part)? {
             Some(names) => names,
             None if metadata.is_none() => match self.classes_of_texts() {
@@ -582,11 +584,29 @@ fn slim_names(text: &str) -> Option<Vec<String>> {
 
 /// The class names that TensorFlow Datasets stores in the source or next to its first file.
 fn label_names(part: &Shards) -> Result<Option<Vec<String>>, ConvertError> {
-    let beside = part.files.first().and_then(|file| file.parent());
-    let folders = [Some(part.root.as_path()).filter(|root| root.is_dir()), beside];
-    let names = first_there(folders.into_iter().flatten().map(|folder| folder.join("label.labels.txt")))?;
+    let names = first_there(folders_of_names(part).map(|folder| folder.join("label.labels.txt")))?;
     let text = names.map(|names| text_file(&names)).transpose()?.flatten();
     Ok(text.map(|text| text.lines().map(str::to_owned).collect()))
+}
+
+/// The folders that may have files of class names.
+fn folders_of_names(part: &Shards) -> impl Iterator<Item = &Path> {
+    let beside = part.files.first().and_then(|file| file.parent());
+    [Some(part.root.as_path()).filter(|root| root.is_dir()), beside].into_iter().flatten()
+}
+
+/// The warnings about the class names of other features than the label, in files such as `species.labels.txt`.
+fn other_names(part: &Shards) -> Result<Vec<Warning>, ConvertError> {
+    let Some(folder) = folders_of_names(part).next() else { return Ok(Vec::new()) };
+    let mut fields: Vec<String> =
+        names_in(folder).iter().filter_map(|name| Some(name.strip_suffix(".labels.txt")?.to_owned())).collect();
+    fields.retain(|field| field != "label");
+    fields.sort_unstable();
+    let told = |field: String| {
+        let text = text_file(&folder.join(format!("{field}.labels.txt")))?.unwrap_or_default();
+        Ok(Warning::NamesLeftOut { field, names: text.lines().map(str::to_owned).collect() })
+    };
+    fields.into_iter().map(told).collect()
 }
 
 #[cfg(test)]

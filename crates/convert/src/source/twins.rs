@@ -121,7 +121,7 @@ fn versions_in(listing: &Listing) -> String {
     let found = pairs.filter(|_| names.len() > 2).find_map(|pair| roles(pair));
     found.map_or_else(String::new, |(_, folders)| {
         let [one, other] = folders.map(lossy);
-        as_pairs(&listing.root, [(&one, &one), (&other, &other)])
+        as_pairs(&listing.root, [("input", &one), ("target", &other)])
     })
 }
 

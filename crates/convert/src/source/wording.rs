@@ -6,8 +6,10 @@ use packds_system::{counted, to_u64};
 
 use super::layout::{WRITE_LABELS, is_mask_folder};
 use super::mistaken::as_classes;
+use super::name_words::table_of_words;
 use super::paths::lossy;
 use super::roles::TEXT_NAME;
+use super::table_note::TableNote;
 use super::unread::Unread;
 use super::warning::Warning;
 use crate::error::quoted;
@@ -224,6 +226,11 @@ fn fmt_not_labels(out: &mut fmt::Formatter<'_>, field: &str, found: &str) -> fmt
 }
 
 impl Warning {
+    /// Whether the warning is about a label column that was chosen by its place.
+    pub(super) fn is_guessed_label(&self) -> bool {
+        matches!(self, Self::SecondColumn { .. } | Self::Table(TableNote::FolderCounts { .. }))
+    }
+
     /// Writes a warning about folders that may not be classes, or files that may not be samples.
     fn fmt_of_folders(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -364,9 +371,10 @@ impl Warning {
             ),
             Self::LabelsInNames { word, image } => write!(
                 out,
-                "the file names may contain the labels, such as '{}' in '{}'; if so, write them to a CSV file with the columns 'path' and 'label', and convert that file",
+                "the file names may contain the labels, such as '{}' in '{}'; if so, {}",
                 text(word),
-                text(image)
+                text(image),
+                table_of_words(word, image)
             ),
             Self::LabelsFromNames { word, image } => write!(
                 out,

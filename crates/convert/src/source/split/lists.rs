@@ -15,7 +15,7 @@ use super::super::tally::Tally;
 use super::super::there::text_file;
 use super::super::unread::{take_offered, take_others};
 use super::super::warning::Warning;
-use super::split_and_rest;
+use super::{list_columns, lone, split_and_rest};
 use crate::error::ConvertError;
 
 /// Maximum number of folders to search for lists.
@@ -25,6 +25,8 @@ const MAX_FOLDERS: usize = 32;
 const FLAGS: &str = "train_test_split.txt";
 /// Maximum number of lists to read.
 const MAX_LISTS: usize = 128;
+/// What separates the columns of a list.
+const BETWEEN: [char; 5] = [' ', ',', ';', '\t', '|'];
 /// Words in the name of a list that say nothing about its split.
 const OTHER_WORDS: [&str; 14] = [
     "list",
@@ -67,23 +69,25 @@ pub(in crate::source) fn find(folder: &Path, listing: &mut Listing) -> Result<Op
     if !is_folder || listing.metadata.is_some() || !matches!(listing.images, Images::Files) {
         return Ok(None);
     }
-    let groups = Lists::groups(folder, listing);
-    if groups.is_empty() && !folder.join(FLAGS).is_file() {
-        return Ok(None);
-    }
-    let (mut valid, mut wrong): (Vec<Lists>, Option<Wrong>) = (Vec::new(), None);
     let named = Named::of(&listing.paths, SampleFiles::Images);
-    for files in groups {
-        match Lists::read(folder, listing, &named, files)? {
-            Ok(lists) => valid.push(lists),
-            Err(found) => wrong = wrong.or(found),
-        }
+    // The folder that is read may be far below the source, as in `VOCdevkit/VOC2012`.
+    let root = listing.root().to_owned();
+    let (mut valid, mut wrong) = Lists::below(&root, listing, &named)?;
+    if valid.is_empty() && root != folder {
+        let outer = Lists::below(folder, listing, &named)?;
+        (valid, wrong) = (outer.0, wrong.or(outer.1));
     }
-    valid.extend(by_flags(folder, listing, &named)?);
+    // Pascal VOC has other lists for other tasks.
+    let of_masks = |lists: &Lists| folder_name(&lists.files[0]).eq_ignore_ascii_case(b"segmentation");
+    if listing.masks.is_some() && valid.iter().any(of_masks) {
+        valid.retain(of_masks);
+    }
     let mut valid = valid.into_iter();
     let Some(first) = valid.next() else {
         if let Some(Wrong { files, reason }) = wrong {
             note(listing, &files, TableNote::NotSplits { files: files.clone(), reason });
+        } else if let Some((file, told)) = lone::find(&root, listing, &named)? {
+            note(listing, &[file], told);
         }
         return Ok(None);
     };
@@ -103,7 +107,10 @@ pub(in crate::source) fn find(folder: &Path, listing: &mut Listing) -> Result<Op
     for idx in (0..listing.len()).filter(|idx| !is_listed[*idx]) {
         others.add(&listing.paths.path(idx));
     }
-    let Lists { splits, files, repeated, has_columns, has_flags } = first;
+    let Lists { splits, files, repeated, has_columns, has_flags, numbers } = first;
+    let labels = list_columns::add(listing, &numbers);
+    let has_columns = has_columns && labels.is_none();
+    listing.warnings.extend(labels.map(Warning::Table));
     let read: Vec<Vec<u8>> = files.iter().chain(&repeated).cloned().collect();
     let (count, first) = (others.count, others.first);
     note(listing, &read, TableNote::Splits { files, repeated, has_columns, has_flags, count, first });
@@ -121,13 +128,31 @@ fn note(listing: &mut Listing, files: &[Vec<u8>], note: TableNote) {
     listing.warnings.insert(0, Warning::Table(note));
 }
 
+/// The name of the folder of a list.
+fn folder_name(list: &[u8]) -> &[u8] {
+    list.rsplit(|byte| *byte == b'/').nth(1).unwrap_or_default()
+}
+
 /// Lists that may belong together: the split and the path of each list.
 type Group = Vec<(String, Vec<u8>)>;
 
 impl Lists {
+    /// The lists in the folder and below it that divide the images, and the first that do not.
+    fn below(folder: &Path, listing: &Listing, named: &Named) -> Result<(Vec<Self>, Option<Wrong>), ConvertError> {
+        let (mut valid, mut wrong): (Vec<Self>, Option<Wrong>) = (Vec::new(), None);
+        for files in Self::groups(folder, listing).into_iter().filter(|lists| lists.len() > 1) {
+            match Self::read(folder, listing, named, files)? {
+                Ok(lists) => valid.push(lists),
+                Err(found) => wrong = wrong.or(found),
+            }
+        }
+        valid.extend(by_flags(folder, listing, named)?);
+        Ok((valid, wrong))
+    }
+
     /// Groups the lists in the folder, and in the folders without images below it. Lists belong together if they are in
-    /// one folder, and their names differ only in the split. A single list is no group.
-    fn groups(folder: &Path, listing: &Listing) -> Vec<Group> {
+    /// one folder, and their names differ only in the split. A group may have only one list.
+    pub(super) fn groups(folder: &Path, listing: &Listing) -> Vec<Group> {
         let mut groups: BTreeMap<_, Group> = BTreeMap::new();
         let mut waiting = vec![Vec::new()];
         let folders: HashSet<&[u8]> = (0..listing.len()).map(|idx| listing.paths.directory(idx)).collect();
@@ -157,10 +182,8 @@ impl Lists {
                 waiting.extend(inner);
             }
         }
-        let is_group = |lists: &Group| {
-            lists.len() > 1
-                && lists.iter().enumerate().all(|(n, (split, _))| lists[..n].iter().all(|(s, _)| s != split))
-        };
+        let is_group =
+            |lists: &Group| lists.iter().enumerate().all(|(n, (split, _))| lists[..n].iter().all(|(s, _)| s != split));
         groups.into_values().filter(is_group).collect()
     }
 }
@@ -193,7 +216,7 @@ fn apart(name: &str) -> String {
 }
 
 /// Lists that divide the images.
-struct Lists {
+pub(super) struct Lists {
     splits: BTreeMap<String, Vec<usize>>,
     files: Vec<Vec<u8>>,
     /// Lists that only repeat the images of others.
@@ -202,6 +225,8 @@ struct Lists {
     has_columns: bool,
     /// Whether there is one list with 1 for the training split and 0 for the test split.
     has_flags: bool,
+    /// The whole numbers after the name of each image, if there is nothing else.
+    numbers: BTreeMap<usize, Vec<i64>>,
 }
 
 /// Lists that do not divide the images, and the reason.
@@ -220,7 +245,7 @@ impl Lists {
         lists: Group,
     ) -> Result<Result<Self, Option<Wrong>>, ConvertError> {
         let mut reason = None;
-        let (mut read, mut has_columns) = (Vec::new(), false);
+        let (mut read, mut has_columns, mut numbers) = (Vec::new(), false, BTreeMap::new());
         let files: Vec<Vec<u8>> = lists.iter().map(|(_, file)| file.clone()).collect();
         for (split, file) in lists {
             let text = text_file(&folder.join(as_path(&file)))?.unwrap_or_default();
@@ -231,6 +256,7 @@ impl Lists {
             has_columns |= list.has_columns;
             reason = reason.or(list.wrong.map(|wrong| format!("'{}' lists {wrong}", lossy(&file))));
             let mut places = list.places;
+            numbers.extend(places.iter().copied().zip(list.numbers));
             places.sort_unstable();
             if let Some(pair) = places.windows(2).find(|pair| pair[0] == pair[1]) {
                 let image = lossy(&listing.paths.path(pair[0]));
@@ -258,7 +284,7 @@ impl Lists {
         }
         let files = read.iter().map(|part| part.file.clone()).collect();
         let splits = read.into_iter().map(|part| (part.split, part.places)).collect();
-        Ok(Ok(Self { splits, files, repeated, has_columns, has_flags: false }))
+        Ok(Ok(Self { splits, files, repeated, has_columns, has_flags: false, numbers }))
     }
 }
 
@@ -305,17 +331,20 @@ fn by_flags(folder: &Path, listing: &Listing, named: &Named) -> Result<Option<Li
     splits.values_mut().for_each(|places| places.sort_unstable());
     let are_different = splits.len() == 2 && all.windows(2).all(|pair| pair[0] != pair[1]);
     let files = vec![FLAGS.as_bytes().to_vec()];
-    let lists = Lists { splits, files, repeated: Vec::new(), has_columns: false, has_flags: true };
+    let numbers = BTreeMap::new();
+    let lists = Lists { splits, files, repeated: Vec::new(), has_columns: false, has_flags: true, numbers };
     Ok(are_different.then_some(lists))
 }
 
 /// One list.
 #[derive(Default)]
-struct List {
+pub(super) struct List {
     /// The positions of the images that it names.
-    places: Vec<usize>,
+    pub(super) places: Vec<usize>,
+    /// The whole numbers after the name of each image. Empty if there are none, or something else.
+    numbers: Vec<Vec<i64>>,
     /// Number of lines that do not name exactly one image.
-    n_wrong: usize,
+    pub(super) n_wrong: usize,
     /// What the first such line names instead.
     wrong: Option<String>,
     has_columns: bool,
@@ -323,16 +352,23 @@ struct List {
 
 impl List {
     /// Reads the lines. If the list is a table, its first line may be a header.
-    fn read(text: &str, listing: &Listing, named: &Named, is_table: bool) -> Self {
+    pub(super) fn read(text: &str, listing: &Listing, named: &Named, is_table: bool) -> Self {
         let mut list = Self::default();
         let lines = text.trim_start_matches('\u{feff}').lines().map(str::trim);
         for (number, line) in lines.filter(|line| !line.is_empty() && !line.starts_with('#')).enumerate() {
-            let first = line.split([' ', ',', ';', '\t', '|']).next().unwrap_or(line);
+            let mut words = line.split(BETWEEN);
+            let first = words.next().unwrap_or(line);
+            let mut numbers = Vec::new();
             match image_of(line, listing, named).or_else(|_| {
                 list.has_columns |= first != line;
+                let words = words.filter(|word| !word.is_empty()).map(|word| word.parse().ok());
+                numbers = words.collect::<Option<Vec<i64>>>().unwrap_or_default();
                 image_of(first, listing, named)
             }) {
-                Ok(place) => list.places.push(place),
+                Ok(place) => {
+                    list.places.push(place);
+                    list.numbers.push(numbers);
+                }
                 Err(_) if is_table && number == 0 => {}
                 Err(wrong) => {
                     list.n_wrong += 1;

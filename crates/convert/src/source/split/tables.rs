@@ -17,6 +17,7 @@ use super::super::manifest;
 use super::super::paths::{FileTable, as_path, lossy, stem};
 use super::super::roles::{TEXT_NAME, are_texts};
 use super::super::rows::RowForm;
+use super::super::run_masks;
 use super::super::split;
 use super::super::table_note::TableNote;
 use super::super::warning::Warning;
@@ -121,15 +122,20 @@ fn drop_lone_guess(listings: &mut [(String, Listing)]) {
 /// The tables that are named like splits, each after its split. `None` unless there are at least two splits, and the names differ
 /// only in the split.
 fn named_like_splits(tables: &[Vec<u8>]) -> Option<Vec<(String, Vec<u8>)>> {
-    let split_of = |table: &Vec<u8>| {
-        let name = lossy(stem(table));
-        let (split, rest) = split_and_rest(&name).or_else(|| split_and_rest(without_year(&name)?))?;
+    let named = |table: &Vec<u8>| {
+        let (split, rest) = split_of(table)?;
         Some((rest, (split, table.clone())))
     };
-    let (rests, named): (Vec<_>, Vec<_>) = tables.iter().filter_map(split_of).unzip();
+    let (rests, named): (Vec<_>, Vec<_>) = tables.iter().filter_map(named).unzip();
     let splits: BTreeSet<&String> = named.iter().map(|(split, _)| split).collect();
     let are_alike = rests.windows(2).all(|pair| pair[0] == pair[1]);
     (are_alike && splits.len() == named.len() && splits.len() > 1).then_some(named)
+}
+
+/// The split in the name of a table, and the other words of the name.
+fn split_of(table: &[u8]) -> Option<(String, Vec<String>)> {
+    let name = lossy(stem(table));
+    split_and_rest(&name).or_else(|| split_and_rest(without_year(&name)?))
 }
 
 /// The listings of splits, and the table of each.
@@ -268,9 +274,19 @@ fn by_lists(folder: &Path, tables: &[Vec<u8>], options: &ListOptions) -> Option<
     }
     let top = Directory::scan(folder, b"", SampleFiles::Images).ok()?;
     let is_list = |name: &&[u8]| RowForm::of_source(as_path(name)) == Some(RowForm::Text);
-    let mut lists: Vec<Vec<u8>> = top.names().filter(is_list).map(<[u8]>::to_vec).collect();
+    let mut lists: Vec<&[u8]> = top.names().filter(is_list).collect();
     lists.sort_unstable();
-    named_like_splits(&lists)?;
+    // Some lists may name other files: `train_rawframes.txt` and `train_videos.txt`.
+    let mut groups: BTreeMap<Vec<String>, Vec<Vec<u8>>> = BTreeMap::new();
+    for list in lists.into_iter().take(MAX_TABLES) {
+        if let Some((_, rest)) = split_of(list) {
+            groups.entry(rest).or_default().push(list.to_vec());
+        }
+    }
+    groups.retain(|_, lists| named_like_splits(lists).is_some());
+    if groups.is_empty() {
+        return None;
+    }
     let has_none = |listing: &Listing| !has_sure_labels(listing) && !listing.has_masks();
     let is_free = match image_folder::list_source(folder, options, SampleFiles::Images) {
         Ok(listing) => has_none(&listing),
@@ -278,11 +294,14 @@ fn by_lists(folder: &Path, tables: &[Vec<u8>], options: &ListOptions) -> Option<
             .is_ok_and(|splits| splits.iter().all(|(_, listing)| has_none(listing))),
         Err(_) => false,
     };
-    if is_free { by_name(folder, &lists, false, options) } else { None }
+    let mut found = groups.values().filter_map(|lists| by_name(folder, lists, false, options));
+    let first = if is_free { found.next() } else { None };
+    first.filter(|_| found.next().is_none())
 }
 
 /// Reads a folder of splits with a table. The images that the table names form one split. Splits without such images have no
-/// labels. `None` if an image outside these splits has no row.
+/// labels. `None` if an image outside these splits has no row, unless the table draws masks: then the masks of such images of the split
+/// that the table names are empty.
 fn with_unnamed(folder: &Path, tables: &[Vec<u8>], options: &ListOptions) -> Option<Vec<(String, Listing)>> {
     let found = image_folder::refused_splits(folder, options).filter(|_| !tables.is_empty())?;
     let ConvertError::OnlySplits { splits, .. } = &found else { return None };
@@ -297,9 +316,14 @@ fn with_unnamed(folder: &Path, tables: &[Vec<u8>], options: &ListOptions) -> Opt
     };
     let file = table.file_name()?.as_encoded_bytes().to_vec();
     let mut unnamed: BTreeMap<Vec<u8>, (FileTable, Vec<u64>)> = BTreeMap::new();
+    let mut unmarked: Vec<(Vec<u8>, u64)> = Vec::new();
     for (idx, bytes) in others.bytes.iter().enumerate() {
         let path = others.paths.path(idx);
         let top = top_folder(&path);
+        if lossy(top) == named && run_masks::may_add_empty(&listing) {
+            unmarked.push((path, *bytes));
+            continue;
+        }
         if !is_split(top) || lossy(top) == named || others.named.contains(top) {
             return None;
         }
@@ -308,6 +332,7 @@ fn with_unnamed(folder: &Path, tables: &[Vec<u8>], options: &ListOptions) -> Opt
         sizes.push(*bytes);
     }
     let (count, first) = (0, Vec::new());
+    run_masks::add_empty(&mut listing, &unmarked, &file);
     listing.warnings.insert(0, Warning::TableRead { file: file.clone(), count, first, is_inside: true });
     let mut listings: Vec<(String, Listing)> = unnamed
         .into_iter()

@@ -144,14 +144,9 @@ fn folders_are_named_by_the_caller() {
 fn an_annotated_dataset_is_refused_with_the_part_that_can_be_packed() {
     for (files, what, hint) in [
         (
-            &["JPEGImages/1.jpg", "Annotations/1.xml", "SegmentationClass/1.png"][..],
+            &["JPEGImages/1.jpg", "Annotations/1.xml", "SegmentationClass/1.txt"][..],
             "Pascal VOC",
-            "to pack their masks as well, add images='JPEGImages' masks='SegmentationClass';",
-        ),
-        (
-            &["JPEGImages/1.jpg", "JPEGImages/2.jpg", "Annotations/1.xml", "SegmentationClass/1.png"],
-            "Pascal VOC",
-            "to pack the images that have masks, with these, add images='JPEGImages' masks='SegmentationClass' on_error='skip'",
+            "images='JPEGImages'",
         ),
         (
             &["annotations/instances_train2017.json", "train2017/1.jpg"],
