@@ -221,7 +221,7 @@ impl FolderNote {
                 let label = if *count == 1 { "" } else { "first: " };
                 write!(
                     out,
-                    "ignored {} without a mask in '{}' ({label}'{}'), and the boxes, because packds cannot pack boxes yet; to pack all images without masks, add {}",
+                    "ignored {} without a mask in '{}' ({label}'{}'), and any boxes; to pack all images without masks, add {}",
                     counted(*count, "image"),
                     lossy(masks),
                     lossy(first),

@@ -390,6 +390,7 @@ pub(in crate::source) fn image_of(entry: &str, listing: &Listing, named: &Named)
     let found: Vec<usize> =
         named.get(path.as_bytes()).filter(|idx| leads_to(&listing.paths, *idx, path.as_bytes())).collect();
     match found.as_slice() {
+        [] if listing.has_masks() => Err(format!("'{entry}', which is not an image with a mask")),
         [] => Err(format!("'{entry}', which is not an image of the folder")),
         [only] if listing.faults.contains_key(only) => match listing.masks {
             Some(_) => Err(format!("'{entry}', which has no mask")),
