@@ -14,10 +14,10 @@ fn coco(folder: &Folder, name: &str, categories: [&str; 2]) {
     let mut files: Vec<String> = Vec::new();
     fs::create_dir_all(folder.path("data/images")).unwrap();
     let source = fixture("images/folder");
-    for class in fs::read_dir(&source).unwrap() {
-        for file in fs::read_dir(class.unwrap().path()).unwrap() {
+    for class in fs::read_dir(&source).unwrap().map(Result::unwrap) {
+        for file in fs::read_dir(class.path()).unwrap() {
             let file = file.unwrap();
-            let own = file.file_name().to_string_lossy().into_owned();
+            let own = format!("{}-{}", class.file_name().display(), file.file_name().display());
             fs::copy(file.path(), folder.path("data/images").join(&own)).unwrap();
             files.push(own);
         }

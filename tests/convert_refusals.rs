@@ -16,11 +16,8 @@ use crate::support::{fixture, provenance, stderr, stdout, temp_dir};
 fn a_manifest_column_named_like_a_field_of_every_pack_is_refused() {
     let dir = temp_dir();
     let manifest = manifest_in(dir.path(), "path,source_id\na.jpg,3\n");
-    refused(
-        &run(&[], &manifest, &dir.path().join("out.pack")),
-        2,
-        "field `source_id` of the source has a name that packs reserve",
-    );
+    let reason = format!("{}: field `source_id` of the source has a name that packs reserve", dir.path().display());
+    refused(&run(&[], &manifest, &dir.path().join("out.pack")), 2, &reason);
 }
 
 #[test]

@@ -16,15 +16,7 @@ impl Listing {
     pub fn subset(&self, n: usize) -> Self {
         let places: Vec<usize> = evenly(self, n).collect();
         let picked = self.picked(&places);
-        Self {
-            columns: Vec::new(),
-            fields: Vec::new(),
-            unpacked: Vec::new(),
-            unpacked_root: None,
-            warnings: Vec::new(),
-            ignored: 0,
-            ..picked
-        }
+        Self { columns: Vec::new(), fields: Vec::new(), warnings: Vec::new(), ignored: 0, ..picked }
     }
 
     /// The samples at these positions, with all their values.
@@ -45,6 +37,7 @@ impl Listing {
         Self {
             labels: self.picked_labels(places),
             classes: self.classes.clone(),
+            box_classes: self.box_classes.clone(),
             columns: self.columns.iter().map(column).collect(),
             fields: self.fields.iter().map(field).collect(),
             masks,

@@ -19,17 +19,19 @@ fn pack(n: u64, codec: Codec) -> Arc<Pack> {
     found.codec = codec;
     let fields = vec![Field::tensor("image", DType::U8, &[3]), found, Field::ragged("ids", DType::I64, &[])];
     let mut writer = PackWriter::new(Vec::new(), PackOptions::new(Schema::new(fields).unwrap(), 8)).unwrap();
-    for first in (0..n).step_by(8) {
-        let mut block = BlockBuilder::new(writer.schema());
-        for sample in first..n.min(first + 8) {
-            block.tensor_mut(0).unwrap().fill(sample as u8);
-            block.item_mut(1).unwrap().extend(boxes(sample).iter().flat_map(|side| side.to_le_bytes()));
-            let ids = 0..boxes(sample).len() as i64 / 4;
-            block.item_mut(2).unwrap().extend(ids.flat_map(i64::to_le_bytes));
-            block.finish_sample().unwrap();
+    let mut block = BlockBuilder::new(writer.schema());
+    for sample in 0..n {
+        block.tensor_mut(0).unwrap().fill(sample as u8);
+        block.item_mut(1).unwrap().extend(boxes(sample).iter().flat_map(|side| side.to_le_bytes()));
+        let ids = 0..boxes(sample).len() as i64 / 4;
+        block.item_mut(2).unwrap().extend(ids.flat_map(i64::to_le_bytes));
+        block.finish_sample().unwrap();
+        if writer.block_room(block.n_samples()) == 0 {
+            writer.append(block.finish().unwrap()).unwrap();
+            block = BlockBuilder::new(writer.schema());
         }
-        writer.append(block.finish().unwrap()).unwrap();
     }
+    writer.append(block.finish().unwrap()).unwrap();
     Arc::new(open_bytes("boxes.pack", writer.finish(FooterParts::default()).unwrap().0).unwrap())
 }
 
