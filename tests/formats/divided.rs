@@ -28,7 +28,7 @@ fn lists_of_images_give_the_splits_with_their_masks() {
     let chosen = ["--images", "JPEGImages", "--masks", "SegmentationClass"];
     let lists = "the splits are those of 'ImageSets/Segmentation/train.txt', 'ImageSets/Segmentation/val.txt'; 'ImageSets/Segmentation/trainval.txt' only repeats their images";
     for (n, (options, words)) in [
-        (&[][..], "ignored 2 images without a mask in 'SegmentationClass' (first: 'JPEGImages/2007_000004.png'), and the boxes"),
+        (&[][..], "ignored 2 images without a mask in 'SegmentationClass' (first: 'JPEGImages/2007_000004.png'), and any boxes"),
         (&chosen[..], "; ignored 2 images in no list (first: 'JPEGImages/2007_000004.png')"),
     ]
     .into_iter()

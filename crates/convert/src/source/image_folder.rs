@@ -447,7 +447,7 @@ fn list_unmarked(
         }
     };
     let listing = list_scanned((root, files), top, all_classes, jobs)?;
-    if listing.kind == SourceKind::FlatFolder {
+    if listing.kind == SourceKind::FlatFolder && matches!(files, SampleFiles::Images) {
         mistaken::refuse_pictures(&listing)?;
     }
     Ok(match (parts, hashes) {
