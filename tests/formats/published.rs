@@ -18,7 +18,8 @@ fn sources() -> (Folder, Value) {
 fn run_hint(folder: &Folder, source: &str, (within, file): (&str, &str)) {
     let said = refused(folder, source, 2);
     let (_, line) = said.split_once("in Python: ").unwrap();
-    let line = line.trim().replace("x.parquet", file);
+    // The second line is for images without labels.
+    let line = line.split("; and ").next().unwrap().trim().replace("x.parquet", file);
     let within = folder.path(within);
     python(&["-c", &format!("import os, numpy, pandas\nos.chdir({within:?})\n{line}")]);
 }
