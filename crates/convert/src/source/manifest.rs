@@ -272,10 +272,8 @@ impl<'a> Manifest<'a> {
             listing.columns = columns;
             listing.fields.extend(fields);
             listing.box_classes.clone_from(&boxes.classes);
-            // The classes are those of the boxes, which the note about boxes tells.
-            listing
-                .warnings
-                .retain(|warning| !matches!(warning, Warning::NoLabels { .. } | Warning::BoxColumns { .. }));
+            // The note about boxes tells more.
+            listing.warnings.retain(|warning| !matches!(warning, Warning::BoxColumns { .. }));
         }
         let is_listed = label.is_some_and(|label| coco::LABELS.contains(&self.names[label.column].as_str()));
         if is_listed && !self.classes.is_empty() {
@@ -554,7 +552,7 @@ fn other_columns(
 impl Manifest<'_> {
     /// Labels from the folders in a list that contains only paths, as in an image folder. `None` if the folders are splits.
     fn folder_label(&self, path: usize, warnings: &mut Vec<Warning>) -> Option<PlannedLabel> {
-        let folders = self.scans[path].folders.as_ref()?;
+        let folders = self.scans[path].folders.as_ref().filter(|_| self.boxes.is_none())?;
         let below = common_folder(folders);
         let is_split =
             |folder: &String| class_below(folder, &below).split('/').any(|part| is_split_folder(part.as_bytes()));
@@ -580,7 +578,8 @@ impl Manifest<'_> {
     /// The label column if no column has a usual name: the only column besides the paths. Warns about this choice, or about columns that
     /// look like labels.
     fn unnamed_label(&self, kept: &[usize], paths: [Option<usize>; 2], warnings: &mut Vec<Warning>) -> Option<usize> {
-        if self.metadata.is_some() {
+        // The classes of boxes are no labels of the images.
+        if self.metadata.is_some() || self.boxes.is_some() {
             return None;
         }
         let is_other = |column: &usize| is_other_name(&self.names[*column]);

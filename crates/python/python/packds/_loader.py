@@ -330,7 +330,8 @@ class Loader(Sealed):
         }
         self._made_in = os.getpid()
         self._native = self._make(self._options)
-        self._output = (output, layout, device, fields, as_tuple, _checks.text("ragged", ragged))
+        self._output = (output, layout, device, fields, as_tuple)
+        self._ragged: Ragged = ragged
         self._plan = self._planned(self._native, self._options)
         self._number = whole("epoch", epoch, 32)
         # An epoch without batches is reported here, not in the loop.
@@ -359,7 +360,7 @@ class Loader(Sealed):
         return _packds.Loader([dataset._pack for dataset in self.datasets], options)
 
     def _planned(self, native: _packds.Loader, options: dict[str, Any]) -> Plan:
-        return Plan(self.datasets, native, *self._output, mixes=mixes(options["augment"]))
+        return Plan(self.datasets, native, *self._output, ragged=self._ragged, mixes=mixes(options["augment"]))
 
     def _warn(self) -> None:
         """Warns about options that cost accuracy."""

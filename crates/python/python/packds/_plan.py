@@ -30,8 +30,8 @@ class Plan:
         device: str,
         fields: Sequence[str] | None,
         as_tuple: bool | None,
-        ragged: Ragged,
         *,
+        ragged: Ragged,
         mixes: bool,
     ) -> None:
         dataset = datasets[0]

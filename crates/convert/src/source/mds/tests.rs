@@ -630,6 +630,7 @@ fn the_note_about_sizes_names_encoded_images_only_if_the_source_has_files() {
 }
 
 /// A PNG of 8x8 gray pixels of 16 bits, all with the same value.
+#[expect(clippy::big_endian_bytes, reason = "PNG is big-endian")]
 fn deep_png(value: u16) -> Vec<u8> {
     let piece = |name: &[u8], data: &[u8]| {
         let mut crc = flate2::Crc::new();

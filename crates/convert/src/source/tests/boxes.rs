@@ -40,6 +40,21 @@ fn boxes_and_their_classes_are_ragged_fields() {
 }
 
 #[test]
+fn classes_of_boxes_are_no_labels_of_the_images() {
+    let files: Vec<String> = (0..20).map(|n| format!("train2017/{}/{n}.jpg", if n < 10 { "a" } else { "b" })).collect();
+    let tree = Tree::new(&files.iter().map(String::as_str).collect::<Vec<_>>());
+    let images = files.iter().enumerate().map(|(n, file)| format!(r#"{{"id": {n}, "file_name": "{}"}}"#, &file[10..]));
+    let boxes = (0..20).map(|n| format!(r#"{{"image_id": {n}, "category_id": 7, "bbox": [1, 2, 3, 4]}}"#));
+    let [images, boxes] = [images.collect::<Vec<_>>(), boxes.collect()].map(|list| list.join(", "));
+    let text =
+        format!(r#"{{"images": [{images}], "annotations": [{boxes}], "categories": [{{"id": 7, "name": "owl"}}]}}"#);
+    tree.write("annotations/instances_train2017.json", text.as_bytes());
+    let listing = list(&tree.path("annotations/instances_train2017.json"), &ListOptions::default()).unwrap();
+    assert!(!listing.has_labels() && !listing.has_label_lists());
+    assert_eq!((listing.fields().len(), listing.len()), (2, 20));
+}
+
+#[test]
 fn boxes_can_be_left_out() {
     let tree = tree();
     let options =
