@@ -10,14 +10,6 @@ use serde_json::json;
 
 use crate::support::{Folder, SamplePack, fixture};
 
-/// The sheet of a dry run of a source.
-fn dry_run_sheet(folder: &Folder, source: &str) -> Vec<u8> {
-    folder.packds(&["convert", source, "x.pack", "--dry-run", "--sheet", "dry.png"]).ok();
-    let sheet = fs::read(folder.path("dry.png")).unwrap();
-    fs::remove_file(folder.path("dry.png")).unwrap();
-    sheet
-}
-
 /// Runs `show` with these arguments at 48 pixels. Returns the sheet.
 fn show(folder: &Folder, args: &[&str]) -> Image {
     let ran = folder.packds(&[&["show", "out.pack", "-o", "sheet.png", "--force", "--size", "48"], args].concat());
@@ -137,20 +129,4 @@ fn words_of_a_file_replace_class_names() {
         assert_eq!((ran.code, ran.stderr.as_str()), (2, expected));
     }
     assert!(!folder.path("none.png").exists());
-}
-
-#[test]
-fn the_sheet_of_a_dry_run_shows_the_images_of_an_archive() {
-    let folder = Folder::new();
-    let images = fixture("images/folder");
-    std::os::unix::fs::symlink(&images, folder.path("photos")).unwrap();
-    let mut tar = std::process::Command::new("tar");
-    tar.arg("-cf").arg(folder.path("photos.tar")).arg("-C").arg(&images).arg(".");
-    assert!(tar.status().unwrap().success());
-    let decoded = |png: &[u8]| Decoder::new(DecodeOptions::default()).decode(png).unwrap().data;
-    let (of_folder, of_archive) =
-        (decoded(&dry_run_sheet(&folder, "photos")), decoded(&dry_run_sheet(&folder, "photos.tar")));
-    // Only the title differs.
-    let differing = of_folder.iter().zip(&of_archive).filter(|(one, two)| one != two).count();
-    assert!(differing < of_folder.len() / 50, "{differing} of {}", of_folder.len());
 }
