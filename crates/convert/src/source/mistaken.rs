@@ -164,7 +164,7 @@ fn ids_in_names(root: &Path, folders: &[&[u8]], folder: &str) -> String {
     let end = lossy(&first[stem(&first).len()..]);
     let parts = ["bounding_box_train", "query", "bounding_box_test"];
     let parts: Vec<&str> = parts.into_iter().filter(|part| folders.contains(&part.as_bytes())).collect();
-    // The id of images of nobody is -1.
+    // Images without a person have the id -1.
     format!(
         "; to use the ids in the file names as labels, without the images of nobody (-1), run this Python in '{}', and convert {}: import csv, pathlib; [csv.writer(open(f\"{{d}}.csv\", \"w\")).writerows([(\"path\", \"label\")] + [(p, p.name.split(\"_\")[0]) for p in sorted(pathlib.Path(d).glob(\"[0-9]*{end}\"))]) for d in {parts:?}]",
         root.display(),

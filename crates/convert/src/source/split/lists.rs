@@ -225,7 +225,7 @@ pub(super) struct Lists {
     has_columns: bool,
     /// Whether there is one list with 1 for the training split and 0 for the test split.
     has_flags: bool,
-    /// The whole numbers after the name of each image, if there is nothing else.
+    /// The whole numbers after the name of each image. Empty if other words follow.
     numbers: BTreeMap<usize, Vec<i64>>,
 }
 
