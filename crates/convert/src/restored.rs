@@ -6,7 +6,7 @@ use packds_pixels::{Color, Crop, Layout, Orientation, Resize};
 
 use crate::ConvertError;
 use crate::convert::path_of;
-use crate::opt::{CROP, LEAVE_OUT, ORIENTATION, RESIZE};
+use crate::opt::{CROP, LEAVE_OUT, MODE, ORIENTATION, RESIZE};
 use crate::options::{ConvertOptions, Mode, NormalizeBy};
 use crate::pipeline::Observer;
 use crate::source::Listing;
@@ -73,6 +73,12 @@ impl Restored {
             ));
         }
         options.resize = Some(Resize::None);
+        if options.mode == Mode::Raw && listing.image_contents().all(|content| content == Content::File) {
+            let files = MODE.with("encoded");
+            self.warnings.push(format!(
+                "each image keeps its size, because boxes are in its pixels, and is stored as pixels: {files} stores the files, which are smaller"
+            ));
+        }
         Ok(())
     }
 

@@ -69,6 +69,9 @@ pub(super) fn rows<'a>(file: &File<'a>, members: &[Member<'a>]) -> Result<JsonRo
     }
     let has = |list: fn(&Boxes) -> &Vec<String>| of_image.values().all(|own| list(own).len() == own.boxes.len());
     let (has_areas, has_crowds) = (has(|own| &own.areas), has(|own| &own.crowds));
+    let some = |list: fn(&Boxes) -> &Vec<String>| of_image.values().any(|own| !list(own).is_empty());
+    let partial = [("area", some(|own| &own.areas) && !has_areas), ("iscrowd", some(|own| &own.crowds) && !has_crowds)];
+    seen.left_out.extend(partial.into_iter().filter(|(_, is_partial)| *is_partial).map(|(name, _)| name.to_owned()));
     let mut rows = Vec::with_capacity(images.len());
     let mut without = 0;
     for image in images {
@@ -196,6 +199,18 @@ mod tests {
         let note = TableNote::Boxes { counts: [0, 1, 1], left_out: Vec::new() };
         assert_eq!(read.warnings, [Warning::Table(note)]);
         assert!(read.rows[0].1.starts_with(r#"{"boxes": [[5,5,14,6]],"box_labels": [1],"id""#), "{}", read.rows[0].1);
+    }
+
+    #[test]
+    fn values_that_some_boxes_lack_are_left_out_with_a_warning() {
+        let read = read(
+            r#"{"image_id": 5, "category_id": 7, "bbox": [1, 2, 3, 4], "area": 12, "iscrowd": 0},
+               {"image_id": 6, "category_id": 7, "bbox": [1, 2, 3, 4], "area": 12}"#,
+        )
+        .unwrap();
+        let note = TableNote::Boxes { counts: [0; 3], left_out: vec!["iscrowd".to_owned()] };
+        assert_eq!(read.warnings, [Warning::Table(note)]);
+        assert!(read.rows[0].1.starts_with(r#"{"boxes": [[1,2,4,6]],"box_labels": [1],"box_area": [12],"id""#));
     }
 
     #[test]

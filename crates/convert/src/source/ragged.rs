@@ -93,7 +93,10 @@ fn number(value: &Value, dtype: DType) -> Option<Vec<u8>> {
                 let single = number.as_f64()? as f32;
                 single.is_finite().then(|| single.to_le_bytes().to_vec())
             }
-            DType::F16 | DType::Bf16 | DType::F64 => Scalar::Double(number.as_f64()?).to_bytes(dtype),
+            // The text is that of the nearest f32.
+            #[expect(clippy::cast_possible_truncation, reason = "half precision is compared with the f32")]
+            DType::F16 | DType::Bf16 => Scalar::Single(number.as_f64()? as f32).to_bytes(dtype),
+            DType::F64 => Scalar::Double(number.as_f64()?).to_bytes(dtype),
             _ => number.as_u64().map(Scalar::Unsigned).or(number.as_i64().map(Scalar::Int))?.to_bytes(dtype),
         },
         _ => None,
@@ -155,6 +158,8 @@ mod tests {
             (DType::Bool, &[1], "[[true],[false]]"),
             (DType::F64, &[1, 2], "[[[0.1,2]]]"),
             (DType::F16, &[], "[]"),
+            (DType::F16, &[], "[0.099975586,-2]"),
+            (DType::Bf16, &[], "[0.100097656]"),
         ] {
             let field = Field::ragged("x", dtype, shape);
             let ragged = Ragged::of_texts(&texts(&[text]), &field).unwrap();
