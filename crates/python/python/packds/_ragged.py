@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._arrays import as_numpy
+from ._checks import text
 from ._errors import OptionError
 from ._types import Ragged
 
@@ -68,6 +69,7 @@ def ragged_conversion(form: Ragged, out: Callable[[Any, str], Any]) -> Callable[
     Raises:
         OptionError: The form does not exist.
     """
+    form = text("ragged", form)
     if form == "list":
         return lambda value: _listed(*_arrays(value), value[0].dtype, out)
     if form == "flat":
