@@ -45,6 +45,26 @@ def area(d, width, height, scale, ratio):         # x, y, width, height of a ran
     elif width / height > ratio[1]: w = max(1, round(height * ratio[1]))
     return [(width - w) // 2, (height - h) // 2, w, h]
 
+def iou(a, b):                                    # of boxes: left, top, right, bottom
+    common = max(0, min(a[2], b[2]) - max(a[0], b[0])) * max(0, min(a[3], b[3]) - max(a[1], b[1]))
+    return common / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - common)
+
+def ioucrop(d, width, height, boxes, scale, ratio):  # x, y, width, height, or None
+    for n in range(50):
+        overlap = (0, 0.1, 0.3, 0.5, 0.7, 0.9, 1)[d.below(161 * n, 7)]
+        if overlap == 1: return None
+        for i in range(161 * n + 1, 161 * (n + 1), 4):
+            w, h = int(width * d.uniform(i, *scale)), int(height * d.uniform(i + 1, *scale))
+            if not (w and h and ratio[0] <= w / h <= ratio[1]): continue
+            x, y = int((width - w) * d.unit(i + 2)), int((height - h) * d.unit(i + 3))
+            inside = [b for b in boxes if x < (b[0] + b[2]) / 2 < x + w and y < (b[1] + b[3]) / 2 < y + h]
+            if inside and max(iou(b, (x, y, x + w, y + h)) for b in inside) >= overlap: return [x, y, w, h]
+
+def scalejitter(d, width, height, out, scale):    # width and height after the resize, x, y
+    factor = min(out / width, out / height) * d.uniform(0, *scale)
+    sides = max(1, int(width * factor)), max(1, int(height * factor))
+    return [*sides, *(int(max(0, side - out) * d.unit(1)) for side in sides)]
+
 def erased(d, width, height, p, scale, ratio):    # x, y, width, height, or None
     if not d.unit(0) < p: return None
     for t in range(10):
@@ -141,11 +161,16 @@ def autoaugment(d, policy, size):
     return [signed(op, magnitude(op, i, 10, size), d.unit(3 + k) < 0.5)
             for k, (op, p, i) in enumerate(ops) if d.unit(1 + k) < p]
 
+BOXES = (10, 20, 60, 50.5), (300, 40, 480, 360), (-5, 100, 40, 380)
+
 def vector(seed, epoch, sample, view, op):
     d, mix = Draws(seed, epoch, sample, view, op), Draws(seed, epoch, sample, 2**32 - 1, 2**32 - 1)
     return {"at": [str(n) for n in (seed, epoch, sample, view, op)], "words": [str(d.word(i)) for i in range(2)],
             "flip": d.unit(0) < 0.5, "rrc_500x375": area(d, 500, 375, (0.08, 1.0), (3 / 4, 4 / 3)),
             "rrc_900x64": area(d, 900, 64, (0.5, 1.0), (3 / 4, 4 / 3)),
+            "ioucrop_500x375": ioucrop(d, 500, 375, BOXES, (0.3, 1.0), (0.5, 2.0)),
+            "ioucrop_90x60": ioucrop(d, 90, 60, BOXES[:1], (0.1, 0.9), (0.25, 4.0)),
+            "scalejitter256_500x375": scalejitter(d, 500, 375, 256, (0.1, 2.0)),
             "crop32_4": [d.below(1, 9) - 4, d.below(0, 9) - 4],
             "erase_224": erased(d, 224, 224, 0.75, (0.02, 0.33), (0.3, 3.3)), "jitter": jitter(d, 0.4, 0.4, 0.4, 0.1),
             "randaugment_224x160": randaugment(d, 2, 9, 31, (224, 160)), "trivialaugment": trivialaugment(d, 31),

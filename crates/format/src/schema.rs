@@ -69,6 +69,8 @@ pub enum Role {
     Boxes,
     /// The class id of each box.
     BoxLabels,
+    /// Something else about each box, such as the area of its object.
+    BoxAttribute,
     /// The sample's number in the source's order.
     SourceId,
     /// Width of the source image in pixels, before any transform.
@@ -96,6 +98,7 @@ packds_system::named!(Role {
     Labels = "labels",
     Boxes = "boxes",
     BoxLabels = "box_labels",
+    BoxAttribute = "box_attribute",
     SourceId = "source_id",
     SourceWidth = "source_width",
     SourceHeight = "source_height",
@@ -300,9 +303,15 @@ impl Field {
     /// Whether the field holds training data. Other fields describe another field or the sample's source.
     #[must_use]
     pub fn is_data(&self) -> bool {
-        use Role::{BoxLabels, Boxes, Image, Label, Labels, Mask, Valid};
-        let of_data = matches!(self.role, None | Some(Image | Mask | Label | Labels | Boxes | BoxLabels | Valid));
-        of_data && self.seek_index_of.is_none()
+        use Role::{Image, Label, Labels, Mask, Valid};
+        let of_data = matches!(self.role, None | Some(Image | Mask | Label | Labels | Valid));
+        (of_data || self.is_of_boxes()) && self.seek_index_of.is_none()
+    }
+
+    /// Whether the field has one entry for each box: the boxes themselves, their classes and their attributes.
+    #[must_use]
+    pub const fn is_of_boxes(&self) -> bool {
+        matches!(self.role, Some(Role::Boxes | Role::BoxLabels | Role::BoxAttribute))
     }
 
     /// `(height, width, channels)` if the field is an image tensor with a known layout.
@@ -365,14 +374,17 @@ impl Field {
         self.validate_image()
     }
 
-    /// Checks the kind and the type that `role`, of boxes or their classes, requires.
+    /// Checks the kind and the type that `role`, of boxes or something about them, requires.
     fn check_boxes(&self, role: Role) -> Result<(), FormatError> {
-        let (dtype, shape): (_, &[u64]) = if role == Role::Boxes { (DType::F32, &[4]) } else { (DType::I64, &[]) };
-        let expected = Self::ragged(&self.name, dtype, shape);
+        let expected = match role {
+            Role::Boxes => Self::ragged(&self.name, DType::F32, &[4]),
+            Role::BoxLabels => Self::ragged(&self.name, DType::I64, &[]),
+            _ => Self::ragged(&self.name, self.dtype, &self.shape),
+        };
         if (self.kind, self.dtype, &self.shape) == (expected.kind, expected.dtype, &expected.shape) {
             return Ok(());
         }
-        let reason = format!("a field with role {role} must be ragged {dtype} {}", expected.shape_text());
+        let reason = format!("a field with role {role} must be ragged {} {}", expected.dtype, expected.shape_text());
         Err(FormatError::schema(&self.name, reason))
     }
 
@@ -472,7 +484,7 @@ impl Schema {
         for field in &self.fields {
             let expected: &[DType] = match field.role {
                 None | Some(Role::Image | Role::Mask) => continue,
-                Some(role @ (Role::Boxes | Role::BoxLabels)) => {
+                Some(role @ (Role::Boxes | Role::BoxLabels | Role::BoxAttribute)) => {
                     field.check_boxes(role)?;
                     continue;
                 }

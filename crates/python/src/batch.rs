@@ -41,7 +41,7 @@ impl Held {
         let Some(field) = self.batch.fields().get(number) else { return &[] };
         let view = match &field.entry {
             None => self.batch.view(&field.name, field.view),
-            Some(_) => self.batch.entries(&field.name).map(|(entries, _)| entries),
+            Some(_) => self.batch.view_entries(&field.name, field.view).map(|(entries, _)| entries),
         };
         view.map_or(&[], |view| view.bytes)
     }
@@ -85,7 +85,7 @@ impl Batch {
 
     fn value<'py>(&self, py: Python<'py>, number: usize, field: &BatchField) -> PyResult<Bound<'py, PyAny>> {
         if field.entry.is_some() {
-            let (entries, offsets) = self.batch().entries(&field.name).map_err(Failure::from)?;
+            let (entries, offsets) = self.batch().view_entries(&field.name, field.view).map_err(Failure::from)?;
             let whole = entries.shape;
             let offsets: Vec<u64> = offsets.into_iter().map(to_u64).collect();
             return Ok((self.memory(py, number, field, whole), Memory::of_u64(&offsets)).into_pyobject(py)?.into_any());

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use packds_convert::source::{Given, GivenKind, GivenValue};
 use packds_convert::{ConvertOptions, check_output, convert_listing};
-use packds_format::DType;
+use packds_format::{DType, Role};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyInt, PyString, PyTuple};
@@ -80,7 +80,12 @@ fn kind((name, kind, dtype, shape): FieldTuple) -> Result<(String, GivenKind), F
         ("text", ..) => GivenKind::Text,
         ("json", ..) => GivenKind::Json,
         ("array", Some(dtype), Some(shape)) => GivenKind::Array { dtype: known(&dtype)?, shape },
-        ("ragged", Some(dtype), Some(shape)) => GivenKind::Ragged { dtype: known(&dtype)?, shape },
+        ("ragged", Some(dtype), Some(shape)) => GivenKind::Ragged { dtype: known(&dtype)?, shape, role: None },
+        ("box_attribute", Some(dtype), Some(shape)) => {
+            GivenKind::Ragged { dtype: known(&dtype)?, shape, role: Some(Role::BoxAttribute) }
+        }
+        ("boxes", ..) => GivenKind::Ragged { dtype: DType::F32, shape: vec![4], role: Some(Role::Boxes) },
+        ("box_labels", ..) => GivenKind::Ragged { dtype: DType::I64, shape: Vec::new(), role: Some(Role::BoxLabels) },
         (other, ..) => {
             return Err(Failure::Option(format!(
                 "field `{name}`: expected image, mask, label, labels, array, ragged, bytes, text or json, found {other:?}"

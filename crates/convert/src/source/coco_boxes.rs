@@ -95,8 +95,8 @@ pub(super) fn rows<'a>(file: &File<'a>, members: &[Member<'a>]) -> Result<JsonRo
     let fields = vec![
         ragged(BOXES, DType::F32, &[4]).with_role(Role::Boxes),
         ragged(BOX_LABELS, DType::I64, &[]).with_role(Role::BoxLabels),
-        ragged(AREA, DType::F32, &[]),
-        ragged(CROWD, DType::Bool, &[]),
+        ragged(AREA, DType::F32, &[]).with_role(Role::BoxAttribute),
+        ragged(CROWD, DType::Bool, &[]).with_role(Role::BoxAttribute),
     ];
     let left_out = seen.left_out.into_iter().collect();
     let note = TableNote::Boxes { counts: [without, seen.empty, seen.outside], left_out };

@@ -7,7 +7,8 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use packds_format::DType;
+use packds_format::{DType, Role};
+use packds_system::counted;
 
 use self::field::{GivenField, Values};
 use super::found::{Found, Names};
@@ -39,6 +40,8 @@ pub enum GivenKind {
         dtype: DType,
         /// Dimensions of an entry; empty for a single number.
         shape: Vec<u64>,
+        /// What the entries are: boxes, or something about each box.
+        role: Option<Role>,
     },
     /// Bytes.
     Bytes,
@@ -46,6 +49,16 @@ pub enum GivenKind {
     Text,
     /// A JSON text.
     Json,
+}
+
+impl GivenKind {
+    /// The role of a field about boxes.
+    fn box_role(&self) -> Option<Role> {
+        match self {
+            Self::Ragged { role, .. } => *role,
+            _ => None,
+        }
+    }
 }
 
 /// One sample's value of a field.
@@ -140,6 +153,7 @@ impl Given {
             let checked = field.check(value, &self.classes);
             checked.map_err(|reason| self.refused(&field.name, &reason))?;
         }
+        self.check_boxes(values)?;
         self.is_broken = true;
         for (field, value) in self.fields.iter_mut().zip(values) {
             field.push(value, &self.classes)?;
@@ -147,6 +161,33 @@ impl Given {
         self.is_broken = false;
         self.n_samples += 1;
         Ok(())
+    }
+
+    /// Checks that there is an entry for each box in every field about boxes, and that the classes of boxes have names.
+    fn check_boxes(&self, values: &[GivenValue<'_>]) -> Result<(), ConvertError> {
+        let mut expected = None;
+        for (field, value) in self.fields.iter().zip(values) {
+            let (Some(role), GivenValue::Array { shape, bytes, .. }) = (field.box_role(), value) else { continue };
+            let found = shape.first().copied().unwrap_or(0);
+            let (first, expected) = *expected.get_or_insert((&field.name, found));
+            if found != expected {
+                let expected = counted(expected, "entry");
+                let reason = format!("expected {expected}, as in `{first}`: one for each box; found {found}");
+                return Err(self.refused(&field.name, &reason));
+            }
+            if role == Role::BoxLabels && self.names_boxes() {
+                let (ids, _) = bytes.as_chunks();
+                let known = ids.iter().try_for_each(|id| field::check_class(i64::from_le_bytes(*id), &self.classes));
+                known.map_err(|reason| self.refused(&field.name, &reason))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the names of the classes are those of boxes. If the image has a class itself, they are its names.
+    fn names_boxes(&self) -> bool {
+        let has_label = self.fields.iter().any(GivenField::is_label);
+        !self.classes.is_empty() && !has_label
     }
 
     fn refused(&self, field: &str, reason: &str) -> ConvertError {
@@ -167,6 +208,7 @@ impl Given {
         if self.is_broken {
             return Err(self.refused("", "a sample was only partly written"));
         }
+        let names_boxes = self.names_boxes();
         let source = self.target;
         if self.n_samples == 0 {
             let hint = "give at least one sample; nothing was written";
@@ -196,6 +238,8 @@ impl Given {
         if let Some(lists) = lists {
             listing.labels = Labels::Lists(lists);
             listing.classes = self.classes.into_iter().map(String::into_bytes).collect();
+        } else if names_boxes {
+            listing.box_classes = self.classes;
         }
         Ok(listing)
     }
@@ -221,6 +265,14 @@ fn check(fields: &[(String, GivenKind)]) -> Result<(), ConvertError> {
         return refuse(
             "a pack has at most one field of class labels".to_owned(),
             "declare the others as arrays of integers",
+        );
+    }
+    let n_boxes = count(&|kind| kind.box_role() == Some(Role::Boxes));
+    let about_boxes = fields.iter().find(|(_, kind)| kind.box_role().is_some());
+    if let Some((name, _)) = about_boxes.filter(|_| n_boxes != 1) {
+        return refuse(
+            format!("`{name}` is about boxes, so expected one field of boxes, found {n_boxes}"),
+            "declare one field as the boxes, and others as ragged arrays without a role",
         );
     }
     for (place, (name, _)) in fields.iter().enumerate() {

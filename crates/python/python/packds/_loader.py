@@ -31,7 +31,6 @@ from ._words import (
     cropped_to,
     drawn_seed,
     memory_bytes,
-    mixes,
     number_or_auto,
     seed_of,
     subset,
@@ -70,7 +69,7 @@ class _Iteration:
             values = {name: _cut(value, n_samples) for name, value in values.items()}
         if self._whole:
             return Batch(native, values, n_samples, loader._plan.gpu is not None)
-        return loader._plan.given(values)
+        return loader._plan.given(values, native)
 
     def _take(self) -> _packds.Batch | None:
         epoch = self._epoch or self._begun()
@@ -228,7 +227,9 @@ class Loader(Sealed):
         lend: Whether batches may be the pack's own memory if that saves a copy. Such arrays are read-only.
         ragged: How a batch has a field with any number of entries per sample, such as boxes: `list` (an array for each sample),
             `padded` (a `Padded`: one array, with zeros after shorter samples, and the lengths), or `flat` (a `Flat`: all entries in
-            one array, and the offsets of the samples).
+            one array, and the offsets of the samples). With `targets`, a batch is `(images, targets)` as torchvision's detection
+            models take it: a list of float images `[C, H, W]`, and a dict for each image, with classes from 1 (0 is the
+            background). `tv_tensors` is the same with `torchvision.tv_tensors`, for its transforms.
         proportions: With several packs, a positive number for each pack.
 
     Warns:
@@ -360,7 +361,7 @@ class Loader(Sealed):
         return _packds.Loader([dataset._pack for dataset in self.datasets], options)
 
     def _planned(self, native: _packds.Loader, options: dict[str, Any]) -> Plan:
-        return Plan(self.datasets, native, *self._output, ragged=self._ragged, mixes=mixes(options["augment"]))
+        return Plan(self.datasets, native, *self._output, ragged=self._ragged, augment=options["augment"])
 
     def _warn(self) -> None:
         """Warns about options that cost accuracy."""

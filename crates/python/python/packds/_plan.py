@@ -15,7 +15,9 @@ from ._dataset import FLOATS, Dataset, Field, is_float_label, pair_of
 from ._errors import OptionError
 from ._mixing import mixers
 from ._ragged import ragged_conversion
+from ._targets import targets_conversion
 from ._types import Ragged
+from ._words import mixes, puts_channels_first
 
 
 class Plan:
@@ -32,7 +34,7 @@ class Plan:
         as_tuple: bool | None,
         *,
         ragged: Ragged,
-        mixes: bool,
+        augment: str | Sequence[str] | None,
     ) -> None:
         dataset = datasets[0]
         convert = converter(output)
@@ -58,9 +60,12 @@ class Plan:
         # The fields of a tuple. None if fields are delivered by name.
         loaded = [dataset.fields[name] for name in names]
         self.unpacked = _unpacked(loaded, fields is not None, as_tuple)
-        self._mixers = mixers(datasets, loaded) if mixes else {}
+        image_layout = None if self.image is None else dataset.fields[self.image].layout
+        channels_first = "channels_last" == layout or (puts_channels_first(augment) if augment else image_layout == "chw")
+        self._targets = targets_conversion(ragged, output, channels_first, loaded, self.several_views)
+        self._mixers = mixers(datasets, loaded) if mixes(augment) else {}
         # Fields that are not mixed together with the images.
-        self.unmixed = [name for name in names if name not in (self.image, *self._mixers)] if mixes else []
+        self.unmixed = [name for name in names if name not in (self.image, *self._mixers)] if mixes(augment) else []
 
     def _conversion(self, field: Any, dtype: str, shape: list[int] | None, layout: str | None) -> Any:
         convert, device = self.convert, self.device
@@ -136,8 +141,10 @@ class Plan:
             return jax.numpy.asarray(array)
         return array
 
-    def given(self, values: dict[str, Any]) -> Any:
+    def given(self, values: dict[str, Any], native: _packds.Batch) -> Any:
         """The object that the loop gets."""
+        if self._targets is not None:
+            return self._targets(values, as_numpy(native.ids()))
         if self.unpacked is None:
             return NamedBatch(values)
         return tuple(values[name] for name in self.unpacked)

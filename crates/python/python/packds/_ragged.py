@@ -70,13 +70,13 @@ def ragged_conversion(form: Ragged, out: Callable[[Any, str], Any]) -> Callable[
         OptionError: The form does not exist.
     """
     form = text("ragged", form)
-    if form == "list":
+    if form in ("list", "targets", "tv_tensors"):
         return lambda value: _listed(*_arrays(value), value[0].dtype, out)
     if form == "flat":
         return lambda value: Flat(*(out(array, memory.dtype) for array, memory in zip(_arrays(value), value)))
     if form == "padded":
         return lambda value: _padded(*_arrays(value), value[0].dtype, out)
-    raise OptionError(f"ragged: expected list, flat or padded, found {form!r}")
+    raise OptionError(f"ragged: expected list, padded, flat, targets or tv_tensors, found {form!r}")
 
 
 def _arrays(value: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

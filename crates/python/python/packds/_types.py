@@ -12,7 +12,7 @@ Jpeg = Literal["host", "gpu"]
 Layout = Literal["hwc", "chw", "channels_last"]
 Order = Literal["auto", "random", "window", "chunks", "sequential"]
 Output = Literal["numpy", "torch", "jax"]
-Ragged = Literal["list", "padded", "flat"]
+Ragged = Literal["list", "padded", "flat", "targets", "tv_tensors"]
 Register = Literal["staging", "file", "gds"]
 Tier = Literal["auto", "resident", "gpu-window", "host-window", "host"]
 

@@ -24,7 +24,7 @@ Normalize = Union[str, None, "tuple[_Channels, _Channels]"]
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 # An operation that crops: its name, its size, and the rest.
-_CROP = re.compile(r"\s*(rrc|crop|center)(\d+)(?:x(\d+))?(.*)", re.DOTALL)
+_CROP = re.compile(r"\s*(rrc|crop|center|ioucrop|letterbox|scalejitter)(\d+)(?:x(\d+))?(.*)", re.DOTALL)
 _RESIZE = re.compile(r"resize(\d+)(?:x(\d+))?")
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
@@ -188,6 +188,11 @@ def augmentation(
         words.append(_normalization(dataset, image, normalize))
     words += [word for word in (wanted, order) if word is not None]
     return ",".join(words) or None
+
+
+def puts_channels_first(augment: str | Sequence[str] | None) -> bool:
+    """Whether the words give images the shape `[C, H, W]`."""
+    return "chw" in _split(augment)
 
 
 def mixes(augment: str | Sequence[str] | None) -> bool:

@@ -21,10 +21,12 @@ from ._loader import Loader
 from ._progress import Progress
 
 #: A field's type: the name of a kind, an array's type and shape, or None if the first value determines it.
-Kind = Union[str, None, "tuple[Any, Sequence[int]]"]
+Kind = Union[str, None, "tuple[Any, Sequence[int | None]]", "tuple[Any, Sequence[int | None], Literal['box_attribute']]"]
 Schema = Union[Mapping[str, Kind], Sequence[str], None]
 
-_KINDS = ("image", "mask", "label", "labels", "bytes", "text", "json")
+_KINDS = ("image", "mask", "label", "labels", "boxes", "box_labels", "bytes", "text", "json")
+#: The type and the shape of these kinds. They have any number of entries.
+_OF_BOXES: dict[str, tuple[str, tuple[int, ...]]] = {"boxes": ("f32", (4,)), "box_labels": ("i64", ())}
 _IMAGE_NAMES = ("image", "images", "img", "pixels", "x", "input", "data")
 _MASK_NAMES = ("mask", "segmentation")
 #: The name that the field of each of these kinds has in a pack, whatever the source calls it.
@@ -40,18 +42,22 @@ class _Field:
         self.shape: tuple[int, ...] | None = None
         if isinstance(kind, str) and kind in _KINDS:
             self.kind = kind
+            self.dtype, self.shape = _OF_BOXES.get(kind, (None, None))
         elif isinstance(kind, str):
             # The field is a single number of this type.
             self.kind, self.dtype, self.shape = "array", dtype_name(kind), ()
         elif kind is None:
             raise OptionError(f"field {name!r}: its kind is unknown")
         else:
-            dtype, shape = _checks.two(f"field {name!r}", f"a kind ({', '.join(_KINDS)}), a type, or (type, shape)", kind)
+            is_of_boxes = isinstance(kind, tuple) and len(kind) == 3 and kind[2] == "box_attribute"
+            dtype, shape = kind[:2] if is_of_boxes else _checks.two(f"field {name!r}", f"a kind ({', '.join(_KINDS)}), a type, or (type, shape)", kind)
             sides = _checks.several(f"field {name!r}", "a shape", shape)
             self.kind, self.dtype = "array", dtype_name(dtype)
             if len(sides) and sides[0] is None:
                 # Any number of entries of this shape.
-                self.kind, sides = "ragged", sides[1:]
+                self.kind, sides = "box_attribute" if is_of_boxes else "ragged", sides[1:]
+            elif is_of_boxes:
+                raise OptionError(f"field {name!r}: expected a shape that begins with None, found {shape!r}")
             self.shape = tuple(_checks.whole(f"field {name!r}", side, 32) for side in sides)
 
     def declared(self) -> tuple[str, str, str | None, list[int] | None]:
@@ -74,7 +80,7 @@ class _Field:
             return value if isinstance(value, str) else _class_id(value)
         if self.kind == "labels":
             return [_class_id(label) for label in value]
-        if self.kind == "ragged":
+        if self.kind in ("ragged", "box_attribute", *_OF_BOXES):
             array = _array(value)
             # An empty list has no shape of its own.
             empty = np.zeros((0, *(self.shape or ())), NUMPY_NAMES[self.dtype or ""])

@@ -3,14 +3,14 @@
 use packds_system::{to_u64, to_usize};
 use std::sync::Arc;
 
-use packds_pixels::{Color, DecodeOptions, Filter, PixelError};
+use packds_pixels::{Color, DecodeOptions, PixelError};
 
 use super::erase::erase;
-use super::frame::Frame;
+use super::frame::{Frame, Scene};
 use super::op::Size;
-use super::render::Renderer;
+use super::render::{Renderer, Use};
 use super::steps::{Tools, map_mask};
-use super::{AugmentError, AugmentPlan, Picture, SampleKey};
+use super::{AugmentError, AugmentPlan, Input, Picture};
 
 /// Applies a plan. Use one per thread, because it has its own decoder, tables and scratch memory.
 #[derive(Debug)]
@@ -68,13 +68,12 @@ impl Augmenter {
     /// contents of the outputs are unspecified.
     pub fn apply(
         &mut self,
-        key: SampleKey,
-        image: Picture<'_>,
-        mask: Option<Picture<'_>>,
+        input: Input<'_>,
         outs: &mut [&mut [u8]],
         mask_outs: &mut [&mut [u8]],
     ) -> Result<(), AugmentError> {
         let Self { plan, workshop } = self;
+        let Input { key, image, mask, boxes } = input;
         let channels = plan.output().channels;
         check_buffers(plan, outs, plan.item_bytes())?;
         if let Picture::Raw(raw) = image
@@ -90,7 +89,7 @@ impl Augmenter {
         let root = key.root();
         workshop.frames.clear();
         for view in 0..plan.output().views {
-            let frame = Frame::draw(&plan.ops, size, root, view)?;
+            let frame = Frame::draw(&plan.ops, Scene { size, boxes }, root, view)?;
             workshop.frames.push(frame);
         }
         workshop.images_into(plan, root, (image, size), outs)?;
@@ -112,7 +111,7 @@ impl Workshop {
         let channels = plan.output().channels;
         let maps = plan.maps();
         if plan.writes_bytes() && !maps {
-            self.images.render(plan, plan.filter, &self.frames, picture, outs)?;
+            self.images.render(plan, Use::Image, &self.frames, picture, outs)?;
             for (view, out) in (0..).zip(outs) {
                 let out = self.tools.work(plan, (root, view), out, &mut [])?;
                 erase(plan, root, view, out);
@@ -124,7 +123,7 @@ impl Workshop {
         grow(&mut self.scratch, n_bytes.saturating_mul(n_views))?;
         grow(&mut self.turned, if maps { n_bytes } else { 0 })?;
         let mut views: Vec<&mut [u8]> = self.scratch.chunks_exact_mut(n_bytes).take(n_views).collect();
-        self.images.render(plan, plan.filter, &self.frames, picture, &mut views)?;
+        self.images.render(plan, Use::Image, &self.frames, picture, &mut views)?;
         for ((view, pixels), out) in (0..).zip(views).zip(outs) {
             let spare = self.turned.get_mut(..n_bytes).unwrap_or_default();
             let pixels = self.tools.work(plan, (root, view), pixels, spare)?;
@@ -154,7 +153,7 @@ impl Workshop {
         };
         let n_bytes = pixel_bytes(plan.size(), channels)?;
         check_buffers(plan, outs, n_bytes)?;
-        self.masks.render(plan, Filter::Nearest, &self.frames, (mask, size), outs)?;
+        self.masks.render(plan, Use::Mask, &self.frames, (mask, size), outs)?;
         if !plan.maps() {
             return Ok(());
         }

@@ -3,6 +3,7 @@
 use packds_format::DType;
 use packds_pixels::{Filter, Layout, Padding, Resize};
 
+use super::boxes::MinBox;
 use super::op::{CROP_RATIO, CROP_SCALE, ERASE_RATIO, ERASE_SCALE, Filling, Op, Stage};
 use super::{Policy, Size};
 use crate::setters::{ops, setters};
@@ -31,6 +32,7 @@ pub struct Augment {
     /// One value, or one per channel. Empty if no value was set.
     pub(super) fill: Vec<u8>,
     pub(super) dct_scaling: bool,
+    pub(super) min_box: Option<MinBox>,
     pub(super) mixup: Option<f64>,
     pub(super) cutmix: Option<f64>,
     pub(super) normalize: Option<(Vec<f32>, Vec<f32>)>,
@@ -53,6 +55,7 @@ impl Augment {
             filter: Filter::Bilinear,
             fill: Vec::new(),
             dct_scaling: false,
+            min_box: None,
             mixup: None,
             cutmix: None,
             normalize: None,
@@ -75,6 +78,20 @@ impl Augment {
             Op::RandomCrop { size: size.into(), padding, mode, if_needed: pad_if_needed };
         /// The central `size` pixels. If the image is smaller, it is padded with black.
         center_crop(size: impl Into<Size>) = Op::CenterCrop(size.into());
+        /// A random part of the image that overlaps a box, resized to `size`: `scale` is the range of its width and its
+        /// height as fractions of the image, and `ratio` that of width divided by height. This is torchvision's
+        /// `RandomIoUCrop`, whose defaults are (0.3, 1) and (0.5, 2). Boxes with their centre outside the part are left
+        /// out. Images without boxes are not cropped.
+        iou_crop(size: impl Into<Size>, scale: (f64, f64), ratio: (f64, f64)) =
+            Op::IouCrop { size: size.into(), scale, ratio };
+        /// Resizes the whole image so that it fits into `size`, and puts it in the middle. The borders are `fill`. A
+        /// mask is 0 there.
+        letterbox(size: impl Into<Size>, fill: [u8; 4]) = Op::Letterbox { size: size.into(), fill };
+        /// Resizes the whole image so that it fits into `size`, times a factor from the range `scale`. A larger image
+        /// is cropped at a random place. A smaller one has borders on the right and below, as in `letterbox`. These are
+        /// torchvision's `ScaleJitter` and `FixedSizeCrop`.
+        scale_jitter(size: impl Into<Size>, scale: (f64, f64), fill: [u8; 4]) =
+            Op::ScaleJitter { size: size.into(), scale, fill };
         /// Resizes the whole image.
         resize(resize: Resize) = Op::Resize(resize);
         /// Swaps left and right with probability `p`.
@@ -153,6 +170,13 @@ impl Augment {
     /// Valid only for float results. The default type is `F32`.
     pub fn normalize(mut self, mean: &[f32], std: &[f32]) -> Self {
         self.normalize = Some((mean.to_vec(), std.to_vec()));
+        self
+    }
+
+    /// Leaves out boxes with a side shorter than `side` pixels in the result, and boxes of which the result shows less
+    /// than the part `visible`. The default is 1 and 0.
+    pub fn min_box(mut self, side: f64, visible: f64) -> Self {
+        self.min_box = Some(MinBox { side, visible });
         self
     }
 

@@ -8,7 +8,7 @@ use packds_pixels::{Layout, Padding, rows_come_first};
 use super::AugmentPlan;
 use super::color::{color_adjustments, measures, most_adjustments};
 use super::erase::{drawn, encode, erased_to};
-use super::frame::{Frame, Shown, resized_size, whole};
+use super::frame::{Frame, Scene, Shown, resized_size, whole};
 use super::op::{Op, Size, Stage};
 use super::{AugmentError, SampleKey};
 use crate::device::{self, Changes, ColorOp, FileLimits, Finish, Patch, Resampling, Windows};
@@ -48,6 +48,10 @@ impl AugmentPlan {
             match *op {
                 Op::Resize(resize) => resized = Some((resized_size(resize, picture), false)),
                 Op::RandomResizedCrop { size, .. } => resized = Some((size, true)),
+                Op::IouCrop { .. } => return Err("ioucrop depends on the boxes, which stay on the host"),
+                Op::Letterbox { .. } | Op::ScaleJitter { .. } => {
+                    return Err("letterbox and scalejitter resize images on the host");
+                }
                 Op::RandomCrop { mode, .. } => padding = mode,
                 _ => {}
             }
@@ -113,7 +117,7 @@ impl AugmentPlan {
         picture: Located,
         resampling: Option<&Resampling>,
     ) -> Result<Option<device::Frame>, AugmentError> {
-        let frame = Frame::draw(&self.ops, picture.size, key.root(), view)?;
+        let frame = Frame::draw(&self.ops, Scene::of(picture.size), key.root(), view)?;
         let (area, x, y) = match frame.shown {
             Shown::Area(area) => (area, 0, 0),
             Shown::Window { x, y, .. } => (whole(picture.size), x, y),

@@ -4,14 +4,32 @@ use packds_pixels::{Area, CropResize, Filter, Resize};
 
 use super::AugmentError;
 use super::Size;
+use super::boxes::BoundingBox;
 use super::draws::Draws;
+use super::iou_crop::{has_center, iou_crop};
 use super::op::{Op, Span};
+
+/// What a frame is drawn for: an image, and the boxes in it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scene<'a> {
+    pub(super) size: Size,
+    pub(super) boxes: &'a [BoundingBox],
+}
+
+impl Scene<'_> {
+    /// An image without boxes.
+    pub(super) const fn of(size: Size) -> Self {
+        Self { size, boxes: &[] }
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Frame {
     pub(super) shown: Shown,
     pub(super) flip_horizontal: bool,
     pub(super) flip_vertical: bool,
+    /// Whether boxes are left out if their centre is outside the shown area.
+    by_center: bool,
 }
 
 /// The part of the image that a view shows.
@@ -25,8 +43,9 @@ pub(super) enum Shown {
 }
 
 impl Frame {
-    /// Draws the frame of a view for an image of this size. `root` and `view` select the draws.
-    pub(super) fn draw(ops: &[Op], picture: Size, root: u64, view: u32) -> Result<Self, AugmentError> {
+    /// Draws the frame of a view for an image. `root` and `view` select the draws.
+    pub(super) fn draw(ops: &[Op], scene: Scene<'_>, root: u64, view: u32) -> Result<Self, AugmentError> {
+        let picture = scene.size;
         if picture.width == 0 || picture.height == 0 {
             return Err(AugmentError::Picture {
                 what: "size",
@@ -35,7 +54,8 @@ impl Frame {
             });
         }
         let mut resized = None;
-        let mut frame = Self { shown: Shown::Area(whole(picture)), flip_horizontal: false, flip_vertical: false };
+        let shown = Shown::Area(whole(picture));
+        let mut frame = Self { shown, flip_horizontal: false, flip_vertical: false, by_center: false };
         for (number, op) in (0_u32..).zip(ops) {
             let draws = || Draws::new(root, view, number);
             let size = resized.unwrap_or(picture);
@@ -60,12 +80,31 @@ impl Frame {
                         y: center_start(size.height, out.height),
                     };
                 }
+                Op::IouCrop { scale, ratio, .. } => {
+                    if let Some(area) = iou_crop(draws(), scene, scale, ratio) {
+                        (frame.shown, frame.by_center) = (Shown::Area(area), true);
+                    }
+                }
+                Op::Letterbox { size: out, .. } => {
+                    let resized = fitted(picture, out, 1.0, f64::round_ties_even);
+                    let (x, y) = (center_start(resized.width, out.width), center_start(resized.height, out.height));
+                    frame.shown = Shown::Window { resized, x, y };
+                }
+                Op::ScaleJitter { size: out, scale, .. } => frame.shown = scaled_window(draws(), picture, out, scale),
                 Op::HorizontalFlip(p) => frame.flip_horizontal = draws().chance(0, p),
                 Op::VerticalFlip(p) => frame.flip_vertical = draws().chance(0, p),
                 _ => break,
             }
         }
         Ok(frame)
+    }
+
+    /// Whether the crop keeps this box of the stored image.
+    pub(super) fn keeps(&self, sides: &BoundingBox) -> bool {
+        match self.shown {
+            Shown::Area(area) if self.by_center => has_center(area, sides),
+            _ => true,
+        }
     }
 
     /// The visible area of the image, which is resized to `out`. `None` if the frame needs padding or a resize of the
@@ -135,8 +174,23 @@ fn random_area(draws: Draws, picture: Size, scale: Span, ratio: Span) -> Area {
     Area { x: (picture.width - width) / 2, y: (picture.height - height) / 2, width, height }
 }
 
-/// Converts a rounded number of pixels. Negative numbers become 0.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, not negative and clamped to u32")]
+/// The size of an image that is resized to fit into `out`, times `scale`.
+fn fitted(picture: Size, out: Size, scale: f64, round: fn(f64) -> f64) -> Size {
+    let (width, height) = (f64::from(picture.width), f64::from(picture.height));
+    let factor = (f64::from(out.width) / width).min(f64::from(out.height) / height) * scale;
+    Size { width: pixels(round(width * factor)).max(1), height: pixels(round(height * factor)).max(1) }
+}
+
+/// torchvision's `ScaleJitter`, then `FixedSizeCrop`. Draw 0 decides the size, and draw 1 the position on both axes.
+fn scaled_window(draws: Draws, picture: Size, out: Size, scale: Span) -> Shown {
+    let resized = fitted(picture, out, draws.uniform(0, scale), f64::trunc);
+    let place = draws.unit(1);
+    let start = |side: u32, out: u32| i64::from(pixels(f64::from(side.saturating_sub(out)) * place));
+    Shown::Window { resized, x: start(resized.width, out.width), y: start(resized.height, out.height) }
+}
+
+/// Converts a number of pixels. Fractions are cut off. Negative numbers become 0.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative and clamped to u32")]
 pub(super) fn pixels(value: f64) -> u32 {
     value.clamp(0.0, f64::from(u32::MAX)) as u32
 }

@@ -3,10 +3,16 @@
 
 use packds_pixels::ops::Affine;
 
-use super::frame::{Frame, Shown};
+use super::boxes::BoundingBox;
+use super::frame::{Frame, Scene, Shown};
 use super::op::{Op, Size, Stage};
 use super::steps::{Step, each_step};
 use super::{AugmentError, AugmentPlan, SampleKey};
+
+/// The coefficients a to f of (a x + b y + c, d x + e y + f).
+pub(super) type Matrix = [f64; 6];
+
+pub(super) const IDENTITY: Matrix = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0];
 
 /// The part of a stored image that a view shows, and how it is transformed.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,14 +41,20 @@ impl AugmentPlan {
         !self.ops.iter().all(stays)
     }
 
-    /// What a view of a sample shows, if the stored image has this size.
+    /// What a view of a sample shows, if the stored image has this size and these boxes.
     ///
     /// # Errors
     /// `TooSmall` if the image is smaller than the crop.
-    pub fn geometry(&self, key: SampleKey, view: u32, (width, height): (u32, u32)) -> Result<Geometry, AugmentError> {
-        let picture = Size { width, height };
-        let frame = Frame::draw(&self.ops, picture, key.root(), view)?;
-        let mut geometry = Geometry::of_frame(frame, picture, self.size());
+    pub fn geometry(
+        &self,
+        key: SampleKey,
+        view: u32,
+        (width, height): (u32, u32),
+        boxes: &[BoundingBox],
+    ) -> Result<Geometry, AugmentError> {
+        let size = Size { width, height };
+        let frame = Frame::draw(&self.ops, Scene { size, boxes }, key.root(), view)?;
+        let mut geometry = Geometry::of_frame(frame, size, self.size());
         each_step(self, key.root(), view, |step| {
             if let Step::Map(map) = step {
                 geometry.matrix = after(&map, geometry.matrix);
@@ -55,21 +67,7 @@ impl AugmentPlan {
 
 impl Geometry {
     fn of_frame(frame: Frame, picture: Size, out: Size) -> Self {
-        let [x, y, width, height] = match frame.shown {
-            Shown::Area(area) => [area.x, area.y, area.width, area.height].map(f64::from),
-            Shown::Window { resized, x, y } => {
-                let across = f64::from(picture.width) / f64::from(resized.width);
-                let down = f64::from(picture.height) / f64::from(resized.height);
-                let (width, height) = (f64::from(out.width), f64::from(out.height));
-                [pixels(x) * across, pixels(y) * down, width * across, height * down]
-            }
-        };
-        // The factor and the offset of an axis. A flipped axis starts at the opposite edge of the part.
-        let axis = |start: f64, len: f64, out: f64, flips: bool| {
-            if flips { (-out / len, out + start * out / len) } else { (out / len, -start * out / len) }
-        };
-        let (a, c) = axis(x, width, f64::from(out.width), frame.flip_horizontal);
-        let (e, f) = axis(y, height, f64::from(out.height), frame.flip_vertical);
+        let [x, y, width, height] = part(frame, picture, out);
         Self {
             x,
             y,
@@ -77,14 +75,39 @@ impl Geometry {
             height,
             flip_horizontal: frame.flip_horizontal,
             flip_vertical: frame.flip_vertical,
-            matrix: [a, 0.0, c, 0.0, e, f],
+            matrix: matrix_of(frame, picture, out),
         }
     }
 }
 
+/// Left, top, width and height of the part that a frame shows, in pixels of the stored image.
+fn part(frame: Frame, picture: Size, out: Size) -> [f64; 4] {
+    match frame.shown {
+        Shown::Area(area) => [area.x, area.y, area.width, area.height].map(f64::from),
+        Shown::Window { resized, x, y } => {
+            let across = f64::from(picture.width) / f64::from(resized.width);
+            let down = f64::from(picture.height) / f64::from(resized.height);
+            let (width, height) = (f64::from(out.width), f64::from(out.height));
+            [pixels(x) * across, pixels(y) * down, width * across, height * down]
+        }
+    }
+}
+
+/// The mapping from the stored image to a frame.
+pub(super) fn matrix_of(frame: Frame, picture: Size, out: Size) -> Matrix {
+    let [x, y, width, height] = part(frame, picture, out);
+    // The factor and the offset of an axis. A flipped axis starts at the opposite edge of the part.
+    let axis = |start: f64, len: f64, out: f64, flips: bool| {
+        if flips { (-out / len, out + start * out / len) } else { (out / len, -start * out / len) }
+    };
+    let (a, c) = axis(x, width, f64::from(out.width), frame.flip_horizontal);
+    let (e, f) = axis(y, height, f64::from(out.height), frame.flip_vertical);
+    [a, 0.0, c, 0.0, e, f]
+}
+
 /// Combines `before` with a transform that is applied after it. The matrix of an [`Affine`] is the inverse mapping,
 /// from the result to the source.
-fn after(map: &Affine, before: [f64; 6]) -> [f64; 6] {
+pub(super) fn after(map: &Affine, before: Matrix) -> Matrix {
     let [p, q, r, s, t, u] = map.matrix;
     // The determinant is positive, because scales are positive and shears are below 90 degrees.
     let det = p * t - q * s;

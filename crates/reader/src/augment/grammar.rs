@@ -5,17 +5,22 @@ use std::str::FromStr;
 
 use packds_pixels::{Filter, Layout, PIXEL_TYPES, Padding, Resize};
 
+use super::boxes::MinBox;
 use super::description::IMAGENET;
 use super::op::{
-    CROP_RATIO, CROP_SCALE, ERASE_RATIO, ERASE_SCALE, Filling, MAGNITUDE_BINS, Op, RAND_AUGMENT, Size, Span,
+    CROP_RATIO, CROP_SCALE, ERASE_RATIO, ERASE_SCALE, Filling, IOU_CROP_RATIO, IOU_CROP_SCALE, JITTER_SCALE,
+    LETTERBOX_FILL, MAGNITUDE_BINS, Op, RAND_AUGMENT, Size, Span,
 };
 use super::{Augment, AugmentError, Policy};
 
 /// The name and the syntax of each word.
-const WORDS: [(&str, &str); 25] = [
+const WORDS: [(&str, &str); 29] = [
     ("rrc", "rrcSIZE[:SCALE-SCALE[/RATIO-RATIO]]"),
     ("crop", "cropSIZE[+PADDING][?][:edge|reflect|symmetric|VALUE[/VALUE...]]"),
     ("center", "centerSIZE"),
+    ("ioucrop", "ioucropSIZE[:SCALE-SCALE[/RATIO-RATIO]]"),
+    ("letterbox", "letterboxSIZE[:VALUE[/VALUE...]]"),
+    ("scalejitter", "scalejitterSIZE[:SCALE-SCALE[/VALUE...]]"),
     ("resize", "resizeSHORT or resizeWIDTHxHEIGHT"),
     ("flip", "flip[:P]"),
     ("vflip", "vflip[:P]"),
@@ -35,6 +40,7 @@ const WORDS: [(&str, &str); 25] = [
     ("views", "views:N"),
     ("filter", "filter:nearest|box|bilinear|bicubic|lanczos"),
     ("fill", "fill:VALUE[/VALUE/VALUE]"),
+    ("minbox", "minbox:SIDE[/VISIBLE]"),
     ("dct", "dct"),
     ("norm", "norm:imagenet or norm:MEAN[/MEAN/MEAN]/STD[/STD/STD]"),
     ("chw", "chw or hwc"),
@@ -82,7 +88,9 @@ impl Augment {
         };
         let size = &head[name.len()..];
         let parsed = match name {
-            "rrc" | "crop" | "center" | "resize" => sized(self, name, size, options),
+            "rrc" | "crop" | "center" | "ioucrop" | "letterbox" | "scalejitter" | "resize" => {
+                sized(self, name, size, options)
+            }
             _ if !size.is_empty() => None,
             _ => {
                 let options = options.map_or_else(Vec::new, |options| options.split('/').collect());
@@ -136,12 +144,23 @@ fn setting_kind(word: &str) -> &str {
 fn sized(augment: Augment, name: &str, text: &str, options: Option<&str>) -> Option<Augment> {
     match (name, options) {
         ("rrc", options) => {
-            let (scale, ratio) = match options.map(|o| o.split_once('/').unwrap_or((o, ""))) {
-                None => (CROP_SCALE, CROP_RATIO),
-                Some((scale, "")) => (span(scale)?, CROP_RATIO),
-                Some((scale, ratio)) => (span(scale)?, span(ratio)?),
-            };
+            let (scale, ratio) = spans(options, (CROP_SCALE, CROP_RATIO))?;
             Some(augment.random_resized_crop_with(size(text)?, scale, ratio))
+        }
+        ("ioucrop", options) => {
+            let (scale, ratio) = spans(options, (IOU_CROP_SCALE, IOU_CROP_RATIO))?;
+            Some(augment.iou_crop(size(text)?, scale, ratio))
+        }
+        ("letterbox", options) => {
+            let fill = options.map_or(Some([LETTERBOX_FILL; 4]), color)?;
+            Some(augment.letterbox(size(text)?, fill))
+        }
+        ("scalejitter", options) => {
+            let (scale, fill) = match options.map(|o| o.split_once('/').unwrap_or((o, "0"))) {
+                None => (JITTER_SCALE, [0; 4]),
+                Some((scale, fill)) => (span(scale)?, color(fill)?),
+            };
+            Some(augment.scale_jitter(size(text)?, scale, fill))
         }
         ("crop", options) => {
             let mode = options.map_or(Some(Padding::Constant([0; 4])), padding)?;
@@ -205,6 +224,8 @@ fn with_options(augment: Augment, name: &str, options: &[&str]) -> Option<Augmen
         ("fill", [red, green, blue]) => augment.fill(&[byte(red)?, byte(green)?, byte(blue)?]),
         ("mixup", [alpha]) => augment.mixup(number(alpha)?),
         ("cutmix", [alpha]) => augment.cutmix(number(alpha)?),
+        ("minbox", [side]) => augment.min_box(number(side)?, 0.0),
+        ("minbox", [side, visible]) => augment.min_box(number(side)?, number(visible)?),
         ("views", [n]) => augment.views(whole(n)?),
         ("filter", [name]) => augment.filter(Filter::from_str(name).ok()?),
         ("norm", ["imagenet"]) => augment.normalize_imagenet(),
@@ -230,14 +251,26 @@ fn padding(text: &str) -> Option<Padding> {
         "edge" => Padding::Edge,
         "reflect" => Padding::Reflect,
         "symmetric" => Padding::Symmetric,
-        _ => {
-            let values: Vec<u8> = text.split('/').map(byte).collect::<Option<_>>()?;
-            Padding::Constant(match *values.as_slice() {
-                [value] => [value; 4],
-                [red, green, blue] => [red, green, blue, 0],
-                _ => <[u8; 4]>::try_from(values).ok()?,
-            })
-        }
+        _ => Padding::Constant(color(text)?),
+    })
+}
+
+/// A value for all channels, or one for each.
+fn color(text: &str) -> Option<[u8; 4]> {
+    let values: Vec<u8> = text.split('/').map(byte).collect::<Option<_>>()?;
+    Some(match *values.as_slice() {
+        [value] => [value; 4],
+        [red, green, blue] => [red, green, blue, 0],
+        _ => <[u8; 4]>::try_from(values).ok()?,
+    })
+}
+
+/// The ranges `SCALE-SCALE[/RATIO-RATIO]`.
+fn spans(options: Option<&str>, (scale, ratio): (Span, Span)) -> Option<(Span, Span)> {
+    Some(match options.map(|o| o.split_once('/').unwrap_or((o, ""))) {
+        None => (scale, ratio),
+        Some((scale, "")) => (span(scale)?, ratio),
+        Some((scale, ratio)) => (span(scale)?, span(ratio)?),
     })
 }
 
@@ -300,6 +333,11 @@ impl fmt::Display for Augment {
         if !self.fill.is_empty() {
             say(format!("fill:{}", joined(&self.fill)));
         }
+        match self.min_box {
+            Some(MinBox { side, visible: 0.0 }) => say(format!("minbox:{side}")),
+            Some(MinBox { side, visible }) => say(format!("minbox:{side}/{visible}")),
+            None => {}
+        }
         if self.dct_scaling {
             say("dct".to_owned());
         }
@@ -328,18 +366,29 @@ fn joined(values: &[impl ToString]) -> String {
 fn padding_text(mode: Padding) -> String {
     match mode {
         Padding::Constant([0, 0, 0, 0]) => String::new(),
-        Padding::Constant([red, green, blue, alpha]) => {
-            if [red, green, blue] == [alpha; 3] {
-                format!(":{alpha}")
-            } else if alpha == 0 {
-                format!(":{red}/{green}/{blue}")
-            } else {
-                format!(":{red}/{green}/{blue}/{alpha}")
-            }
-        }
+        Padding::Constant(color) => format!(":{}", color_text(color)),
         Padding::Edge => ":edge".to_owned(),
         Padding::Reflect => ":reflect".to_owned(),
         Padding::Symmetric => ":symmetric".to_owned(),
+    }
+}
+
+fn color_text([red, green, blue, alpha]: [u8; 4]) -> String {
+    if [red, green, blue] == [alpha; 3] {
+        alpha.to_string()
+    } else if alpha == 0 {
+        format!("{red}/{green}/{blue}")
+    } else {
+        format!("{red}/{green}/{blue}/{alpha}")
+    }
+}
+
+/// A crop with ranges. Ranges that are the default are left out.
+fn crop_text(name: &str, size: Size, (scale, ratio): (Span, Span), usual: (Span, Span)) -> String {
+    match (scale == usual.0, ratio == usual.1) {
+        (true, true) => format!("{name}{size}"),
+        (false, true) => format!("{name}{size}:{}", range(scale)),
+        _ => format!("{name}{size}:{}/{}", range(scale), range(ratio)),
     }
 }
 
@@ -349,11 +398,24 @@ impl fmt::Display for Op {
             Self::Resize(Resize::Short(side)) => format!("resize{side}"),
             Self::Resize(Resize::Exact { width, height }) => format!("resize{width}x{height}"),
             Self::Resize(other) => format!("resize {other}"),
-            Self::RandomResizedCrop { size, scale, ratio } => match (*scale == CROP_SCALE, *ratio == CROP_RATIO) {
-                (true, true) => format!("rrc{size}"),
-                (false, true) => format!("rrc{size}:{}", range(*scale)),
-                _ => format!("rrc{size}:{}/{}", range(*scale), range(*ratio)),
-            },
+            Self::RandomResizedCrop { size, scale, ratio } => {
+                crop_text("rrc", *size, (*scale, *ratio), (CROP_SCALE, CROP_RATIO))
+            }
+            Self::IouCrop { size, scale, ratio } => {
+                crop_text("ioucrop", *size, (*scale, *ratio), (IOU_CROP_SCALE, IOU_CROP_RATIO))
+            }
+            Self::Letterbox { size, fill } if *fill == [LETTERBOX_FILL; 4] => format!("letterbox{size}"),
+            Self::Letterbox { size, fill } => format!("letterbox{size}:{}", color_text(*fill)),
+            Self::ScaleJitter { size, scale, fill: [0, 0, 0, 0] } => {
+                if *scale == JITTER_SCALE {
+                    format!("scalejitter{size}")
+                } else {
+                    format!("scalejitter{size}:{}", range(*scale))
+                }
+            }
+            Self::ScaleJitter { size, scale, fill } => {
+                format!("scalejitter{size}:{}/{}", range(*scale), color_text(*fill))
+            }
             Self::RandomCrop { size, padding, mode, if_needed } => {
                 let around = if *padding == 0 { String::new() } else { format!("+{padding}") };
                 let needed = if *if_needed { "?" } else { "" };

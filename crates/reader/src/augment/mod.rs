@@ -8,7 +8,7 @@
 //! ```
 //! use std::sync::Arc;
 //! use packds_pixels::Pixels;
-//! use packds_reader::augment::{Augment, AugmentPlan, Augmenter, ImageSource, Picture, SampleKey, Size};
+//! use packds_reader::augment::{Augment, AugmentPlan, Augmenter, ImageSource, Input, Picture, SampleKey, Size};
 //!
 //! let source = ImageSource::raw(Some(Size::from(32)), 3);
 //! let plan = AugmentPlan::new(&Augment::parse("crop32+4,flip,norm:imagenet,chw")?, &source)?;
@@ -17,11 +17,12 @@
 //! let picture = Picture::Raw(Pixels { data: &image, width: 32, height: 32, channels: 3 });
 //! let mut out = vec![0; augmenter.plan().item_bytes()];
 //! let key = SampleKey { seed: 42, epoch: 0, sample: 17 };
-//! augmenter.apply(key, picture, None, &mut [&mut out], &mut [])?;
+//! augmenter.apply(Input::new(key, picture), &mut [&mut out], &mut [])?;
 //! # Ok::<(), packds_reader::augment::AugmentError>(())
 //! ```
 
 mod augmenter;
+mod boxes;
 mod color;
 mod description;
 mod draws;
@@ -31,6 +32,7 @@ mod finish;
 mod frame;
 mod geometry;
 mod grammar;
+mod iou_crop;
 mod mix;
 mod op;
 mod picture;
@@ -53,8 +55,9 @@ pub use policy::Policy;
 #[doc(hidden)]
 pub use self::{
     augmenter::Augmenter,
+    boxes::{BoundingBox, ShownBox},
     mix::blend,
-    picture::{Picture, SampleKey},
+    picture::{Input, Picture, SampleKey},
     plan::{AugmentPlan, ImageSource, Output},
 };
 

@@ -35,6 +35,11 @@ pub(super) type Span = (f64, f64);
 /// The default ranges of torchvision.
 pub(super) const CROP_SCALE: Span = (0.08, 1.0);
 pub(super) const CROP_RATIO: Span = (3.0 / 4.0, 4.0 / 3.0);
+pub(super) const IOU_CROP_SCALE: Span = (0.3, 1.0);
+pub(super) const IOU_CROP_RATIO: Span = (0.5, 2.0);
+pub(super) const JITTER_SCALE: Span = (0.1, 2.0);
+/// The usual border of YOLO.
+pub(super) const LETTERBOX_FILL: u8 = 114;
 pub(super) const ERASE_SCALE: Span = (0.02, 0.33);
 pub(super) const ERASE_RATIO: Span = (0.3, 3.3);
 pub(super) const MAGNITUDE_BINS: u32 = 31;
@@ -47,6 +52,9 @@ pub(super) enum Op {
     RandomResizedCrop { size: Size, scale: Span, ratio: Span },
     RandomCrop { size: Size, padding: u32, mode: Padding, if_needed: bool },
     CenterCrop(Size),
+    IouCrop { size: Size, scale: Span, ratio: Span },
+    Letterbox { size: Size, fill: [u8; 4] },
+    ScaleJitter { size: Size, scale: Span, fill: [u8; 4] },
     Resize(Resize),
     HorizontalFlip(f64),
     VerticalFlip(f64),
@@ -88,12 +96,28 @@ impl Op {
     pub(super) fn stage(&self) -> Stage {
         match self {
             Self::Resize(_) => Stage::Resize,
-            Self::RandomResizedCrop { .. } | Self::RandomCrop { .. } | Self::CenterCrop(_) => Stage::Crop,
+            Self::RandomResizedCrop { .. }
+            | Self::RandomCrop { .. }
+            | Self::CenterCrop(_)
+            | Self::IouCrop { .. }
+            | Self::Letterbox { .. }
+            | Self::ScaleJitter { .. } => Stage::Crop,
             Self::HorizontalFlip(_) | Self::VerticalFlip(_) => Stage::Flip,
             Self::Rotation(_) | Self::Affine { .. } => Stage::Map,
             Self::RandAugment { .. } | Self::TrivialAugment { .. } | Self::AutoAugment(_) => Stage::Policy,
             Self::Jitter { .. } | Self::Grayscale(_) | Self::Blur { .. } | Self::Solarize { .. } => Stage::Color,
             Self::Erase { .. } | Self::Cutout(_) => Stage::Erase,
+        }
+    }
+
+    /// The size of the result, if the op is a crop that resizes the whole stored image or a part of it.
+    pub(super) fn resized_crop(&self) -> Option<Size> {
+        match *self {
+            Self::RandomResizedCrop { size, .. }
+            | Self::IouCrop { size, .. }
+            | Self::Letterbox { size, .. }
+            | Self::ScaleJitter { size, .. } => Some(size),
+            _ => None,
         }
     }
 
@@ -115,7 +139,16 @@ impl Op {
                 let found = padding.to_string();
                 self.hold("padding", "0 to 65535", padding <= MAX_SIDE, found)
             }
-            Self::CenterCrop(size) => self.sides(size),
+            Self::CenterCrop(size) | Self::Letterbox { size, .. } => self.sides(size),
+            Self::IouCrop { size, scale, ratio } => {
+                self.sides(size)?;
+                self.span("scale", "two fractions of the side from 0 to 1, the smaller one first", scale, 0.0, 1.0)?;
+                self.ratios(ratio)
+            }
+            Self::ScaleJitter { size, scale, .. } => {
+                self.sides(size)?;
+                self.span("scale", "two numbers from 0.01 to 10, the smaller one first", scale, 0.01, 10.0)
+            }
             Self::Resize(resize) => match resize {
                 Resize::Exact { width, height } => self.sides(Size { width, height }),
                 Resize::Short(side) | Resize::Long(side) | Resize::Max(side) => self.sides(Size::from(side)),

@@ -3,6 +3,7 @@
 use packds_pixels::{Encoded, Pixels, probe};
 
 use super::AugmentError;
+use super::boxes::BoundingBox;
 use super::op::Size;
 
 /// Identifies a sample in an epoch of a run. All draws depend on it, and on the numbers of the view, the op and the
@@ -24,6 +25,32 @@ pub enum Picture<'a> {
     Encoded(Encoded<'a>),
     /// Pixels.
     Raw(Pixels<'a>),
+}
+
+/// A sample with everything that an augmentation needs of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Input<'a> {
+    /// Identifies its draws.
+    pub key: SampleKey,
+    /// The image.
+    pub image: Picture<'a>,
+    /// The mask of the image.
+    pub mask: Option<Picture<'a>>,
+    /// The boxes in the image. Only crops that depend on them use them.
+    pub boxes: &'a [BoundingBox],
+}
+
+impl<'a> Input<'a> {
+    /// An image without a mask and boxes.
+    pub const fn new(key: SampleKey, image: Picture<'a>) -> Self {
+        Self { key, image, mask: None, boxes: &[] }
+    }
+
+    /// The same input with this mask, if there is one.
+    #[must_use]
+    pub const fn with_mask(self, mask: Option<Picture<'a>>) -> Self {
+        Self { mask, ..self }
+    }
 }
 
 impl Picture<'_> {

@@ -7,7 +7,8 @@ use packds_system::{counted, to_usize};
 
 use super::SampleKey;
 use super::augmenter::pixel_bytes;
-use super::frame::Frame;
+use super::boxes::MinBox;
+use super::frame::{Frame, Scene};
 use super::op::{Filling, Op, Size, Stage};
 use super::{Augment, AugmentError};
 
@@ -108,6 +109,8 @@ pub struct AugmentPlan {
     /// The fill value outside rotated or transformed images.
     pub(super) fill: [u8; 4],
     pub(super) dct_scaling: bool,
+    /// Which boxes remain. `None` if the augmentation does not say.
+    pub(super) min_box: Option<MinBox>,
     pub(super) mixup: Option<f64>,
     pub(super) cutmix: Option<f64>,
     pub(super) float: Option<FloatType>,
@@ -151,6 +154,7 @@ impl AugmentPlan {
             filter: augment.filter,
             fill: fill(&augment.fill, channels)?,
             dct_scaling: augment.dct_scaling,
+            min_box: augment.min_box,
             mixup: augment.mixup,
             cutmix: augment.cutmix,
             float,
@@ -178,7 +182,7 @@ impl AugmentPlan {
     pub fn crops(&self, key: SampleKey, width: u32, height: u32) -> Result<Vec<CropResize>, AugmentError> {
         let picture = Size { width, height };
         let crop = |view| {
-            let frame = Frame::draw(&self.ops, picture, key.root(), view)?;
+            let frame = Frame::draw(&self.ops, Scene::of(picture), key.root(), view)?;
             let shown = frame.crop_resize(picture, self.size(), self.filter);
             shown.ok_or_else(|| AugmentError::TooSmall {
                 op: "crop".to_owned(),
@@ -197,6 +201,12 @@ impl AugmentPlan {
             && (output.dtype, output.layout, output.views) == (DType::U8, Layout::Hwc, 1)
             && self.mixup.is_none()
             && self.cutmix.is_none()
+    }
+
+    /// The word of the augmentation that needs boxes. `None` if there is none.
+    pub(crate) fn needs_boxes(&self) -> Option<String> {
+        let op = self.ops.iter().find(|op| matches!(op, Op::IouCrop { .. })).map(Op::to_string);
+        op.or_else(|| self.min_box.map(|_| "minbox".to_owned()))
     }
 
     /// Whether an op may move pixels after the crop and the resize.
@@ -282,6 +292,19 @@ fn check_settings(augment: &Augment) -> Result<(), AugmentError> {
         let expected = "used with a resize of the whole image (resize256,center224), because random parts are decoded at full size";
         return Err(setting("dct", "setting", expected, "no resize".to_owned()));
     }
+    if let Some(MinBox { side, visible }) = augment.min_box {
+        if !(0.0..=65_535.0).contains(&side) {
+            return Err(setting("minbox", "side", "0 to 65535 pixels", side.to_string()));
+        }
+        if !(0.0..=1.0).contains(&visible) {
+            return Err(setting("minbox", "visible part", "0 to 1", visible.to_string()));
+        }
+    }
+    let scales = |op: &Op| matches!(op, Op::ScaleJitter { .. });
+    if augment.views > 1 && augment.ops.iter().any(scales) {
+        let expected = "1, because the image is resized once for all views";
+        return Err(setting("scalejitter", "number of views", expected, augment.views.to_string()));
+    }
     if !augment.fill.is_empty() && !augment.ops.iter().any(Op::maps) {
         let expected =
             "used with rotate, affine or a policy such as randaugment (crops have their own value, as in crop32+4:128)";
@@ -351,11 +374,8 @@ fn check_order(ops: &[Op]) -> Result<(), AugmentError> {
         if op.stage() == Stage::Crop && previous.stage() == Stage::Crop {
             return order(previous, "only one crop is possible; omit one of the two");
         }
-        if matches!(op, Op::RandomResizedCrop { .. }) {
-            return order(
-                previous,
-                "a random resized crop uses the stored image and sets the size itself; omit the resize",
-            );
+        if op.resized_crop().is_some() {
+            return order(previous, "this crop uses the stored image and sets the size itself; omit the resize");
         }
     }
     Ok(())
@@ -368,15 +388,13 @@ fn output_size(ops: &[Op], source: Option<Size>) -> Result<Size, AugmentError> {
         match *op {
             Op::Resize(Resize::Exact { width, height }) => size = Some(Size { width, height }),
             Op::Resize(resize) => size = size.map(|size| super::frame::resized_size(resize, size)),
-            Op::RandomResizedCrop { size: out, .. } | Op::CenterCrop(out) | Op::RandomCrop { size: out, .. } => {
-                size = Some(out)
-            }
-            _ => {}
+            Op::CenterCrop(out) | Op::RandomCrop { size: out, .. } => size = Some(out),
+            _ => size = op.resized_crop().or(size),
         }
     }
     // If the known size is too small for the crop, every sample would fail.
     if let (Ok(size), Some(source)) = (size.ok_or(AugmentError::SizesVary), source) {
-        Frame::draw(ops, source, 0, 0)?;
+        Frame::draw(ops, Scene::of(source), 0, 0)?;
         return Ok(size);
     }
     size.ok_or(AugmentError::SizesVary)

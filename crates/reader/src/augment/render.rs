@@ -1,7 +1,7 @@
 //! Renders the frames of a sample from files or pixels.
 
 use packds_pixels::{
-    Color, Crop, CropResize, DecodeOptions, Decoder, Filter, Geometry, Padding, PixelError, Pixels, Resizer,
+    Color, Crop, CropResize, DecodeOptions, Decoder, Filter, Geometry, Padding, PixelError, Pixels, Resize, Resizer,
     padded_crop_into,
 };
 
@@ -22,6 +22,14 @@ pub(super) struct Renderer {
     views: Vec<CropResize>,
 }
 
+/// What a renderer makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    Image,
+    /// The values of a mask are not blended.
+    Mask,
+}
+
 impl Renderer {
     pub(super) fn new(options: DecodeOptions) -> Self {
         Self {
@@ -37,12 +45,13 @@ impl Renderer {
     pub(super) fn render(
         &mut self,
         plan: &AugmentPlan,
-        filter: Filter,
+        of: Use,
         frames: &[Frame],
         (picture, size): (Picture<'_>, Size),
         outs: &mut [&mut [u8]],
     ) -> Result<(), AugmentError> {
         let out = plan.size();
+        let filter = if of == Use::Mask { Filter::Nearest } else { plan.filter };
         let views = frames.iter().map(|frame| frame.crop_resize(size, out, filter));
         self.views.clear();
         self.views.extend(views.flatten());
@@ -64,7 +73,7 @@ impl Renderer {
             Picture::Raw(raw) if resized == size => raw,
             Picture::Raw(raw) => self.whole(raw, resized, filter)?,
             Picture::Encoded(encoded) => {
-                let geometry = geometry(&plan.ops, filter);
+                let geometry = geometry(&plan.ops, filter, resized);
                 // If all frames show the same part, which is the centre crop or the whole image, only that part is
                 // decoded.
                 if geometry.crop != Crop::None || frames.iter().all(|frame| matches!(frame.shown, Shown::Area(_))) {
@@ -73,7 +82,7 @@ impl Renderer {
                 self.rendered(encoded.bytes, &geometry, resized)?
             }
         };
-        let padding = padding(&plan.ops);
+        let padding = padding(&plan.ops, of);
         for (frame, to) in frames.iter().zip(outs) {
             let Shown::Window { x, y, .. } = frame.shown else { continue };
             let flips = (frame.flip_horizontal, frame.flip_vertical);
@@ -160,12 +169,15 @@ impl Renderer {
     }
 }
 
-/// The plan's resize and centre crop, as one geometry.
-fn geometry(ops: &[Op], filter: Filter) -> Geometry {
+/// The plan's resize and centre crop, as one geometry. `resized` is the size of the whole image after the resize.
+fn geometry(ops: &[Op], filter: Filter, resized: Size) -> Geometry {
     let mut geometry = Geometry { filter, ..Geometry::default() };
     for op in ops {
         match *op {
             Op::Resize(resize) => geometry.resize = resize,
+            Op::Letterbox { .. } | Op::ScaleJitter { .. } => {
+                geometry.resize = Resize::Exact { width: resized.width, height: resized.height };
+            }
             Op::CenterCrop(Size { width, height }) => {
                 geometry.crop = Crop::Center { width, height };
             }
@@ -175,10 +187,12 @@ fn geometry(ops: &[Op], filter: Filter) -> Geometry {
     geometry
 }
 
-/// The padding of the plan's crop. Black if there is no random crop.
-fn padding(ops: &[Op]) -> Padding {
+/// The padding of the plan's crop. Black if it sets none. The borders of a letterbox have no class, so they are 0 in a
+/// mask.
+fn padding(ops: &[Op], of: Use) -> Padding {
     let modes = ops.iter().find_map(|op| match *op {
         Op::RandomCrop { mode, .. } => Some(mode),
+        Op::Letterbox { fill, .. } | Op::ScaleJitter { fill, .. } if of == Use::Image => Some(Padding::Constant(fill)),
         _ => None,
     });
     modes.unwrap_or(Padding::Constant([0; 4]))

@@ -198,12 +198,20 @@ impl Batch {
     }
 
     /// All entries of a ragged field, `[entries, ..]`, and `samples + 1` offsets: sample `i` has the entries from offset
-    /// `i` to offset `i + 1`.
+    /// `i` to offset `i + 1`. For the boxes of an image with several views, those of the first view.
     ///
     /// # Errors
     /// [`LoadError::Option`] if the field does not exist or is not ragged.
     pub fn entries(&self, name: &str) -> Result<(ArrayView<'_>, Vec<usize>), LoadError> {
-        let (number, field) = self.find(name, 0)?;
+        self.view_entries(name, 0)
+    }
+
+    /// Like [`entries`](Self::entries), for one view of an image. Views are numbered from 0.
+    ///
+    /// # Errors
+    /// As for [`entries`](Self::entries), or if the field has no such view.
+    pub fn view_entries(&self, name: &str, view: u32) -> Result<(ArrayView<'_>, Vec<usize>), LoadError> {
+        let (number, field) = self.find(name, view)?;
         let (Some(entry), Some(items)) = (&field.entry, self.variable(number)) else {
             return Err(LoadError::Option(format!("field `{name}` is not ragged: read it with `field` or `item`")));
         };

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::BadSamples;
+use super::boxes::Moved;
 use super::error::LoadError;
 use super::filling::{Filling, Piece, Row};
 use super::kept::Kept;
@@ -79,6 +80,13 @@ impl Filler {
         let mut variable = piece.variable.iter_mut();
         let mut views = Views::default();
         let Some(pack) = self.contents.packs.get(row.pack) else { return Ok(()) };
+        let Contents { outputs, seeds, .. } = &*self.contents;
+        let mut stored = Vec::new();
+        let mut moved = None;
+        if let Some((pictures, boxes)) = outputs.pictures.as_ref().and_then(|p| Some((p, p.boxes()?))) {
+            stored = boxes.stored(items, row.sample, &mut self.scratch)?;
+            moved = Some((boxes, Moved::new(pictures, (pack, row), seeds, &stored)?));
+        }
         for field in &self.contents.outputs.fields {
             match field.source {
                 Source::Column(_) | Source::Held => {}
@@ -99,6 +107,12 @@ impl Filler {
                         variable.push(item, &field.ragged_shape(item.len()));
                     }
                 }
+                Source::Boxes(position) => {
+                    let item = items.item(position, row.sample, &mut self.scratch)?;
+                    if let (Some(variable), Some((boxes, moved))) = (variable.next(), &moved) {
+                        boxes.push((pack, row), (field, position), item, moved, variable)?;
+                    }
+                }
                 Source::Decoded(position) => {
                     let item = items.item(position, row.sample, &mut self.scratch)?;
                     let decoder = self.decoders.iter_mut().find(|d| d.field() == field.name);
@@ -117,7 +131,7 @@ impl Filler {
         }
         let Some(pictures) = &mut self.pictures else { return Ok(()) };
         let pixels = self.kept.as_deref().and_then(|kept| kept.pixels(row));
-        pictures.fill(pack, items, row, pixels, &mut views)
+        pictures.fill(pack, items, row, (pixels, &stored), &mut views)
     }
 }
 

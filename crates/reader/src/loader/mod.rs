@@ -45,6 +45,7 @@
 
 mod batch;
 mod board;
+mod boxes;
 mod epoch;
 mod error;
 mod fill;

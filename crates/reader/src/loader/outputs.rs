@@ -48,6 +48,8 @@ pub(crate) enum Source {
     Variable(usize),
     /// The same as `Variable`, but its images are decoded.
     Decoded(usize),
+    /// The same as `Variable`, but for boxes that move with the images, and the fields that describe them.
+    Boxes(usize),
     /// A view of the augmented image.
     Image,
     /// The image's JPEG file for a device to decode, or the image's pixels.
@@ -148,6 +150,11 @@ impl Outputs {
         let position = schema.body().position(|(n, _)| n == number).unwrap_or(0);
         let role = self.pictures.as_ref().and_then(|pictures| pictures.source_of(position));
         match role {
+            Some(Source::Boxes(position)) => {
+                self.positions.push(position);
+                let views = self.pictures.as_ref().map_or(1, |pictures| pictures.made().views);
+                (0..views).try_for_each(|view| self.place(field, view, field.dtype, None, 0, Source::Boxes(position)))
+            }
             Some(source) => self.push_views(field, source),
             None => {
                 self.positions.push(position);

@@ -13,13 +13,15 @@ use std::sync::Arc;
 use packds_format::{Coding, DType, Field, FieldKind, Role, Schema, Store};
 use packds_pixels::{Color, DecodeOptions, Decoder, Encoded, Image, Layout, Pixels};
 
+use super::boxes::Boxes;
 use super::error::LoadError;
 use super::filling::Row;
 use super::kept::ImageSize;
 use super::outputs::{BatchField, Outputs, Source};
 use crate::arena::SlotMut;
 use crate::augment::{
-    Augment, AugmentError, AugmentPlan, Geometry, ImageSource, Located, Mix, Output, Picture, SampleKey, Size,
+    Augment, AugmentError, AugmentPlan, BoundingBox, Geometry, ImageSource, Located, Mix, Output, Picture, SampleKey,
+    ShownBox, Size,
 };
 use crate::device::{Changes, ColorOp, Finish, Frame, OnDevice, Patch, Resampling, Windows};
 use crate::fetch::StepItems;
@@ -44,6 +46,8 @@ pub(crate) struct Pictures {
     mask: Option<PictureField>,
     /// The position of the image's seek index in the body.
     seek: Option<usize>,
+    /// The boxes that move with the image.
+    boxes: Option<Boxes>,
 }
 
 /// Where images are made. [`Finish`] describes the device's part.
@@ -109,6 +113,7 @@ impl Pictures {
             None => made.clone(),
         };
         let mask = by_role(Role::Mask).map(|field| PictureField::new(schema, field).map_err(refused)).transpose()?;
+        let boxes = boxes_of(pack, &made, is_wanted)?;
         let seek = schema.seek_index_of(&image.name);
         Ok(Self {
             made,
@@ -117,6 +122,7 @@ impl Pictures {
             against,
             image: PictureField::new(schema, image).map_err(refused)?,
             mask,
+            boxes,
             seek: seek.and_then(|(number, _)| schema.body().position(|(n, _)| n == number)),
         })
     }
@@ -223,13 +229,14 @@ impl Pictures {
 
     /// The body fields to read, by their positions.
     pub(crate) fn positions(&self) -> Vec<usize> {
+        let boxes = self.boxes.as_ref().map(|boxes| boxes.position);
         match self.held() {
-            Some(Held::All | Held::ChunksOfFile) => return Vec::new(),
-            Some(Held::Chunks) => return vec![self.image.position],
+            Some(Held::All | Held::ChunksOfFile) => return boxes.into_iter().collect(),
+            Some(Held::Chunks) => return boxes.into_iter().chain([self.image.position]).collect(),
             None => {}
         }
         let mask = self.mask.as_ref().map(|mask| mask.position);
-        let all = [Some(self.image.position), mask, self.seek];
+        let all = [Some(self.image.position), mask, self.seek, boxes];
         all.into_iter().flatten().collect()
     }
 
@@ -241,6 +248,9 @@ impl Pictures {
                 Place::Held(..) => Source::Held,
                 Place::Host | Place::Pixels(_) => Source::Image,
             });
+        }
+        if self.boxes.as_ref().is_some_and(|boxes| boxes.concern(position)) {
+            return Some(Source::Boxes(position));
         }
         let mask = self.mask.as_ref()?;
         (position == mask.position).then_some(Source::Mask)
@@ -255,20 +265,43 @@ impl Pictures {
         self.image.size.map(|(width, height, _)| (width, height))
     }
 
+    /// The boxes that move with the images. `None` if none are loaded, or if the images do not move.
+    pub(crate) fn boxes(&self) -> Option<&Boxes> {
+        self.boxes.as_ref()
+    }
+
     /// The part of a row's image that a view shows.
     pub(crate) fn geometry(&self, pack: &Pack, row: Row, seeds: &[u64], view: u32) -> Result<Geometry, LoadError> {
+        let boxes = self.boxes().map(|boxes| boxes.read(pack, row.sample)).transpose()?;
+        let size = self.size_of(pack, row)?;
+        let drawn = self.made.geometry(key(seeds, row), view, size, boxes.as_deref().unwrap_or_default());
+        drawn.map_err(|error| bad_sample(pack, row.sample, error))
+    }
+
+    /// The boxes of a row's image that a view shows.
+    pub(crate) fn shown_boxes(
+        &self,
+        (pack, row): (&Pack, Row),
+        seeds: &[u64],
+        view: u32,
+        boxes: &[BoundingBox],
+    ) -> Result<Vec<ShownBox>, LoadError> {
+        let shown = self.made.shown_boxes(key(seeds, row), view, self.size_of(pack, row)?, boxes);
+        shown.map_err(|error| bad_sample(pack, row.sample, error))
+    }
+
+    /// Width and height of a row's stored image.
+    fn size_of(&self, pack: &Pack, row: Row) -> Result<(u32, u32), LoadError> {
         let size = match self.stored_size() {
             Some(size) => Some(size),
             None => pack
                 .located(pack.item_shape(&self.image.name, row.sample))?
                 .and_then(|(height, width, _)| Some((u32::try_from(width).ok()?, u32::try_from(height).ok()?))),
         };
-        let size = size.ok_or_else(|| {
+        size.ok_or_else(|| {
             let (path, sample) = (pack.file_path().display(), row.sample);
             LoadError::Option(format!("{path}: sample {sample}: the pack does not store the size of its image"))
-        })?;
-        let drawn = self.made.geometry(key(seeds, row), view, size);
-        drawn.map_err(|error| bad_sample(pack, row.sample, error))
+        })
     }
 
     pub(crate) fn made(&self) -> Output {
@@ -424,6 +457,23 @@ pub(crate) fn bad_sample(pack: &Pack, sample: u64, source: AugmentError) -> Load
         chunk: pack.geometry().locate(sample).0,
         file: file_of(pack, sample),
         source: Box::new(source),
+    }
+}
+
+/// The boxes that move with the images, if at least one field of them is loaded.
+fn boxes_of(pack: &Pack, made: &AugmentPlan, is_wanted: impl Fn(&Field) -> bool) -> Result<Option<Boxes>, LoadError> {
+    let schema = pack.schema();
+    let is_loaded = |boxes: &Boxes| {
+        let mut loaded = schema.body().enumerate().filter(|(_, (_, field))| is_wanted(field));
+        loaded.any(|(position, _)| boxes.concern(position))
+    };
+    let boxes = Boxes::of(schema).filter(is_loaded);
+    match made.needs_boxes() {
+        Some(word) if boxes.is_none() => Err(LoadError::Option(format!(
+            "{}: {word} needs boxes, but no loaded field has the role boxes",
+            pack.file_path().display()
+        ))),
+        _ => Ok(boxes.filter(|_| made.moves_pixels())),
     }
 }
 

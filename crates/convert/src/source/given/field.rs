@@ -4,7 +4,7 @@ use packds_system::{counted, to_u64};
 use std::path::Path;
 use std::sync::Arc;
 
-use packds_format::{DType, Field};
+use packds_format::{DType, Field, Role};
 
 use super::super::column::{ColumnValues, SourceColumn, TextArena};
 use super::super::found::{FoundLabels, LabelValues};
@@ -67,16 +67,19 @@ impl GivenField {
         Ok(Self { name: name.to_owned(), kind: kind.clone(), kept })
     }
 
+    /// The role of a field about boxes.
+    pub(super) fn box_role(&self) -> Option<Role> {
+        self.kind.box_role()
+    }
+
+    /// Whether the values are classes of the image.
+    pub(super) fn is_label(&self) -> bool {
+        matches!(self.kind, GivenKind::Label | GivenKind::Labels)
+    }
+
     /// Checks whether `value` may be added. The error says why not.
     pub(super) fn check(&self, value: &GivenValue<'_>, classes: &[String]) -> Result<(), String> {
-        let known = |id: i64| {
-            let is_known = classes.is_empty() || usize::try_from(id).is_ok_and(|id| id < classes.len());
-            if is_known {
-                return Ok(());
-            }
-            let n = classes.len();
-            Err(format!("the class id {id} has no name: the list has {}", counted(n, "class name")))
-        };
+        let known = |id: i64| check_class(id, classes);
         match (&self.kind, value) {
             (GivenKind::Image | GivenKind::Mask | GivenKind::Bytes, GivenValue::Bytes(bytes)) => check_bytes(bytes),
             (GivenKind::Image | GivenKind::Mask, GivenValue::Array { dtype, shape, bytes }) => {
@@ -90,7 +93,7 @@ impl GivenField {
                 }
                 check_array(*found, found_shape, bytes)
             }
-            (GivenKind::Ragged { dtype, shape }, GivenValue::Array { dtype: found, shape: found_shape, bytes }) => {
+            (GivenKind::Ragged { dtype, shape, .. }, GivenValue::Array { dtype: found, shape: found_shape, bytes }) => {
                 match found_shape.split_first() {
                     Some((0, entry)) if dtype == found && entry == shape => Ok(()),
                     Some((_, entry)) if dtype == found && entry == shape => check_array(*found, found_shape, bytes),
@@ -164,7 +167,7 @@ impl GivenField {
     pub(super) fn finish(self, source: &Path, n: usize, classes: &[String]) -> Result<Values, ConvertError> {
         let name = self.name;
         let field = |store| {
-            let (name, role) = (name.clone(), None);
+            let (name, role) = (name.clone(), self.kind.box_role());
             Values::Field(SourceField { name, store, role })
         };
         Ok(match self.kept {
@@ -225,13 +228,23 @@ impl Store for Arrays {
 
 fn content(kind: &GivenKind, value: &GivenValue<'_>) -> Content {
     match (kind, value) {
-        (GivenKind::Ragged { dtype, shape }, _) => Content::Ragged(ArrayType { dtype: *dtype, shape: shape.clone() }),
+        (GivenKind::Ragged { dtype, shape, .. }, _) => {
+            Content::Ragged(ArrayType { dtype: *dtype, shape: shape.clone() })
+        }
         (_, GivenValue::Array { dtype, shape, .. }) => {
             Content::of_array(ArrayType { dtype: *dtype, shape: shape.to_vec() })
         }
         (GivenKind::Image | GivenKind::Mask, _) => Content::File,
         _ => Content::Bytes,
     }
+}
+
+/// Checks that a class has a name, if classes have names.
+pub(super) fn check_class(id: i64, classes: &[String]) -> Result<(), String> {
+    if classes.is_empty() || usize::try_from(id).is_ok_and(|id| id < classes.len()) {
+        return Ok(());
+    }
+    Err(format!("the class id {id} has no name: the list has {}", counted(classes.len(), "class name")))
 }
 
 fn check_bytes(bytes: &[u8]) -> Result<(), String> {
@@ -261,7 +274,7 @@ fn wanted(kind: &GivenKind) -> String {
         GivenKind::Label => "the id or the name of a class".to_owned(),
         GivenKind::Labels => "a list of class ids".to_owned(),
         GivenKind::Array { dtype, shape } => format!("an array of {dtype} with shape {shape:?}"),
-        GivenKind::Ragged { dtype, shape } => {
+        GivenKind::Ragged { dtype, shape, .. } => {
             format!("an array of {dtype} with shape {}", Field::ragged("", *dtype, shape).shape_text())
         }
         GivenKind::Bytes => "bytes".to_owned(),

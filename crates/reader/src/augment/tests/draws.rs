@@ -10,10 +10,11 @@ use super::{key, plan};
 use crate::augment::color::jitter_order;
 use crate::augment::draws::{Draws, MIX};
 use crate::augment::erase::{erased, normals};
-use crate::augment::frame::{Frame, Shown};
+use crate::augment::frame::{Frame, Scene, Shown};
+use crate::augment::iou_crop::iou_crop;
 use crate::augment::op::{CROP_RATIO, CROP_SCALE, ERASE_RATIO, ERASE_SCALE, Op, Size};
 use crate::augment::policy::{self, POLICY_OPS, PolicyOp, Space};
-use crate::augment::{Augment, Policy, SampleKey};
+use crate::augment::{Augment, BoundingBox, Policy, SampleKey};
 use crate::device::Patch;
 
 const VECTORS: &str = include_str!("../../../../../fixtures/augment/vectors.json");
@@ -29,11 +30,14 @@ fn area(key: SampleKey, view: u32, size: (u32, u32), op: &Op, number: u32) -> Ar
     let mut ops = vec![Op::CenterCrop(Size::from(1)); usize::try_from(number).unwrap()];
     ops.push(op.clone());
     let size = Size { width: size.0, height: size.1 };
-    match Frame::draw(&ops, size, key.root(), view).unwrap().shown {
+    match Frame::draw(&ops, Scene::of(size), key.root(), view).unwrap().shown {
         Shown::Area(area) => area,
         Shown::Window { .. } => panic!("a random resized crop is an area"),
     }
 }
+
+/// The boxes of the test vectors.
+const BOXES: [BoundingBox; 3] = [[10.0, 20.0, 60.0, 50.5], [300.0, 40.0, 480.0, 360.0], [-5.0, 100.0, 40.0, 380.0]];
 
 fn rrc(scale: (f64, f64)) -> Op {
     Op::RandomResizedCrop { size: Size::from(224), scale, ratio: CROP_RATIO }
@@ -57,6 +61,13 @@ fn draws_are_the_documented_vectors() {
         assert_eq!(json!(draws.chance(0, 0.5)), vector["flip"]);
         let small = area(key, view, (500, 375), &rrc(CROP_SCALE), op);
         assert_eq!(corners(small), vector["rrc_500x375"]);
+        for (name, (width, height), n, scale, ratio) in [
+            ("ioucrop_500x375", (500, 375), 3, (0.3, 1.0), (0.5, 2.0)),
+            ("ioucrop_90x60", (90, 60), 1, (0.1, 0.9), (0.25, 4.0)),
+        ] {
+            let scene = Scene { size: Size { width, height }, boxes: &BOXES[..n] };
+            assert_eq!(json!(iou_crop(draws, scene, scale, ratio).map(corners)), vector[name]);
+        }
         let wide = area(key, view, (900, 64), &rrc((0.5, 1.0)), op);
         assert_eq!(corners(wide), vector["rrc_900x64"]);
         let patch = erased(draws, Size::from(224), 0.75, ERASE_SCALE, ERASE_RATIO);
@@ -85,13 +96,18 @@ fn draws_are_the_documented_vectors() {
 fn padded_crops_are_the_documented_vectors() {
     let vectors: Vec<Value> = serde_json::from_str(VECTORS).unwrap();
     let Augment { ops, .. } = Augment::parse("crop32+4").unwrap();
+    let Augment { ops: jitter, .. } = Augment::parse("scalejitter256").unwrap();
     for vector in vectors.iter().filter(|vector| vector["at"][4] == "0") {
         let number = |idx: usize| vector["at"][idx].as_str().unwrap().parse::<u64>().unwrap();
         let key = SampleKey { seed: number(0), epoch: u32::try_from(number(1)).unwrap(), sample: number(2) };
         let view = u32::try_from(number(3)).unwrap();
-        let frame = Frame::draw(&ops, Size::from(32), key.root(), view).unwrap();
+        let frame = Frame::draw(&ops, Scene::of(Size::from(32)), key.root(), view).unwrap();
         let Shown::Window { x, y, .. } = frame.shown else { panic!("a random crop is a window") };
         assert_eq!(json!([x, y]), vector["crop32_4"]);
+        let scene = Scene::of(Size { width: 500, height: 375 });
+        let frame = Frame::draw(&jitter, scene, key.root(), view).unwrap();
+        let Shown::Window { resized, x, y } = frame.shown else { panic!("a resized image is a window") };
+        assert_eq!(json!([resized.width, resized.height, x, y]), vector["scalejitter256_500x375"]);
     }
 }
 

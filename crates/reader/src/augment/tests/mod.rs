@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod boxes;
 mod draws;
 mod files;
 mod pipeline;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 
 use packds_pixels::{Encoded, Pixels};
 
-use super::{Augment, AugmentError, AugmentPlan, Augmenter, ImageSource, Picture, SampleKey, Size};
+use super::{Augment, AugmentError, AugmentPlan, Augmenter, ImageSource, Input, Picture, SampleKey, Size};
 
 /// An image of random bytes.
 pub(super) fn picture(width: u32, height: u32, channels: u8, seed: u64) -> Vec<u8> {
@@ -56,6 +57,6 @@ pub(super) fn apply(augmenter: &mut Augmenter, sample: u64, image: Picture<'_>) 
     let views = usize::try_from(augmenter.plan().output().views).unwrap();
     let mut out = vec![0; n * views];
     let mut outs: Vec<&mut [u8]> = out.chunks_exact_mut(n).collect();
-    augmenter.apply(key(sample), image, None, &mut outs, &mut []).unwrap();
+    augmenter.apply(Input::new(key(sample), image), &mut outs, &mut []).unwrap();
     out
 }

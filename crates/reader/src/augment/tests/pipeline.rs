@@ -8,11 +8,11 @@ use packds_pixels::{Area, Filter, Image, Pixels, encode_jpeg, encode_png, resize
 use super::{apply, augmenter, encoded, key, picture, plan, raw};
 use crate::augment::draws::Draws;
 use crate::augment::erase::{cut_out, erased, normals};
-use crate::augment::frame::{Frame, Shown};
+use crate::augment::frame::{Frame, Scene, Shown};
 use crate::augment::op::Size;
 use crate::augment::policy::drawn;
 use crate::augment::steps::Step;
-use crate::augment::{Augment, Augmenter, Mix};
+use crate::augment::{Augment, Augmenter, Input, Mix};
 use crate::device::Patch;
 
 const SIMCLR: &str = "rrc32:0.2-1,flip,jitter:0.4/0.4/0.4/0.1/0.8,gray:0.2,blur:5/0.1-2,solarize:128/0.2,erase:0.5,\
@@ -40,7 +40,7 @@ fn a_random_resized_crop_is_the_resize_of_its_area() {
     let mut augmenter = augmenter("rrc16,flip", None);
     let size = Size { width: 60, height: 40 };
     for sample in 0..30 {
-        let frame = Frame::draw(&augmenter.plan().ops, size, key(sample).root(), 0).unwrap();
+        let frame = Frame::draw(&augmenter.plan().ops, Scene::of(size), key(sample).root(), 0).unwrap();
         let Shown::Area(area) = frame.shown else { panic!("not an area") };
         for (from, pixels) in [(raw(&image, 60, 40, 3), &image), (encoded(&jpeg), &decoded)] {
             let mut wanted = resize(&cut(pixels, 60, area), 16, 16, Filter::Bilinear).unwrap().data;
@@ -106,7 +106,11 @@ fn rotations_are_maps_of_the_crop_and_masks_follow() {
     let mut augmenter = augmenter("flip:1,rotate:40,jitter:0.9/0/0/0,erase:1,f32", Some((16, 16)));
     let (mut out, mut mask_out) = (vec![0; 16 * 16 * 12], vec![0; 256]);
     augmenter
-        .apply(key(9), raw(&image, 16, 16, 3), Some(raw(&mask, 16, 16, 1)), &mut [&mut out], &mut [&mut mask_out])
+        .apply(
+            Input::new(key(9), raw(&image, 16, 16, 3)).with_mask(Some(raw(&mask, 16, 16, 1))),
+            &mut [&mut out],
+            &mut [&mut mask_out],
+        )
         .unwrap();
     let degrees = Draws::new(key(9).root(), 0, 1).uniform(0, (-40.0, 40.0));
     let affine = Affine::rotation(16, 16, degrees).unwrap();
@@ -129,7 +133,7 @@ fn masks_show_the_pixels_that_images_show() {
         for sample in 0..20 {
             let [a, b, c, d] = memory.as_mut_slice() else { panic!("four") };
             let from = raw(&image, 30, 20, 3);
-            augmenter.apply(key(sample), from, Some(from), &mut [a, b], &mut [c, d]).unwrap();
+            augmenter.apply(Input::new(key(sample), from).with_mask(Some(from)), &mut [a, b], &mut [c, d]).unwrap();
             assert_eq!((&a, &b), (&c, &d), "{text}");
             assert_ne!(a, b, "views differ");
         }
@@ -306,7 +310,11 @@ fn policies_move_masks_with_their_images_and_leave_their_values() {
             let (mut out, mut mask_out) = (vec![0; image.len()], vec![0; mask.len()]);
             let from = raw(&mask, 15, 11, 1);
             augmenter
-                .apply(key(sample), raw(&image, 15, 11, 3), Some(from), &mut [&mut out], &mut [&mut mask_out])
+                .apply(
+                    Input::new(key(sample), raw(&image, 15, 11, 3)).with_mask(Some(from)),
+                    &mut [&mut out],
+                    &mut [&mut mask_out],
+                )
                 .unwrap();
             let (mut wanted, mut spare) = (mask.clone(), mask.clone());
             let size = Size { width: 15, height: 11 };

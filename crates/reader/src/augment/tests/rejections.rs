@@ -4,7 +4,7 @@ use packds_format::{DType, Field, FieldKind};
 use packds_pixels::{Encoded, PixelError};
 
 use super::{apply, augmenter, key, picture, plan, raw};
-use crate::augment::{Augment, AugmentError, AugmentPlan, ImageSource, Mix, Picture};
+use crate::augment::{Augment, AugmentError, AugmentPlan, ImageSource, Input, Mix, Picture};
 
 fn refused(text: &str) -> AugmentError {
     plan(text, Some((64, 64))).unwrap_err()
@@ -180,8 +180,9 @@ fn crops_larger_than_the_picture_are_refused() {
     assert!(plan("crop100+4?", Some((64, 64))).is_ok());
     let image = picture(20, 20, 3, 1);
     let mut out = vec![0; 32 * 32 * 3];
-    let error =
-        augmenter("crop32", None).apply(key(0), raw(&image, 20, 20, 3), None, &mut [&mut out], &mut []).unwrap_err();
+    let error = augmenter("crop32", None)
+        .apply(Input::new(key(0), raw(&image, 20, 20, 3)), &mut [&mut out], &mut [])
+        .unwrap_err();
     assert!(matches!(error, AugmentError::TooSmall { .. }));
 }
 
@@ -206,7 +207,9 @@ fn pictures_masks_and_buffers_that_do_not_fit_are_refused() {
     let mut out = vec![0; 8 * 8 * 3];
     let mut apply = |channels, mask, out: &mut [u8], mask_outs: &mut [&mut [u8]]| {
         let pixels = &image[..20 * 20 * usize::from(channels)];
-        augmenter.apply(key(0), raw(pixels, 20, 20, channels), mask, &mut [out], mask_outs).unwrap_err()
+        augmenter
+            .apply(Input::new(key(0), raw(pixels, 20, 20, channels)).with_mask(mask), &mut [out], mask_outs)
+            .unwrap_err()
     };
     let error = apply(1, None, &mut out, &mut []);
     assert!(matches!(error, AugmentError::Picture { .. }));
@@ -224,7 +227,7 @@ fn pictures_masks_and_buffers_that_do_not_fit_are_refused() {
 fn errors_of_the_pixels_pass_through() {
     let garbage = Picture::Encoded(Encoded { bytes: b"not an image", seek_index: None });
     let mut out = vec![0; 8 * 8 * 3];
-    let error = augmenter("center8", None).apply(key(0), garbage, None, &mut [&mut out], &mut []).unwrap_err();
+    let error = augmenter("center8", None).apply(Input::new(key(0), garbage), &mut [&mut out], &mut []).unwrap_err();
     let unknown = matches!(error, AugmentError::Pixels(PixelError::UnknownFormat { .. }));
     assert!(unknown, "{error}");
 }

@@ -13,6 +13,14 @@ fn op() -> impl Strategy<Value = fn(Augment, f64, u32) -> Augment> {
         |a, _, n| a.random_crop(n, 4, Padding::Constant([1, 2, 3, 0]), true),
         |a, _, n| a.random_crop(n, 0, Padding::Reflect, false),
         |a, _, n| a.center_crop(n),
+        |a, p, n| a.iou_crop(n, (p / 2.0, p), (0.5, 1.0 + p)),
+        |a, _, n| a.iou_crop(n, (0.3, 1.0), (0.5, 2.0)),
+        |a, _, n| a.letterbox(n, [114; 4]),
+        |a, _, n| a.letterbox(Size { width: n, height: 9 }, [1, 2, 3, 0]),
+        |a, _, n| a.scale_jitter(n, (0.1, 2.0), [0; 4]),
+        |a, p, n| a.scale_jitter(n, (0.1, 1.0 + p), [7; 4]),
+        |a, p, _| a.min_box(p * 9.0, 0.0),
+        |a, p, _| a.min_box(2.0, p),
         |a, _, n| a.resize(Resize::Short(n)),
         |a, _, n| a.resize(Resize::Exact { width: n, height: n }),
         |a, p, _| a.horizontal_flip(p),
@@ -66,7 +74,8 @@ proptest! {
 
 #[test]
 fn every_word_of_the_page_is_read() {
-    let page = "rrc224|rrc224:0.2-1.0|crop32+4|center224|resize256|resize256x128|flip|vflip|rotate:15|affine:15|\
+    let page = "rrc224|rrc224:0.2-1.0|crop32+4|center224|ioucrop300|ioucrop300:0.3-1|ioucrop300:0.3-1/0.5-2|letterbox640|letterbox640x384:114|letterbox640:124/116/104|\
+        scalejitter1024|scalejitter1024:0.1-2|scalejitter1024:0.8-1.2/128|minbox:8|minbox:8/0.25|resize256|resize256x128|flip|vflip|rotate:15|affine:15|\
         affine:15/0.1/0.1|affine:15/0.1/0.1/0.9-1.1/10|jitter:0.4/0.4/0.4/0.1|gray:0.2|blur:23/0.1-2|solarize:128/0.2|\
         randaugment|randaugment:2/9|randaugment:1/5/10|trivialaugment|trivialaugment:10|autoaugment|autoaugment:imagenet|\
         autoaugment:cifar10|autoaugment:svhn|fill:128|fill:1/2/3|erase:0.25|erase:0.25/random|\

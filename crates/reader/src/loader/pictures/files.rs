@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use packds_pixels::{ImageFormat, check_structure};
 
 use super::{Pictures, key};
-use crate::augment::{AugmentError, Augmenter, Located, Picture, SampleKey, Size};
+use crate::augment::{AugmentError, Augmenter, Input, Located, Picture, SampleKey, Size};
 use crate::device::{FileHead, FileLimits, Finish, Frame, Windows};
 use crate::loader::error::LoadError;
 use crate::loader::filling::Row;
@@ -107,7 +107,7 @@ pub(super) fn file_or_pixels(
         }
         _ => {
             let pixels = rest.get_mut(..n_bytes).unwrap_or_default();
-            augmenter.apply(key, image, None, &mut [pixels], &mut [])?;
+            augmenter.apply(Input::new(key, image), &mut [pixels], &mut [])?;
         }
     }
     head.copy_from_slice(&written.to_bytes());

@@ -7,7 +7,7 @@ use packds_pixels::Pixels;
 use super::files::{Files, file_or_pixels};
 use super::{PictureField, Pictures, bad_sample, key};
 use crate::Pack;
-use crate::augment::{Augmenter, Picture};
+use crate::augment::{Augmenter, BoundingBox, Input, Picture};
 use crate::fetch::StepItems;
 use crate::loader::error::LoadError;
 use crate::loader::filling::Row;
@@ -55,13 +55,13 @@ impl PictureFiller {
         }
     }
 
-    /// Makes the views of one sample. Uses `pixels` if its image is already decoded.
+    /// Makes the views of one sample with these boxes. Uses `pixels` if its image is already decoded.
     pub(crate) fn fill(
         &mut self,
         pack: &Arc<Pack>,
         items: &StepItems,
         row: Row,
-        pixels: Option<Pixels<'_>>,
+        (pixels, boxes): (Option<Pixels<'_>>, &[BoundingBox]),
         views: &mut Views<'_>,
     ) -> Result<(), LoadError> {
         let sample = row.sample;
@@ -88,7 +88,8 @@ impl PictureFiller {
             let applied = file_or_pixels(&mut self.augmenter, limits, key, image, place);
             return applied.map_err(|source| bad_sample(pack, sample, source));
         }
-        let applied = self.augmenter.apply(key, image, mask, &mut views.images, &mut views.masks);
+        let input = Input { key, image, mask, boxes };
+        let applied = self.augmenter.apply(input, &mut views.images, &mut views.masks);
         applied.map_err(|source| bad_sample(pack, sample, source))
     }
 }

@@ -10,7 +10,7 @@ use packds_pixels::{Pixels, encode_jpeg};
 use tempfile::TempDir;
 
 use super::{builder, some};
-use crate::augment::{Augment, AugmentPlan, Augmenter, ImageSource, Picture, SampleKey, Size};
+use crate::augment::{Augment, AugmentPlan, Augmenter, ImageSource, Input, Picture, SampleKey, Size};
 use crate::loader::{BadSamples, Kept, LoadError, Loader};
 use crate::plan::{Order, Ranks};
 use crate::{Access, Pack, open};
@@ -198,9 +198,7 @@ fn directly(ops: &str, epoch: u32, sample: u64) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) 
     let (image, mask) = (image(sample), mask(sample));
     Augmenter::new(Arc::new(plan))
         .apply(
-            key,
-            raw(&image, 3),
-            Some(raw(&mask, 1)),
+            Input::new(key, raw(&image, 3)).with_mask(Some(raw(&mask, 1))),
             &mut outs.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>(),
             &mut masks.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>(),
         )

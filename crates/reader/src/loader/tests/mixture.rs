@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::images::{write, write_with};
 use super::{ORDERS, builder, opened, some};
-use crate::augment::{Augment, AugmentPlan, Augmenter, ImageSource, Picture, SampleKey};
+use crate::augment::{Augment, AugmentPlan, Augmenter, ImageSource, Input, Picture, SampleKey};
 use crate::loader::{Batch, Epoch, LoadError, LoaderBuilder};
 use crate::plan::{Choice, Last, MixtureState, Order, PlanError, Ranks, State};
 use crate::{Access, Pack, ReadError};
@@ -374,7 +374,7 @@ fn augmentation_is_drawn_from_the_packs_own_epoch_and_seed() {
         let SampleKey { sample, .. } = key;
         let (side, data) = (SIDE as u32, pixels(pack, sample));
         let image = Picture::Raw(Pixels { data: &data, width: side, height: side, channels: 3 });
-        augmenter.apply(key, image, None, &mut [&mut out], &mut []).unwrap();
+        augmenter.apply(Input::new(key, image), &mut [&mut out], &mut []).unwrap();
         out
     };
     for threads in [1, 3] {

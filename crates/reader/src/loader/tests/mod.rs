@@ -3,6 +3,7 @@
 #![cfg(test)]
 #![expect(clippy::cast_possible_truncation, reason = "the numbers of these tests are small")]
 
+mod boxes;
 mod delivery;
 mod faults;
 mod images;

@@ -1,0 +1,98 @@
+//! Moves boxes with the image: where each one is in a view, and which of them remain.
+
+use super::frame::{Frame, Scene};
+use super::geometry::{IDENTITY, Matrix, after, matrix_of};
+use super::op::Size;
+use super::steps::{Step, each_step};
+use super::{AugmentError, AugmentPlan, SampleKey};
+
+/// The left, top, right and bottom side of a box, in pixels. 0, 0 is the upper left corner of the image.
+pub type BoundingBox = [f32; 4];
+
+/// Boxes with a shorter side are left out by default. This is the default of torchvision's `SanitizeBoundingBoxes`.
+pub(super) const MIN_SIDE: f64 = 1.0;
+
+/// Which boxes remain.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct MinBox {
+    /// The shortest side, in pixels of the view.
+    pub(super) side: f64,
+    /// The smallest part of the box that the view shows, from 0 to 1.
+    pub(super) visible: f64,
+}
+
+/// A box that a view shows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ShownBox {
+    /// Its index among the boxes of the stored image.
+    pub index: usize,
+    /// Its sides in the view.
+    pub sides: BoundingBox,
+}
+
+impl AugmentPlan {
+    /// The boxes that a view of a sample shows, if the stored image has this size. A box is clipped after the crop and
+    /// after each rotation or affine transform, which make it the rectangle around its corners. This is how
+    /// torchvision's transforms move boxes. Boxes that become smaller than the limits of the plan are left out.
+    ///
+    /// # Errors
+    /// `TooSmall` if the image is smaller than the crop.
+    pub fn shown_boxes(
+        &self,
+        key: SampleKey,
+        view: u32,
+        (width, height): (u32, u32),
+        boxes: &[BoundingBox],
+    ) -> Result<Vec<ShownBox>, AugmentError> {
+        let scene = Scene { size: Size { width, height }, boxes };
+        let frame = Frame::draw(&self.ops, scene, key.root(), view)?;
+        let mut matrices = vec![matrix_of(frame, scene.size, self.size())];
+        each_step(self, key.root(), view, |step| {
+            if let Step::Map(map) = step {
+                matrices.push(after(&map, IDENTITY));
+            }
+            Ok(())
+        })?;
+        let limits = self.min_box.unwrap_or(MinBox { side: MIN_SIDE, visible: 0.0 });
+        let candidates = boxes.iter().enumerate().filter(|(_, sides)| frame.keeps(sides));
+        let shown = candidates.filter_map(|(index, sides)| {
+            let sides = moved(sides.map(f64::from), &matrices, self.size(), limits)?;
+            Some(ShownBox { index, sides })
+        });
+        Ok(shown.collect())
+    }
+}
+
+/// Moves a box by each matrix. `None` if too little of it remains, or if a side is not a number.
+#[expect(clippy::cast_possible_truncation, reason = "sides are stored as f32")]
+fn moved(mut sides: [f64; 4], matrices: &[Matrix], view: Size, limits: MinBox) -> Option<BoundingBox> {
+    let mut visible = 1.0;
+    for matrix in matrices {
+        let whole = around(sides, matrix);
+        sides = clipped(whole, view);
+        visible *= area(sides) / area(whole);
+    }
+    let [left, top, right, bottom] = sides;
+    // A comparison with a number that is not finite is false, so such boxes are left out.
+    let remains = right - left >= limits.side && bottom - top >= limits.side && visible >= limits.visible;
+    remains.then(|| sides.map(|side| side as f32))
+}
+
+/// The rectangle around the corners of a box after the transform.
+fn around([left, top, right, bottom]: [f64; 4], [a, b, c, d, e, f]: &Matrix) -> [f64; 4] {
+    let corners = [(left, top), (right, top), (right, bottom), (left, bottom)];
+    let xs = corners.map(|(x, y)| a * x + b * y + c);
+    let ys = corners.map(|(x, y)| d * x + e * y + f);
+    let least = |values: [f64; 4]| values.into_iter().fold(f64::INFINITY, f64::min);
+    let most = |values: [f64; 4]| values.into_iter().fold(f64::NEG_INFINITY, f64::max);
+    [least(xs), least(ys), most(xs), most(ys)]
+}
+
+fn clipped([left, top, right, bottom]: [f64; 4], view: Size) -> [f64; 4] {
+    let (width, height) = (f64::from(view.width), f64::from(view.height));
+    [left.clamp(0.0, width), top.clamp(0.0, height), right.clamp(0.0, width), bottom.clamp(0.0, height)]
+}
+
+fn area([left, top, right, bottom]: [f64; 4]) -> f64 {
+    (right - left) * (bottom - top)
+}
