@@ -1,11 +1,13 @@
-//! Compares policies with torchvision's results in `fixtures/torchvision/policies.json`, written by
-//! `fixtures/make/make_policies.py`.
+//! Compares policies and boxes with torchvision's results in `fixtures/torchvision`, written by
+//! `fixtures/make/make_policies.py` and `fixtures/make/make_boxes.py`.
 
 use serde_json::Value;
 
-use super::{apply, augmenter_of, raw};
+use super::{apply, augmenter_of, key, plan, raw};
 
 const RESULTS: &str = include_str!("../../../../../fixtures/torchvision/policies.json");
+
+const BOXES: &str = include_str!("../../../../../fixtures/torchvision/boxes.json");
 
 fn bytes(value: &Value) -> Vec<u8> {
     let digits = value["pixels"].as_str().unwrap();
@@ -31,4 +33,26 @@ fn policies_give_the_bytes_of_torchvision() {
         }
     }
     assert!(n_changed > 80, "{n_changed}");
+}
+
+#[test]
+fn boxes_are_where_torchvision_moves_them() {
+    let results: Value = serde_json::from_str(BOXES).unwrap();
+    let size: (u32, u32) = serde_json::from_value(results["size"].clone()).unwrap();
+    let boxes: Vec<[f32; 4]> = serde_json::from_value(results["boxes"].clone()).unwrap();
+    let mut n_left_out = 0;
+    for case in results["cases"].as_array().unwrap() {
+        let (words, sample) = (case["words"].as_str().unwrap(), case["sample"].as_u64().unwrap());
+        let found = plan(words, Some(size)).unwrap().shown_boxes(key(sample), 0, size, &boxes).unwrap();
+        let expected: Vec<(usize, f64, f64, f64, f64)> = serde_json::from_value(case["boxes"].clone()).unwrap();
+        let indices: Vec<usize> = expected.iter().map(|one| one.0).collect();
+        assert_eq!(found.iter().map(|shown| shown.index).collect::<Vec<_>>(), indices, "{words}, sample {sample}");
+        for (shown, (_, left, top, right, bottom)) in found.iter().zip(expected) {
+            for (found, expected) in shown.sides.into_iter().zip([left, top, right, bottom]) {
+                assert!((f64::from(found) - expected).abs() < 1e-3, "{words}, sample {sample}: {found} {expected}");
+            }
+        }
+        n_left_out += boxes.len() - found.len();
+    }
+    assert!(n_left_out > 50, "{n_left_out}");
 }
