@@ -36,6 +36,7 @@ class Comparison:
 
 FFCV = ("ffcv", "torch", "numba")
 RRC = "rrc224,flip"
+IOU_CROP = "ioucrop224,flip"
 KEPT = ("--mode", "encoded")
 
 
@@ -103,6 +104,18 @@ COMPARISONS = (
         entries=(
             Entry("tf.data decode_and_crop", "compare.peers.tfdata", "", "originals", ("tensorflow",)),
             Entry("ImageFolder + DataLoader", "compare.peers.image_folder", "", "originals", ("torchvision", "torch")),
+        ),
+    ),
+    Comparison(
+        name="detection",
+        what="RandomIoUCrop, resize to 224x224 and flip of images with 7 boxes each, from the original files",
+        batch=32,
+        augment=IOU_CROP,
+        lossless=False,
+        packs=encoded("detection", "detection"),
+        entries=(
+            Entry("transforms.v2 + DataLoader", "compare.peers.detection", "", "detection", ("torchvision", "torch")),
+            Entry("DALI", "compare.peers.dali_detection", "", "detection", ("nvidia",)),
         ),
     ),
 )

@@ -6,7 +6,9 @@ All inputs of a comparison contain the same images: the pixels of the same PNG f
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import random
 import shutil
 import sys
 import zlib
@@ -45,6 +47,16 @@ def short_side(image: Image.Image, side: int) -> Image.Image:
 def center_crop(image: Image.Image, side: int) -> Image.Image:
     left, top = round((image.width - side) / 2), round((image.height - side) / 2)
     return image.crop((left, top, left + side, top + side))
+
+
+def boxes(seed: int, width: int, height: int, n: int) -> list[list[int]]:
+    """Random boxes: left, top, width and height."""
+    draw, found = random.Random(seed), []
+    for _ in range(n):
+        left, top = draw.randrange(width * 3 // 4), draw.randrange(height * 3 // 4)
+        sides = draw.randint(width // 16, width - left), draw.randint(height // 16, height - top)
+        found.append([left, top, *(max(1, side) for side in sides)])
+    return found
 
 
 @dataclass(frozen=True)
@@ -128,6 +140,30 @@ class Inputs:
     @property
     def originals(self) -> Path:
         return self.linked(f"originals-{self.n_encoded}", self.n_encoded, lambda number: self.source.files[number])
+
+    @property
+    def detection(self) -> Path:
+        """A COCO file with random boxes for links to the originals. The class of an image is that of its folder."""
+
+        def maker(path: Path) -> None:
+            path.mkdir()
+            images, annotations = [], []
+            labels = self.source.labels(self.n_encoded)
+            for sample, (file, label) in enumerate(zip(sorted(self.originals.rglob("*.*")), sorted(labels), strict=True)):
+                name = f"{sample:07}{file.suffix}"
+                (path / name).symlink_to(os.path.realpath(file))
+                with Image.open(file) as image:
+                    width, height = image.size
+                images.append({"id": sample, "file_name": name, "width": width, "height": height, "label": label})
+                # COCO has 7 boxes per image.
+                for box in boxes(sample, width, height, 7):
+                    about = {"id": len(annotations), "image_id": sample, "category_id": label, "iscrowd": 0}
+                    annotations.append({**about, "bbox": box, "area": box[2] * box[3]})
+            categories = [{"id": label, "name": str(label)} for label in sorted(set(labels))]
+            document = {"images": images, "annotations": annotations, "categories": categories}
+            (path / "instances.json").write_text(json.dumps(document))
+
+        return self.make(f"detection-{self.n_encoded}", maker) / "instances.json"
 
     @property
     def raw224_files(self) -> Path:

@@ -186,7 +186,9 @@ class Runner:
 
     def warm_inputs(self) -> dict[str, Any]:
         """Reads every input into the page cache. Returns its size, and the share that stayed there."""
-        paths = {path.name: path for path in [*(path for _, path in self.entries), *self.packs.values()]}
+        # The images of a file with annotations are next to it.
+        inputs = (path.parent if path.suffix == ".json" else path for _, path in self.entries)
+        paths = {path.name: path for path in [*inputs, *self.packs.values()]}
         sizes = {name: warm(path) for name, path in paths.items()}
         return {name: {"bytes": sizes[name], "resident": resident(path)} for name, path in paths.items()}
 

@@ -50,9 +50,8 @@ impl Case {
             Some(Role::Height) => bytes_of(self.image(sample).1[0]),
             Some(Role::Width) => bytes_of(self.image(sample).1[1]),
             Some(Role::Channels) => bytes_of(self.image(sample).1[2]),
-            Some(Role::Labels | Role::Image | Role::Mask | Role::Boxes | Role::BoxLabels) | None => {
-                self.content(described, field, sample)
-            }
+            Some(Role::Labels | Role::Image | Role::Mask) | None => self.content(described, field, sample),
+            Some(Role::Boxes | Role::BoxLabels | Role::BoxAttribute) => self.content(described, field, sample),
         }
     }
 
@@ -297,9 +296,11 @@ fn ragged_cases() -> Result<Vec<Case>, FormatError> {
     let boxes = || Field::ragged("boxes", DType::F32, &[4]);
     let ids = || Field::ragged("ids", DType::I64, &[]);
     let (found, classes) = (boxes().with_role(Role::Boxes), ids().with_role(Role::BoxLabels));
+    let points = Field::ragged("points", DType::F16, &[2, 2]).with_role(Role::BoxAttribute);
     Ok(vec![
         Case::new("ragged", 5, 2, vec![tiny(), boxes(), ids()])?,
-        Case::new("boxes", 3, 2, vec![tiny(), found, classes])?,
+        Case::new("boxes", 3, 2, vec![tiny(), found.clone(), classes])?,
+        Case::new("box_attributes", 3, 2, vec![tiny(), points, found])?,
         Case::new("zstd_ragged", 5, 3, vec![tiny(), zstd(boxes(), 3, Filter::NONE), zstd(ids(), 1, Filter::NONE)])?,
     ])
 }

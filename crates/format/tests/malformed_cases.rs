@@ -290,6 +290,10 @@ fn schemas() -> Vec<(&'static str, File)> {
             "box_labels_in_column",
             two(r#"{"name":"y","kind":"tensor","store":"column","dtype":"i64","role":"box_labels"}"#),
         ),
+        (
+            "box_attribute_of_one_size",
+            two(r#"{"name":"y","kind":"tensor","store":"body","dtype":"f32","role":"box_attribute"}"#),
+        ),
         ("ragged_in_column", two(r#"{"name":"y","kind":"ragged","store":"column","dtype":"f32","shape":[4]}"#)),
         (
             "ragged_entry_of_2_64_bytes",

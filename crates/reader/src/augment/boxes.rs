@@ -30,6 +30,16 @@ pub struct ShownBox {
     pub sides: BoundingBox,
 }
 
+/// The boxes in the bytes of a stored field.
+pub fn stored_boxes(item: &[u8]) -> Vec<BoundingBox> {
+    let (boxes, _) = item.as_chunks::<16>();
+    let sides = |sides: &[u8; 16]| {
+        let (sides, _) = sides.as_chunks();
+        [0, 1, 2, 3].map(|side| sides.get(side).copied().map_or(f32::NAN, f32::from_le_bytes))
+    };
+    boxes.iter().map(sides).collect()
+}
+
 impl AugmentPlan {
     /// The boxes that a view of a sample shows, if the stored image has this size. A box is clipped after the crop and
     /// after each rotation or affine transform, which make it the rectangle around its corners. This is how

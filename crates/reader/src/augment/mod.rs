@@ -55,7 +55,7 @@ pub use policy::Policy;
 #[doc(hidden)]
 pub use self::{
     augmenter::Augmenter,
-    boxes::{BoundingBox, ShownBox},
+    boxes::{BoundingBox, ShownBox, stored_boxes},
     mix::blend,
     picture::{Input, Picture, SampleKey},
     plan::{AugmentPlan, ImageSource, Output},

@@ -7,7 +7,7 @@ use packds_system::{counted, to_usize};
 
 use super::SampleKey;
 use super::augmenter::pixel_bytes;
-use super::boxes::MinBox;
+use super::boxes::{BoundingBox, MinBox};
 use super::frame::{Frame, Scene};
 use super::op::{Filling, Op, Size, Stage};
 use super::{Augment, AugmentError};
@@ -174,15 +174,20 @@ impl AugmentPlan {
         self.item_bytes
     }
 
-    /// The part of an image of this size that each view of a sample shows, with its flips. This is what a decoder
-    /// needs.
+    /// The part of an image of this size, with these boxes, that each view of a sample shows, with its flips. This is
+    /// what a decoder needs.
     ///
     /// # Errors
     /// `TooSmall` if a view extends beyond the image (padding) or needs a resize of the whole image.
-    pub fn crops(&self, key: SampleKey, width: u32, height: u32) -> Result<Vec<CropResize>, AugmentError> {
+    pub fn crops(
+        &self,
+        key: SampleKey,
+        (width, height): (u32, u32),
+        boxes: &[BoundingBox],
+    ) -> Result<Vec<CropResize>, AugmentError> {
         let picture = Size { width, height };
         let crop = |view| {
-            let frame = Frame::draw(&self.ops, Scene::of(picture), key.root(), view)?;
+            let frame = Frame::draw(&self.ops, Scene { size: picture, boxes }, key.root(), view)?;
             let shown = frame.crop_resize(picture, self.size(), self.filter);
             shown.ok_or_else(|| AugmentError::TooSmall {
                 op: "crop".to_owned(),

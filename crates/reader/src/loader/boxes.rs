@@ -8,11 +8,8 @@ use super::filling::{Row, Variable};
 use super::outputs::BatchField;
 use super::pictures::{Pictures, bad_sample};
 use crate::Pack;
-use crate::augment::{AugmentError, BoundingBox, ShownBox};
+use crate::augment::{AugmentError, BoundingBox, ShownBox, stored_boxes};
 use crate::fetch::StepItems;
-
-/// Size of a box: four `f32`.
-const BOX_BYTES: usize = 16;
 
 /// The boxes of a pack, and the fields that describe them.
 #[derive(Debug)]
@@ -54,12 +51,12 @@ impl Boxes {
         sample: u64,
         scratch: &mut Vec<u8>,
     ) -> Result<Vec<BoundingBox>, LoadError> {
-        Ok(boxes_of(items.item(self.position, sample, scratch)?))
+        Ok(stored_boxes(items.item(self.position, sample, scratch)?))
     }
 
     /// Like [`stored`](Self::stored), but reads the sample itself.
     pub(crate) fn read(&self, pack: &Pack, sample: u64) -> Result<Vec<BoundingBox>, LoadError> {
-        Ok(boxes_of(&pack.sample(sample)?.field(&self.name)?.bytes))
+        Ok(stored_boxes(&pack.sample(sample)?.field(&self.name)?.bytes))
     }
 
     /// Adds the entries of a field that the view shows. `item` is the field of the stored sample.
@@ -100,13 +97,4 @@ impl Moved {
         let views = (0..pictures.made().views).map(|view| pictures.shown_boxes((pack, row), seeds, view, boxes));
         Ok(Self { n_stored: boxes.len(), views: views.collect::<Result<_, _>>()? })
     }
-}
-
-fn boxes_of(item: &[u8]) -> Vec<BoundingBox> {
-    let (boxes, _) = item.as_chunks::<BOX_BYTES>();
-    let sides = |sides: &[u8; BOX_BYTES]| {
-        let (sides, _) = sides.as_chunks();
-        [0, 1, 2, 3].map(|side| sides.get(side).copied().map_or(f32::NAN, f32::from_le_bytes))
-    };
-    boxes.iter().map(sides).collect()
 }

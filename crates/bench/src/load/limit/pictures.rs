@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use packds_format::{Coding, FieldKind, FormatError, Role};
 use packds_pixels::{Color, CropResize, DecodeOptions, Decoder, Encoded, PixelError, Pixels, Resizer, probe};
-use packds_reader::augment::{Augment, AugmentPlan, ImageSource, SampleKey};
+use packds_reader::augment::{Augment, AugmentPlan, ImageSource, SampleKey, stored_boxes};
 use packds_reader::loader::Loader;
 
 use crate::BenchError;
@@ -23,6 +23,8 @@ pub(crate) struct CropResizes<'a> {
     /// Schema numbers of the image field and its seek indexes.
     image: usize,
     seek: Option<usize>,
+    /// Schema number of the boxes.
+    boxes: Option<usize>,
     name: String,
     /// Height, width and channels, if all images have one size.
     size: Option<(u32, u32, u8)>,
@@ -59,6 +61,7 @@ impl<'a> CropResizes<'a> {
             plan,
             image,
             seek,
+            boxes: schema.by_role(Role::Boxes, None).map(|(number, _)| number),
             name: field.name.clone(),
             size: size.map(|size| (size.height, size.width, source.channels)),
             decodes: field.kind != FieldKind::Tensor && coding != Some(Coding::Raw),
@@ -109,7 +112,8 @@ impl<'a> CropResizes<'a> {
             }
         };
         let key = SampleKey { seed: self.seed, epoch, sample };
-        let views = self.plan.crops(key, width, height);
+        let boxes = self.boxes.map(borrowed).transpose()?.map(stored_boxes).unwrap_or_default();
+        let views = self.plan.crops(key, (width, height), &boxes);
         Ok(Work { image, views: views.map_err(BenchError::Augment)? })
     }
 

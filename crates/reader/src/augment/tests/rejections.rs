@@ -191,7 +191,7 @@ fn pictures_without_pixels_have_no_crops() {
     for text in ["rrc8", "crop8", "crop8+8", "center8", "resize8,center8"] {
         let plan = plan(text, None).unwrap();
         for (width, height) in [(0, 0), (0, 9), (9, 0)] {
-            let error = plan.crops(key(0), width, height).unwrap_err();
+            let error = plan.crops(key(0), (width, height), &[]).unwrap_err();
             let AugmentError::Picture { what: "size", found, .. } = error else {
                 panic!("{text}: {error}");
             };
