@@ -80,7 +80,7 @@ def test_a_value_of_another_shape_is_refused(tmp_path):
 
 
 def test_an_unknown_form_is_refused(path):
-    with pytest.raises(packds.OptionError, match="expected list, flat or padded, found 'rows'"):
+    with pytest.raises(packds.OptionError, match="expected list, padded, flat, targets or tv_tensors, found 'rows'"):
         packds.Loader(path, 4, ragged="rows")
 
 

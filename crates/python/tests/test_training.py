@@ -61,6 +61,11 @@ def test_training_stops_and_goes_on_with_another_number_of_processes(photos, tmp
     assert "resuming after step 2" in said and "step 4 of 4" in said
 
 
+def test_a_retinanet_trains_on_boxes(tmp_path, torchvision):
+    said = script("coco_retinanet.py", "shapes", "--packs", tmp_path, "--side", 64, "--steps", 3, "--batch-size", 2)
+    assert re.search(r"step 3 of 3: loss \d", said)
+
+
 # Definitions that the guides assume, on one line, to keep line numbers right.
 YOURS = (
     "import torch; model = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(3, 10)); "

@@ -69,7 +69,7 @@ def ragged_conversion(form: Ragged, out: Callable[[Any, str], Any]) -> Callable[
     Raises:
         OptionError: The form does not exist.
     """
-    form = text("ragged", form)
+    text("ragged", form)
     if form in ("list", "targets", "tv_tensors"):
         return lambda value: _listed(*_arrays(value), value[0].dtype, out)
     if form == "flat":
