@@ -35,14 +35,15 @@ fn bench_edit_tells_each_edit_beside_a_plain_copy() {
     let (dir, pack) = pack(&[]);
     let work = dir.path().join("work");
     std::fs::create_dir(&work).unwrap();
-    let result = packds(&["bench", "edit", &pack, "--rounds", "1", "--work", work.to_str().unwrap(), "--json"]);
+    let folder = work.to_str().unwrap();
+    let result = packds(&["bench", "edit", &pack, "--rounds", "1", "--copies", "3", "--work", folder, "--json"]);
     assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
     let bench: Value = serde_json::from_str(&stdout(&result)).unwrap();
     let n = bench["n_samples"].as_u64().unwrap();
     let edits = bench["edits"].as_array().unwrap();
     let found: Vec<(&str, u64)> =
         edits.iter().map(|edit| (edit["name"].as_str().unwrap(), edit["n_samples"].as_u64().unwrap())).collect();
-    assert_eq!(found, [("merge", 2 * n), ("subset", n.div_ceil(10)), ("reorder", n)]);
+    assert_eq!(found, [("merge", 3 * n), ("split", n), ("subset", n.div_ceil(10)), ("reorder", n)]);
     assert!(edits.iter().all(|edit| edit["limit"] == "cat" && edit["ratio"].as_f64().unwrap() > 0.0));
     assert_eq!(std::fs::read_dir(&work).unwrap().count(), 0, "the packs are removed");
     let missing = packds(&["bench", "edit", "no.pack"]);

@@ -18,8 +18,11 @@ use crate::watch::{Progress, Watcher};
 
 /// Bytes per read and write of the plain copy, as `cat` uses.
 const PIECE: usize = 128 << 10;
-/// `subset` takes one sample of this many.
-const SUBSET: usize = 10;
+/// `subset` takes one sample of this many. `split` also writes the others.
+const SUBSET: u64 = 10;
+
+/// The inputs of a pack. Of each input, all samples are taken, or these.
+type Parts<'a> = &'a [Option<&'a [u64]>];
 
 /// Options of [`bench_edit`].
 #[derive(Debug, Clone)]
@@ -28,6 +31,8 @@ pub struct EditBenchOptions {
     pub jobs: usize,
     /// Number of pairs of runs, after a warm-up pair.
     pub rounds: usize,
+    /// How many times `merge` has the pack as an input. At least 2.
+    pub copies: usize,
     /// Where to create a temporary folder. Default: the system's temporary folder.
     pub work: Option<PathBuf>,
 }
@@ -39,6 +44,8 @@ pub struct EditBench {
     pub machine: Machine,
     /// Number of pairs of runs.
     pub rounds: usize,
+    /// How many times `merge` had the pack as an input.
+    pub copies: usize,
     /// Number of samples of the pack.
     pub n_samples: u64,
     /// Size of the pack in bytes.
@@ -63,19 +70,23 @@ pub fn bench_edit(pack: &Pack, options: &EditBenchOptions, watcher: &dyn Watcher
     let folder =
         tempfile::Builder::new().prefix("packds-bench").tempdir_in(&parent).map_err(BenchError::io(&parent))?;
     let _unfinished = Unfinished::new(folder.path());
-    let progress = &Progress::new(watcher, to_u64(3 * (rounds + 1)));
+    let copies = options.copies.max(2);
+    let progress = &Progress::new(watcher, to_u64(4 * (rounds + 1)));
     let bench = Bench { pack, folder: folder.path(), rounds, jobs: options.jobs, progress };
-    let tenth: Vec<u64> = (0..pack.n_samples()).step_by(SUBSET).collect();
+    let (tenth, rest): (Vec<u64>, Vec<u64>) = (0..pack.n_samples()).partition(|n| n % SUBSET == 0);
     let order = reordered(&**pack, path, &ReorderOptions::default())?;
+    let (merged, tenth, rest) = (vec![None; copies], [Some(tenth.as_slice())], [Some(rest.as_slice())]);
     let edits = vec![
-        bench.measure("merge", Edit::Merge, &[None, None])?,
-        bench.measure("subset", Edit::Subset, &[Some(tenth.as_slice())])?,
-        bench.measure("reorder", Edit::Reorder, &[Some(order.as_slice())])?,
+        bench.measure("merge", Edit::Merge, &[&merged])?,
+        bench.measure("split", Edit::Split, &[&rest, &tenth])?,
+        bench.measure("subset", Edit::Subset, &[&tenth])?,
+        bench.measure("reorder", Edit::Reorder, &[&[Some(order.as_slice())]])?,
     ];
     pack.still_good()?;
     Ok(EditBench {
         machine: Machine::here(),
         rounds,
+        copies,
         n_samples: pack.n_samples(),
         bytes: pack.file_len(),
         cache: "warm",
@@ -93,8 +104,8 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Alternates between an edit and a copy of as many bytes. `parts` are the samples of each part: all if `None`.
-    fn measure(&self, name: &'static str, what: Edit, parts: &[Option<&[u64]>]) -> Result<Figure, BenchError> {
+    /// Alternates between an edit, which writes one pack or several, and a copy of as many bytes.
+    fn measure(&self, name: &'static str, what: Edit, packs: &[Parts<'_>]) -> Result<Figure, BenchError> {
         let (target, copy) = (self.folder.join("new.pack"), self.folder.join("copy"));
         let mut pairs = Pairs::default();
         let (mut bytes, mut n_samples, mut peak) = (0, 0, 0);
@@ -102,20 +113,23 @@ impl Bench<'_> {
             let of = if round == 0 { "warm-up".to_owned() } else { format!("round {round} of {}", self.rounds) };
             self.progress.begin(&format!("{name}, {of}"))?;
             self.progress.sync()?;
-            let rss = PeakRss::reset();
-            let report = self.edit(what, parts, &target)?;
-            let held = rss.bytes();
-            if round == 0 {
-                self.check(&target, &report, parts)?;
+            let mut time = Duration::ZERO;
+            (bytes, n_samples) = (0, 0);
+            for parts in packs {
+                let rss = PeakRss::reset();
+                let report = self.edit(what, parts, &target)?;
+                peak = peak.max(rss.bytes());
+                if round == 0 {
+                    self.check(&target, &report, parts)?;
+                }
+                (bytes, n_samples, time) = (bytes + report.bytes_out, n_samples + report.n_samples, time + report.copy);
+                std::fs::remove_file(&target).map_err(BenchError::io(&target))?;
+                self.progress.sync()?;
             }
-            (bytes, n_samples) = (report.bytes_out, report.n_samples);
-            std::fs::remove_file(&target).map_err(BenchError::io(&target))?;
-            self.progress.sync()?;
             let limit = self.copy(bytes, &copy)?;
             std::fs::remove_file(&copy).map_err(BenchError::io(&copy))?;
             if round > 0 {
-                pairs.push(report.copy, limit);
-                peak = peak.max(held);
+                pairs.push(time, limit);
             }
         }
         let mut seconds = Map::new();
@@ -134,7 +148,7 @@ impl Bench<'_> {
         })
     }
 
-    fn edit(&self, what: Edit, parts: &[Option<&[u64]>], target: &Path) -> Result<EditReport, BenchError> {
+    fn edit(&self, what: Edit, parts: Parts<'_>, target: &Path) -> Result<EditReport, BenchError> {
         let path = self.pack.file_path();
         let taken = parts.iter().map(|samples| Taken { pack: &**self.pack, path, samples: *samples });
         let taken: Vec<_> = taken.collect();
@@ -143,7 +157,7 @@ impl Bench<'_> {
     }
 
     /// Checks that the new pack has the samples and is whole.
-    fn check(&self, target: &Path, report: &EditReport, parts: &[Option<&[u64]>]) -> Result<(), BenchError> {
+    fn check(&self, target: &Path, report: &EditReport, parts: Parts<'_>) -> Result<(), BenchError> {
         let n = |samples: &Option<&[u64]>| samples.map_or(self.pack.n_samples(), |samples| to_u64(samples.len()));
         let (expected, found) = (parts.iter().map(n).sum::<u64>(), report.n_samples);
         if expected != found {

@@ -20,11 +20,11 @@ const COLUMNS: [Column; 7] =
 const EXAMPLES: &str = "\
 Examples:
   packds bench edit train.pack
-  packds bench edit train.pack --rounds 9 --work /mnt/fast";
+  packds bench edit train.pack --copies 10 --rounds 9 --work /mnt/fast";
 
-/// Measure merge, subset and reorder, and compare them with copying as many bytes
+/// Measure merge, split, subset and reorder, and compare them with copying as many bytes
 ///
-/// Merges the pack with itself, takes every tenth sample, and shuffles all samples. Each run alternates with a loop that
+/// Merges the pack with itself, puts every tenth sample into a pack of its own, with and without a pack of the others, and shuffles all samples. Each run alternates with a loop that
 /// reads the pack and writes as many bytes, like `cat`. Ratios are medians of the pairs. The final sync to disk is not
 /// measured.
 #[derive(Debug, Args)]
@@ -37,14 +37,18 @@ pub(crate) struct EditBenchArgs {
     /// Number of pairs of runs; the median is reported
     #[arg(long, value_name = "N", default_value_t = 5)]
     rounds: usize,
-    /// Where to create a temporary folder, with room for two packs; only that folder is removed at the end [default: the
+    /// How many times the merged pack has the samples of PACK
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(2..=1000))]
+    copies: u16,
+    /// Where to create a temporary folder, with room for the largest new pack; only that folder is removed at the end [default: the
     /// system's temporary folder]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     work: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &EditBenchArgs, console: &mut Console) -> Result<Exit, Failure> {
-    let options = EditBenchOptions { jobs: args.jobs.jobs, rounds: args.rounds, work: args.work.clone() };
+    let (jobs, rounds, copies) = (args.jobs.jobs, args.rounds, args.copies.into());
+    let options = EditBenchOptions { jobs, rounds, copies, work: args.work.clone() };
     let pack = packds_reader::open(&args.pack.pack)?;
     if pack.manifest().is_some() {
         return Err(Failure::not_run("only a single pack can be measured").hint("pass a pack, such as one shard"));
@@ -61,7 +65,13 @@ fn show(bench: &EditBench, out: &mut Prose) -> Result<(), Failure> {
     show_machine(&bench.machine, out)?;
     let (bytes, samples) = (human_bytes(bench.bytes), counted(bench.n_samples, "sample"));
     let rounds = counted(bench.rounds, "round");
-    writeln!(out, "data     {samples}, {bytes}; cache {}, {rounds}, seed {}", bench.cache, bench.seed)?;
+    writeln!(
+        out,
+        "data     {samples}, {bytes}; cache {}, {rounds}, {} in merge, seed {}",
+        bench.cache,
+        counted(bench.copies, "input"),
+        bench.seed
+    )?;
     let mut figures = Figures::new(COLUMNS.to_vec(), Keys::Name);
     for figure in &bench.edits {
         let mib = figure.bytes_per_s / f64::from(1 << 20);
