@@ -69,8 +69,15 @@ fn boxes_survive_an_export_and_its_conversion() {
     assert_eq!(before[5].2, ["cat"]);
     let sides = [0_f32, 5.0, 5.5, 12.25].map(f32::to_le_bytes).concat();
     assert_eq!(before[5].1, sides);
-    for target in ["out.tar", "out.parquet", "out.arrow", "out.h5"] {
-        run(&folder, &["export", "a.pack", target]);
+    for (target, to) in [
+        ("out.tar", "webdataset"),
+        ("out.parquet", "parquet"),
+        ("out.arrow", "arrow"),
+        ("out.h5", "hdf5"),
+        ("mds", "mds"),
+        ("litdata", "litdata"),
+    ] {
+        run(&folder, &["export", "a.pack", target, "--to", to]);
         let again = format!("{target}.pack");
         run(&folder, &["convert", target, &again, "--mode", "encoded"]);
         let after = boxes(&folder, &again);

@@ -26,9 +26,11 @@ pub(crate) mod zarr;
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use packds_format::Field;
+
 use crate::error::ConvertError;
 use crate::export::Run;
-use crate::sink::{Holds, Sink, SinkStart};
+use crate::sink::{Form, Holds, Sink, SinkStart};
 use crate::source::{Found, Head, ListOptions, ReadWhole, Shards};
 
 /// The properties of a format.
@@ -108,6 +110,8 @@ pub(crate) enum Input {
 pub(crate) struct Output {
     /// What the format can store for each sample.
     pub(crate) holds: Holds,
+    /// Why a field is not exported although the format could hold its form. `None` if it is.
+    pub(crate) left_out: fn(&Field, &Form) -> Option<String>,
     pub(crate) codecs: &'static [&'static str],
     /// Whether `--chunk` applies to the format.
     pub(crate) has_chunks: bool,
@@ -128,7 +132,8 @@ impl Output {
 
     /// A format with several sinks, and without compression, chunks or shards.
     pub(crate) const fn by(write: Write, holds: Holds, target: Target) -> Self {
-        Self { holds, codecs: &["none"], has_chunks: false, has_shards: false, target, write }
+        let left_out = |_: &Field, _: &Form| None;
+        Self { holds, left_out, codecs: &["none"], has_chunks: false, has_shards: false, target, write }
     }
 }
 

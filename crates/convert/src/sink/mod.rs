@@ -9,10 +9,13 @@ mod fields;
 mod gzip_stream;
 #[cfg(feature = "hdf5")]
 mod hdf5;
-mod image_folder;
+mod image_files;
+pub(crate) mod image_folder;
 mod item_bytes;
 mod item_file;
+mod litdata;
 mod lmdb;
+mod mds;
 mod npy;
 mod npy_header;
 mod npz;
@@ -23,8 +26,11 @@ mod placed;
 mod protobuf;
 mod pt;
 mod renamed;
+mod rows;
 mod safetensors;
 mod shard_files;
+mod sized_samples;
+mod sized_shards;
 #[cfg(feature = "arrow")]
 mod table;
 #[cfg(test)]
@@ -46,7 +52,9 @@ pub(crate) use hdf5::Hdf5Sink;
 pub(crate) use image_folder::ImageFolderSink;
 pub(crate) use item_file::pixels_of;
 pub use item_file::{ItemFile, interleave, item_file};
+pub(crate) use litdata::LitDataSink;
 pub(crate) use lmdb::LmdbSink;
+pub(crate) use mds::MdsSink;
 pub(crate) use npy::write as write_npy;
 pub(crate) use npz::NpzSink;
 #[cfg(feature = "arrow")]

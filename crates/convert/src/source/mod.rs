@@ -162,6 +162,7 @@ mod tests;
 pub(crate) use self::arrays::PATHS;
 pub(crate) use self::detect::Head;
 pub(crate) use self::found::Found;
+pub(crate) use self::index_json::INDEX;
 pub(crate) use self::keyed_table::{ClassWord, KeyedTable};
 pub(crate) use self::listing::{SourceField, append_stored};
 pub(crate) use self::npy::array_of_npy;

@@ -39,6 +39,22 @@ pub(crate) fn fields() -> Vec<Field> {
     ]
 }
 
+/// The same fields, an array for each form of arrays, and a number of each type.
+pub(crate) fn typed_fields() -> Vec<Field> {
+    let mut all = fields();
+    let arrays: [(&str, DType, &[u64]); 4] = [
+        ("bits", DType::Bool, &[3, 4]),
+        ("vector", DType::F32, &[5]),
+        ("words", DType::U32, &[3]),
+        ("deep", DType::Bf16, &[2, 2, 2]),
+    ];
+    let arrays = arrays.map(|(name, dtype, shape)| Field::tensor(name, dtype, shape));
+    let numbers = DType::ALL.into_iter().filter(|dtype| *dtype != DType::Bool);
+    let numbers = numbers.map(|dtype| Field::column(&format!("column_{dtype}"), dtype, &[]));
+    all.splice(4..4, arrays.into_iter().chain(numbers));
+    all
+}
+
 /// A pack of `n` samples with these fields.
 pub(crate) fn pack_of(n: usize, fields: Vec<Field>) -> Pack<Vec<u8>> {
     let schema = Schema::new(fields.clone()).unwrap();
@@ -74,6 +90,9 @@ pub(crate) fn pack_of(n: usize, fields: Vec<Field>) -> Pack<Vec<u8>> {
                     let out = block.tensor_mut(number).unwrap();
                     let bytes = out.len();
                     out.copy_from_slice(&item(sample, number, bytes));
+                    if field.dtype == DType::Bool {
+                        out.iter_mut().for_each(|byte| *byte &= 1);
+                    }
                 }
             }
         }
