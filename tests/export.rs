@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Folder, SamplePack, fixture, provenance};
 
-/// The export formats, with a name for the target and further arguments.
+/// The export formats for packs without boxes, with a name for the target and further arguments.
 const SINKS: [(&str, &str, &[&str]); 14] = [
     ("image-folder", "out", &["--to", "image-folder"]),
     ("npy", "out", &["--to", "npy"]),
@@ -77,14 +77,16 @@ fn formats_lists_all_of_them() {
     let text = folder.packds(&["formats"]).ok();
     let listed = folder.packds(&["formats", "--json"]).json();
     let formats = listed["formats"].as_array().unwrap();
-    assert_eq!(formats.len(), 19);
+    assert_eq!(formats.len(), 21);
     for (name, _, _) in SINKS {
         assert!(text.contains(&format!("\n{name} ")), "{name}");
         let format = formats.iter().find(|f| f["format"] == name).unwrap();
         assert_eq!((&format["in"], &format["out"]), (&json!(true), &json!(true)), "{name}");
     }
-    let manifest = formats.iter().find(|f| f["format"] == "manifest").unwrap();
-    assert_eq!(manifest["out"], json!(false));
+    for (name, is_in, is_out) in [("manifest", true, false), ("coco", true, true), ("yolo", false, true)] {
+        let format = formats.iter().find(|f| f["format"] == name).unwrap();
+        assert_eq!((&format["in"], &format["out"]), (&json!(is_in), &json!(is_out)), "{name}");
+    }
 }
 
 #[test]
@@ -310,6 +312,8 @@ fn what_a_format_has_no_use_for_is_refused() {
         ("out", &[], "out: cannot infer a format from this name"),
         ("out.csv", &[], "packs cannot be exported to manifest"),
         ("out", &["--to", "mds", "--codec", "zstd"], "mds cannot be compressed with --codec zstd"),
+        ("out", &["--to", "coco"], "COCO stores boxes and their classes, but this pack has none"),
+        ("out", &["--to", "yolo"], "YOLO stores boxes and their classes, but this pack has none"),
         ("no/out.h5", &[], "no/out.h5: the folder no does not exist"),
     ] {
         let ran = export(&folder, target, args);

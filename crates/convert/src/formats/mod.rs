@@ -6,6 +6,7 @@
 pub(crate) mod arrow;
 pub(crate) mod beton;
 pub(crate) mod cifar;
+pub(crate) mod coco;
 pub(crate) mod hdf5;
 pub(crate) mod image_folder;
 pub(crate) mod litdata;
@@ -21,6 +22,7 @@ pub(crate) mod pt;
 pub(crate) mod safetensors;
 pub(crate) mod tfrecord;
 pub(crate) mod webdataset;
+pub(crate) mod yolo;
 pub(crate) mod zarr;
 
 use std::collections::BTreeSet;
@@ -49,7 +51,9 @@ pub(crate) struct Entry {
     pub(crate) trusts_names: bool,
     /// Whether a folder of such files is a single dataset.
     pub(crate) is_set: bool,
-    /// How the format is read. `None` if this build lacks the library for it.
+    /// Whether the format is read by a build that includes its library.
+    pub(crate) is_source: bool,
+    /// How the format is read. `None` if this build cannot do so.
     pub(crate) input: Option<Input>,
     /// Whether packs can be exported to the format by a build that includes its library.
     pub(crate) is_sink: bool,
@@ -78,6 +82,7 @@ impl Entry {
             starts: |_| false,
             trusts_names: false,
             is_set: false,
+            is_source: true,
             input: None,
             is_sink: false,
             output: None,
@@ -168,8 +173,8 @@ mod tests {
                 _ => format!("(formats/{format}.md)"),
             };
             assert!(row.contains(&link), "{format}: {row}");
-            let is_sink = row.split(" | ").nth(2) == Some("yes");
-            assert_eq!(is_sink, format.is_sink(), "{format}: {row}");
+            let has = |place| row.split(" | ").nth(place) == Some("yes");
+            assert_eq!((has(1), has(2)), (format.is_source(), format.is_sink()), "{format}: {row}");
             // The page of the format must name every codec.
             let Some(output) = &format.entry().output else { continue };
             let page = std::fs::read_to_string(docs.join(format!("formats/{format}.md"))).unwrap();

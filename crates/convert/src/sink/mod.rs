@@ -5,6 +5,8 @@
 #[cfg(feature = "arrow")]
 mod arrow;
 mod batch;
+mod boxes;
+pub(crate) mod coco;
 mod fields;
 mod gzip_stream;
 #[cfg(feature = "hdf5")]
@@ -38,6 +40,7 @@ mod table;
 pub(crate) mod test_pack;
 mod tfrecord;
 mod webdataset;
+pub(crate) mod yolo;
 #[cfg(feature = "zarr")]
 mod zarr;
 mod zip_file;
@@ -45,6 +48,7 @@ mod zip_file;
 #[cfg(feature = "arrow")]
 pub(crate) use arrow::ArrowSink;
 pub(crate) use batch::{Batch, BatchReader};
+pub(crate) use coco::CocoSink;
 pub use fields::ImagesAs;
 pub(crate) use fields::{Exported, ExportedField, Form, Holds};
 #[cfg(feature = "hdf5")]
@@ -63,6 +67,7 @@ pub(crate) use pt::PtSink;
 pub(crate) use safetensors::SafetensorsSink;
 pub(crate) use tfrecord::TfRecordSink;
 pub(crate) use webdataset::WebDatasetSink;
+pub(crate) use yolo::YoloSink;
 #[cfg(feature = "zarr")]
 pub(crate) use zarr::ZarrSink;
 
