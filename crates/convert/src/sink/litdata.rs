@@ -8,7 +8,7 @@ use packds_system::to_u64;
 use serde_json::{Value, json};
 
 use super::sized_samples::{Encoding, SizedEncoder, SizedSamples, Values};
-use super::sized_shards::{SHARD_BYTES, SizedShards};
+use super::sized_shards::{SHARD_BYTES, Shard, SizedShards};
 use super::{Sink, SinkStart};
 use crate::error::ConvertError;
 use crate::metadata::METADATA_FILE;
@@ -61,7 +61,6 @@ impl Sink for LitDataSink {
     }
 
     fn finish(self) -> Result<Vec<String>, ConvertError> {
-        let chunk = |shard: super::sized_shards::Shard| json!({ "chunk_bytes": shard.bytes, "chunk_size": shard.samples, "dim": null, "filename": shard.name });
         let chunks: Vec<Value> = self.shards.finish()?.into_iter().map(chunk).collect();
         let index = json!({ "chunks": chunks, "config": self.config }).to_string();
         for (name, text) in [(INDEX, index), (METADATA_FILE, self.metadata)] {
@@ -70,6 +69,16 @@ impl Sink for LitDataSink {
         }
         Ok(self.lost)
     }
+}
+
+/// What the index says of a chunk.
+fn chunk(shard: Shard) -> Value {
+    json!({
+        "chunk_bytes": shard.bytes,
+        "chunk_size": shard.samples,
+        "dim": null,
+        "filename": shard.name,
+    })
 }
 
 /// The text that PyTorch writes for the tree of a dictionary with these keys.

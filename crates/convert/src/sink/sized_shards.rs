@@ -1,4 +1,4 @@
-//! Writes shards of sized samples (see `sized_samples`): the number of samples, where each begins and the last one ends,
+//! Writes shards of sized samples (see `sized_samples`): the number of samples, where each begins and the last ends,
 //! and the samples.
 
 use std::fs::File;

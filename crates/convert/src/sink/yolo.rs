@@ -23,7 +23,7 @@ pub(crate) struct YoloSink {
     folder: PathBuf,
     files: ImageFiles,
     boxes: Boxes,
-    /// Numbers of boxes of crowds, of boxes cut off at the edge of the image, and of boxes without an area in the image.
+    /// Numbers of boxes of crowds, of boxes cut off at the edge of the image, and of boxes without an area in it.
     crowds: u64,
     cut: u64,
     empty: u64,
@@ -54,8 +54,8 @@ impl YoloSink {
         fs::write(&path, lines).map_err(ConvertError::io(&path))
     }
 
-    /// The line of a box: its class, and its centre and size as parts of the image's size. `None` if the box has no area
-    /// in the image.
+    /// The line of a box: its class, and its centre and size as parts of the image's size. `None` if it has no area in
+    /// the image.
     fn line(&mut self, class: usize, sides: [f64; 4], [width, height]: [f64; 2]) -> Option<String> {
         let [left, top, right, bottom] = sides;
         let is_cut = left < 0.0 || top < 0.0 || right > width || bottom > height;
@@ -144,7 +144,8 @@ mod tests {
         // The image has 6 x 4 pixels.
         assert_eq!(read("labels/im.0.txt"), "");
         assert_eq!(read("labels/im.1.txt"), "1 0.416666667 0.287500000 0.666666667 0.525000000\n");
-        // The second box of sample 4 reaches beyond the edge, and the third is outside. The first of sample 2 is a crowd.
+        // The second box of sample 4 reaches beyond the edge, and the third is outside. The first of sample 2 is of a
+        // crowd.
         assert_eq!(read("labels/im.2.txt"), "2 0.583333333 0.287500000 0.666666667 0.525000000\n");
         assert_eq!(read("labels/im.4.txt").lines().count(), 2);
         assert_eq!(read("labels/im.4.txt").lines().last(), Some("1 0.583333333 0.762500000 0.833333333 0.475000000"));
