@@ -69,8 +69,15 @@ fn boxes_survive_an_export_and_its_conversion() {
     assert_eq!(before[5].2, ["cat"]);
     let sides = [0_f32, 5.0, 5.5, 12.25].map(f32::to_le_bytes).concat();
     assert_eq!(before[5].1, sides);
-    for target in ["out.tar", "out.parquet", "out.arrow", "out.h5"] {
-        run(&folder, &["export", "a.pack", target]);
+    for (target, to) in [
+        ("out.tar", "webdataset"),
+        ("out.parquet", "parquet"),
+        ("out.arrow", "arrow"),
+        ("out.h5", "hdf5"),
+        ("mds", "mds"),
+        ("litdata", "litdata"),
+    ] {
+        run(&folder, &["export", "a.pack", target, "--to", to]);
         let again = format!("{target}.pack");
         run(&folder, &["convert", target, &again, "--mode", "encoded"]);
         let after = boxes(&folder, &again);
@@ -82,6 +89,90 @@ fn boxes_survive_an_export_and_its_conversion() {
         two.sort();
         assert_eq!(one, two, "{target}");
     }
+}
+
+/// What each sample has in the fields of boxes, and its path.
+fn objects(folder: &Folder, pack: &str) -> Vec<(String, Vec<Vec<u8>>)> {
+    let pack = Pack::open(fs::read(folder.path(pack)).unwrap()).unwrap();
+    let names = ["image", "id", "boxes", "box_labels", "box_area", "box_crowd"];
+    let fields = names.map(|name| pack.schema().index_of(name).unwrap());
+    let item = |field: usize, sample| pack.item(field, sample).unwrap().into_owned();
+    let sample = |sample| {
+        let path = String::from_utf8(pack.path(sample).unwrap().unwrap()).unwrap();
+        (path, fields.map(|field| item(field, sample)).to_vec())
+    };
+    (0..pack.n_samples()).map(sample).collect()
+}
+
+#[test]
+fn a_coco_file_is_exported_and_read_back() {
+    let folder = Folder::new();
+    coco(&folder, "a.json", ["cat", "dog"]);
+    let encoded = ["--mode", "encoded", "--keep-order"];
+    run(&folder, &[&["convert", "data/a.json", "first.pack"][..], &encoded].concat());
+    run(&folder, &["export", "first.pack", "first", "--to", "coco"]);
+    run(&folder, &[&["convert", "first/annotations.json", "a.pack"][..], &encoded].concat());
+    let report = folder.packds(&["export", "a.pack", "out", "--to", "coco", "--json"]).json();
+    assert_eq!(
+        report["lost"],
+        json!([
+            "field `width`, because COCO has its own value with that name",
+            "field `height`, because COCO has its own value with that name"
+        ])
+    );
+    let again =
+        folder.packds(&[&["convert", "out/annotations.json", "b.pack", "--json"][..], &encoded].concat()).json();
+    let warnings = again["warnings"].to_string();
+    assert!(!warnings.contains("file_name"), "{warnings}");
+    assert_eq!(objects(&folder, "a.pack"), objects(&folder, "b.pack"));
+    let whole = folder.packds(&[&["convert", "out", "c.pack", "--json"][..], &encoded].concat()).json();
+    let warnings = whole["warnings"].to_string();
+    assert!(warnings.contains("read the images in 'annotations.json'"), "{warnings}");
+    assert_eq!(objects(&folder, "a.pack"), objects(&folder, "c.pack"));
+    // Exported files have the usual extensions.
+    let without_paths = |pack: &str| boxes(&folder, pack).into_iter().map(|own| (own.1, own.2)).collect::<Vec<_>>();
+    assert_eq!(without_paths("first.pack"), without_paths("b.pack"));
+    // Everything but the metadata of the packs is the same.
+    for name in ["annotations.json", "images/cat-a.jpg"] {
+        let [one, two] = ["first", "out"].map(|out| fs::read(folder.path(out).join(name)).unwrap());
+        assert!(one == two, "{name}");
+    }
+}
+
+#[test]
+fn lines_of_yolo_are_the_boxes_inside_the_images() {
+    let folder = Folder::new();
+    coco(&folder, "a.json", ["cat", "dog"]);
+    run(&folder, &["convert", "data/a.json", "a.pack", "--mode", "encoded", "--keep-order"]);
+    run(&folder, &["export", "a.pack", "out", "--to", "yolo"]);
+    let pack = Pack::open(fs::read(folder.path("a.pack")).unwrap()).unwrap();
+    let (mut n, names) = (0, boxes(&folder, "a.pack"));
+    for sample in 0..pack.n_samples() {
+        let path = String::from_utf8(pack.path(sample).unwrap().unwrap()).unwrap();
+        let (_, bytes, classes) = names.iter().find(|own| own.0 == path).unwrap();
+        let (height, width, _) = pack.item_shape("image", sample).unwrap().unwrap();
+        let [width, height] = [width, height].map(|side| f32::from(u16::try_from(side).unwrap()));
+        let stem = path.strip_prefix("images/").unwrap().rsplit_once('.').unwrap().0;
+        let is_there = ["jpg", "png"].map(|end| folder.path(&format!("out/images/{stem}.{end}")).is_file());
+        assert!(is_there.contains(&true), "{path}");
+        let text = fs::read_to_string(folder.path(&format!("out/labels/{stem}.txt"))).unwrap();
+        for (line, (sides, class)) in text.lines().zip(bytes.as_chunks::<16>().0.iter().zip(classes)) {
+            let numbers: Vec<f32> = line.split(' ').map(|word| word.parse().unwrap()).collect();
+            let [x, y, w, h] = [1, 2, 3, 4].map(|place| numbers[place]);
+            let found = [(x - w / 2.0) * width, (y - h / 2.0) * height, (x + w / 2.0) * width, (y + h / 2.0) * height];
+            let sides: Vec<f32> = sides.as_chunks::<4>().0.iter().map(|side| f32::from_le_bytes(*side)).collect();
+            let close = |(one, two): (&f32, &f32)| (one - two).abs() < 1e-3;
+            assert!(found.iter().zip(&sides).all(close), "{path}: {found:?} {sides:?}");
+            assert_eq!(line.starts_with("0 "), class == "cat", "{line}");
+            n += 1;
+        }
+        assert_eq!(text.lines().count(), classes.len(), "{path}");
+    }
+    assert_eq!(n, 18);
+    let data = fs::read_to_string(folder.path("out/data.yaml")).unwrap();
+    assert!(data.ends_with("names:\n  0: \"cat\"\n  1: \"dog\"\n"), "{data}");
+    let ran = folder.packds(&["convert", "out", "back.pack", "--from", "yolo"]);
+    assert!(ran.code == 2 && ran.stderr.contains("yolo cannot be converted to packs"), "{ran:?}");
 }
 
 #[test]

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Folder, SamplePack, fixture, provenance};
 
-/// The export formats, with a name for the target and further arguments.
-const SINKS: [(&str, &str, &[&str]); 12] = [
+/// The export formats for packs without boxes, with a name for the target and further arguments.
+const SINKS: [(&str, &str, &[&str]); 14] = [
     ("image-folder", "out", &["--to", "image-folder"]),
     ("npy", "out", &["--to", "npy"]),
     ("npz", "out.npz", &[]),
@@ -27,6 +27,8 @@ const SINKS: [(&str, &str, &[&str]); 12] = [
     ("webdataset", "out", &["--to", "webdataset", "--shard", "4"]),
     ("tfrecord", "out", &["--to", "tfrecord", "--shard", "4"]),
     ("lmdb", "out.lmdb", &[]),
+    ("mds", "out", &["--to", "mds", "--shard", "4"]),
+    ("litdata", "out", &["--to", "litdata", "--shard", "4"]),
 ];
 
 /// Small images of one size, packed without shuffling.
@@ -75,14 +77,16 @@ fn formats_lists_all_of_them() {
     let text = folder.packds(&["formats"]).ok();
     let listed = folder.packds(&["formats", "--json"]).json();
     let formats = listed["formats"].as_array().unwrap();
-    assert_eq!(formats.len(), 19);
+    assert_eq!(formats.len(), 21);
     for (name, _, _) in SINKS {
         assert!(text.contains(&format!("\n{name} ")), "{name}");
         let format = formats.iter().find(|f| f["format"] == name).unwrap();
         assert_eq!((&format["in"], &format["out"]), (&json!(true), &json!(true)), "{name}");
     }
-    let manifest = formats.iter().find(|f| f["format"] == "manifest").unwrap();
-    assert_eq!(manifest["out"], json!(false));
+    for (name, is_in, is_out) in [("manifest", true, false), ("coco", true, true), ("yolo", false, true)] {
+        let format = formats.iter().find(|f| f["format"] == name).unwrap();
+        assert_eq!((&format["in"], &format["out"]), (&json!(is_in), &json!(is_out)), "{name}");
+    }
 }
 
 #[test]
@@ -140,7 +144,7 @@ fn gray_images_and_such_with_channels_first_come_back_as_they_were_from_every_fo
     for made in [&["--gray"][..], &["--layout", "chw"], &["--gray", "--layout", "chw"]] {
         let before = images(&packed(&folder, made));
         for (name, target, args) in SINKS {
-            let holds_both = ["hdf5", "zarr", "parquet", "arrow"].contains(&name);
+            let holds_both = ["hdf5", "zarr", "parquet", "arrow", "mds", "litdata"].contains(&name);
             let files: &[&str] = if holds_both { &["--images", "files"] } else { &[] };
             for images_as in [&[][..], files] {
                 let report = export(&folder, target, &[args, images_as].concat());
@@ -307,6 +311,9 @@ fn what_a_format_has_no_use_for_is_refused() {
         ("in.pack", &["--to", "npz", "--force"], "in.pack: this is the source itself"),
         ("out", &[], "out: cannot infer a format from this name"),
         ("out.csv", &[], "packs cannot be exported to manifest"),
+        ("out", &["--to", "mds", "--codec", "zstd"], "mds cannot be compressed with --codec zstd"),
+        ("out", &["--to", "coco"], "COCO stores boxes and their classes, but this pack has none"),
+        ("out", &["--to", "yolo"], "YOLO stores boxes and their classes, but this pack has none"),
         ("no/out.h5", &[], "no/out.h5: the folder no does not exist"),
     ] {
         let ran = export(&folder, target, args);

@@ -69,7 +69,8 @@ def flat(row, prefix=""):
 def read(folder):
     fields = {}
     for i, row in enumerate(StreamingDataset(folder)):
-        for name, value in flat(row):
+        # Exports have the paths of the samples, which are no field of the pack.
+        for name, value in flat({key: value for key, value in row.items() if key != "path"}):
             fields.setdefault(name, []).append(as_bytes(name, value, i).hex())
     print(json.dumps(fields))
 

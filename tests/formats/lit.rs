@@ -24,6 +24,16 @@ fn every_value_equals_that_of_the_library() {
 }
 
 #[test]
+fn the_library_reads_an_export() {
+    let Some(folder) = sources() else { return };
+    let pack = converted(&folder, "raw", &[]);
+    let ran = folder.packds(&["export", "raw.pack", "again", "--to", "litdata", "--shard", "7"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let read = python_of_peers("litdata", &["lit.py", "read", folder.path("again").to_str().unwrap()]).unwrap();
+    assert_same(&pack, &read);
+}
+
+#[test]
 fn folders_are_splits_and_tuples_have_numbers() {
     let Some(folder) = sources() else { return };
     assert_records(&converted(&folder, "splits", &["--split", "val"]), 0..20);

@@ -49,7 +49,7 @@ def write(folder):
 
 
 def as_bytes(name, value, i):
-    if name == "photo":
+    if name == "photo" and not isinstance(value, bytes):
         # The library decodes the file, and packds keeps it.
         assert np.asarray(value).shape == (5, 7, 3)
         return jpeg(i)

@@ -40,6 +40,18 @@ fn every_value_equals_that_of_the_library() {
 }
 
 #[test]
+fn the_library_reads_an_export() {
+    let Some(folder) = sources() else { return };
+    let pack = converted(&folder, "raw", &[]);
+    for images in ["pixels", "files"] {
+        let ran = folder.packds(&["export", "raw.pack", images, "--to", "mds", "--shard", "7", "--images", images]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        let read = python_of_peers("streaming", &["mds.py", "read", folder.path(images).to_str().unwrap()]).unwrap();
+        assert_same(&pack, &read);
+    }
+}
+
+#[test]
 fn folders_are_splits_and_pickles_can_be_left_out() {
     let Some(folder) = sources() else { return };
     assert_records(&converted(&folder, "splits", &["--split", "train"]), 0..15);

@@ -24,9 +24,11 @@ fn text(out: &mut dyn Write) -> Result<(), Failure> {
     writeln!(out, "{:<13} {:<3} {:<4} {:<widest$} holds", "format", "in", "out", "names")?;
     for format in DataFormat::ALL {
         let names = names(format);
-        let (name, holds, out_too) = (format.name(), format.describe(), if format.is_sink() { "yes" } else { "-" });
+        let word = |is_so| if is_so { "yes" } else { "-" };
+        let (name, holds) = (format.name(), format.describe());
+        let (is_in, is_out) = (word(format.is_source()), word(format.is_sink()));
         let missing = if format.is_built() { "" } else { " (not in this build)" };
-        writeln!(out, "{name:<13} yes {out_too:<4} {names:<widest$} {holds}{missing}")?;
+        writeln!(out, "{name:<13} {is_in:<3} {is_out:<4} {names:<widest$} {holds}{missing}")?;
     }
     Ok(())
 }
@@ -34,7 +36,7 @@ fn text(out: &mut dyn Write) -> Result<(), Failure> {
 fn document(format: DataFormat) -> Value {
     json!({
         "format": format.name(),
-        "in": format.is_built(),
+        "in": format.is_built() && format.is_source(),
         "out": format.is_built() && format.is_sink(),
         "extensions": format.extensions(),
         "holds": format.describe(),

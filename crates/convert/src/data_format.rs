@@ -45,6 +45,10 @@ pub enum DataFormat {
     LitData,
     /// FFCV's `.beton`.
     Beton,
+    /// COCO's boxes.
+    Coco,
+    /// YOLO's boxes, as Ultralytics reads them.
+    Yolo,
 }
 
 packds_system::named!(DataFormat {
@@ -67,6 +71,8 @@ packds_system::named!(DataFormat {
     Mds = "mds",
     LitData = "litdata",
     Beton = "beton",
+    Coco = "coco",
+    Yolo = "yolo",
 });
 
 impl DataFormat {
@@ -114,6 +120,8 @@ impl DataFormat {
             Self::Mds => &formats::mds::ENTRY,
             Self::LitData => &formats::litdata::ENTRY,
             Self::Beton => &formats::beton::ENTRY,
+            Self::Coco => &formats::coco::ENTRY,
+            Self::Yolo => &formats::yolo::ENTRY,
         }
     }
 
@@ -129,6 +137,12 @@ impl DataFormat {
         matches!(self.entry().input, Some(Input::Samples { whole: Some(_), .. }))
     }
 
+    /// Whether this format can be converted to packs.
+    #[must_use]
+    pub const fn is_source(self) -> bool {
+        self.entry().is_source
+    }
+
     /// Whether packs can be exported to this format.
     #[must_use]
     pub const fn is_sink(self) -> bool {
@@ -138,7 +152,7 @@ impl DataFormat {
     /// Whether this build supports the format.
     #[must_use]
     pub fn is_built(self) -> bool {
-        self.entry().input.is_some()
+        self.entry().input.is_some() || self.entry().output.is_some()
     }
 
     /// A short description of the format's contents.

@@ -127,7 +127,7 @@ pub fn export<D: AsRef<[u8]> + Send + Sync>(
     let format = target_format(target, options)?;
     sink::check_options(format, target, options)?;
     let kind = sink::output_of(format, target)?;
-    let exported = Exported::of(pack, format, kind.holds, options.images);
+    let exported = Exported::of(pack, format, kind, options.images);
     let exported = exported.map_err(ConvertError::of_pack)?;
     let described = exported.fields.iter().map(|f| f.field.clone()).collect();
     let mut metadata = Metadata::of_pack(pack, described).map_err(ConvertError::BadPack)?;

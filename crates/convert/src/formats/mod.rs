@@ -6,6 +6,7 @@
 pub(crate) mod arrow;
 pub(crate) mod beton;
 pub(crate) mod cifar;
+pub(crate) mod coco;
 pub(crate) mod hdf5;
 pub(crate) mod image_folder;
 pub(crate) mod litdata;
@@ -21,14 +22,17 @@ pub(crate) mod pt;
 pub(crate) mod safetensors;
 pub(crate) mod tfrecord;
 pub(crate) mod webdataset;
+pub(crate) mod yolo;
 pub(crate) mod zarr;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use packds_format::Field;
+
 use crate::error::ConvertError;
 use crate::export::Run;
-use crate::sink::{Holds, Sink, SinkStart};
+use crate::sink::{Form, Holds, Sink, SinkStart};
 use crate::source::{Found, Head, ListOptions, ReadWhole, Shards};
 
 /// The properties of a format.
@@ -47,7 +51,9 @@ pub(crate) struct Entry {
     pub(crate) trusts_names: bool,
     /// Whether a folder of such files is a single dataset.
     pub(crate) is_set: bool,
-    /// How the format is read. `None` if this build lacks the library for it.
+    /// Whether the format is read by a build that includes its library.
+    pub(crate) is_source: bool,
+    /// How the format is read. `None` if this build cannot do so.
     pub(crate) input: Option<Input>,
     /// Whether packs can be exported to the format by a build that includes its library.
     pub(crate) is_sink: bool,
@@ -76,6 +82,7 @@ impl Entry {
             starts: |_| false,
             trusts_names: false,
             is_set: false,
+            is_source: true,
             input: None,
             is_sink: false,
             output: None,
@@ -108,6 +115,8 @@ pub(crate) enum Input {
 pub(crate) struct Output {
     /// What the format can store for each sample.
     pub(crate) holds: Holds,
+    /// Why a field is not exported although the format could hold its form. `None` if it is.
+    pub(crate) left_out: fn(&Field, &Form) -> Option<String>,
     pub(crate) codecs: &'static [&'static str],
     /// Whether `--chunk` applies to the format.
     pub(crate) has_chunks: bool,
@@ -128,7 +137,8 @@ impl Output {
 
     /// A format with several sinks, and without compression, chunks or shards.
     pub(crate) const fn by(write: Write, holds: Holds, target: Target) -> Self {
-        Self { holds, codecs: &["none"], has_chunks: false, has_shards: false, target, write }
+        let left_out = |_: &Field, _: &Form| None;
+        Self { holds, left_out, codecs: &["none"], has_chunks: false, has_shards: false, target, write }
     }
 }
 
@@ -163,8 +173,8 @@ mod tests {
                 _ => format!("(formats/{format}.md)"),
             };
             assert!(row.contains(&link), "{format}: {row}");
-            let is_sink = row.split(" | ").nth(2) == Some("yes");
-            assert_eq!(is_sink, format.is_sink(), "{format}: {row}");
+            let has = |place| row.split(" | ").nth(place) == Some("yes");
+            assert_eq!((has(1), has(2)), (format.is_source(), format.is_sink()), "{format}: {row}");
             // The page of the format must name every codec.
             let Some(output) = &format.entry().output else { continue };
             let page = std::fs::read_to_string(docs.join(format!("formats/{format}.md"))).unwrap();

@@ -19,7 +19,8 @@ pub struct ExportOptions {
     pub images: Option<ImagesAs>,
     /// Samples per chunk (HDF5, Zarr), row group (Parquet) or record batch (Arrow).
     pub chunk_samples: Option<u32>,
-    /// Samples per shard (Zarr) or file (WebDataset, TFRecord, Parquet). `None` puts all samples in one.
+    /// Samples per shard (Zarr) or file (WebDataset, TFRecord, Parquet, MDS, LitData). `None` puts all samples in one, or
+    /// 64 MiB of samples in each file for MDS and LitData.
     pub shard_samples: Option<u64>,
     /// Compression. `None` means the format's default.
     pub codec: Option<ExportCodec>,
@@ -61,7 +62,7 @@ impl Declared for ExportOptions {
             opt::SHARD,
             "N",
             |o, text| put(&mut o.shard_samples, whole(text, 1, u64::MAX).map(Some)),
-            "Samples per shard (Zarr) or per file (WebDataset, TFRecord, Parquet) [default: all in one]",
+            "Samples per shard (Zarr) or per file (WebDataset, TFRecord, Parquet, MDS, LitData) [default: all in one, but 64 MiB per file for MDS and LitData]",
         ),
         Spec::value(
             opt::CODEC,

@@ -13,6 +13,8 @@ use crate::source::ragged::to_json;
 pub(crate) struct Batch {
     pub(crate) first: u64,
     pub(crate) n: usize,
+    /// The samples' numbers in the pack.
+    pub(crate) samples: Vec<u64>,
     pub(crate) columns: Vec<Column>,
     /// Each sample's path relative to its source. Empty if the pack has no paths.
     pub(crate) paths: Vec<Vec<u8>>,
@@ -32,6 +34,14 @@ impl Column {
         let start = idx.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied());
         let range = start.zip(self.ends.get(idx).copied());
         range.and_then(|(start, end)| self.bytes.get(start..end)).unwrap_or_default()
+    }
+}
+
+impl Batch {
+    /// The error about the item of sample `k` in a field.
+    pub(crate) fn bad(&self, k: usize, field: &str, reason: String) -> ConvertError {
+        let sample = self.samples.get(k).copied().unwrap_or_default();
+        ConvertError::BadItem { sample, field: field.to_owned(), reason }
     }
 }
 
@@ -56,7 +66,7 @@ impl<D: AsRef<[u8]>> BatchReader<'_, D> {
         let fields = self.exported.fields.iter();
         let columns: Result<_, _> = fields.map(|field| self.column(field, &samples)).collect();
         let paths = self.paths.get(places).unwrap_or_default().to_vec();
-        Ok(Batch { first, n, columns: columns.map_err(ConvertError::of_pack)?, paths })
+        Ok(Batch { first, n, samples, columns: columns.map_err(ConvertError::of_pack)?, paths })
     }
 
     fn column(&self, field: &ExportedField, samples: &[u64]) -> Result<Column, ConvertError> {

@@ -2,9 +2,10 @@
 
 use packds_format::{DType, Field, FieldKind, Pack, Role};
 
-use super::image_folder;
+use super::item_file::common_extension;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
+use crate::formats::Output;
 use crate::opt::{IMAGES, MODE};
 use crate::safe_name::safe_names;
 use crate::source::store::{ArrayType, PixelShape};
@@ -15,7 +16,6 @@ pub(crate) enum Holds {
     /// Only arrays. All items of a field have the same type and shape.
     Arrays,
     /// Arrays, and also image files, bytes and text of any length. Pixels are exported as arrays.
-    #[cfg(any(feature = "hdf5", feature = "zarr"))]
     FilesAndArrays,
     /// The same as `FilesAndArrays`, but pixels are exported as lossless image files unless arrays are requested.
     FilesFirst,
@@ -44,6 +44,8 @@ pub(crate) struct ExportedField {
     /// The field as described in the pack.
     pub(crate) field: Field,
     pub(crate) form: Form,
+    /// The extension of its files, if it has files and all have the same.
+    pub(crate) extension: Option<&'static str>,
 }
 
 /// All exported fields: the image first, then the others in schema order.
@@ -72,7 +74,7 @@ impl Exported {
     pub(crate) fn of<D: AsRef<[u8]>>(
         pack: &Pack<D>,
         format: DataFormat,
-        holds: Holds,
+        output: &Output,
         images: Option<ImagesAs>,
     ) -> Result<Self, ConvertError> {
         if pack.n_samples() == 0 {
@@ -84,10 +86,13 @@ impl Exported {
             if !field.is_data() {
                 continue;
             }
-            match form(field, holds, images) {
-                Some(form) => match image_folder::left_out(field, &form) {
-                    Some(reason) if format == DataFormat::ImageFolder => lost.push(reason),
-                    _ => fields.push(ExportedField { number, field: field.clone(), form }),
+            match form(field, output.holds, images) {
+                Some(form) => match (output.left_out)(field, &form) {
+                    Some(reason) => lost.push(reason),
+                    None => {
+                        let extension = if form == Form::File { common_extension(pack, field)? } else { None };
+                        fields.push(ExportedField { number, field: field.clone(), form, extension });
+                    }
                 },
                 None if field.role == Some(Role::Image) => {
                     return Err(cannot_hold(format, images));

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use packds_format::{Coding, DType, Field, FieldKind, Pack, Role};
+use packds_format::{Coding, DType, Field, FieldKind, FormatError, Pack, Role};
 use packds_pixels::{ImageFormat, encode_png};
 use packds_system::to_u64;
 
@@ -54,6 +54,31 @@ pub fn item_file<'a, D: AsRef<[u8]>>(
         FieldKind::Json => Ok(("json", item)),
         _ => Ok((sniffed(&item), item)),
     }
+}
+
+/// The extension of the files that [`item_file`] makes of the items of an image field, if it is the same for all.
+pub(super) fn common_extension<D: AsRef<[u8]>>(
+    pack: &Pack<D>,
+    field: &Field,
+) -> Result<Option<&'static str>, FormatError> {
+    if field.kind == FieldKind::Tensor {
+        return Ok(pixel_shape(field).map(|_| "png"));
+    }
+    let mut common = None;
+    for sample in 0..pack.n_samples() {
+        let extension = match pack.coding(&field.name, sample)? {
+            Some(Coding::Raw) => {
+                let shape = pack.item_shape(&field.name, sample)?;
+                shape.is_some_and(|(_, _, channels)| matches!(channels, 1 | 3)).then_some("png")
+            }
+            coding => coding.and_then(Coding::extension),
+        };
+        if extension.is_none() || common.is_some_and(|common| Some(common) != extension) {
+            return Ok(None);
+        }
+        common = extension;
+    }
+    Ok(common)
 }
 
 /// The `(height, width, channels)` of a tensor of `u8` pixels that fits in a PNG.

@@ -5,14 +5,19 @@
 #[cfg(feature = "arrow")]
 mod arrow;
 mod batch;
+mod boxes;
+pub(crate) mod coco;
 mod fields;
 mod gzip_stream;
 #[cfg(feature = "hdf5")]
 mod hdf5;
-mod image_folder;
+mod image_files;
+pub(crate) mod image_folder;
 mod item_bytes;
 mod item_file;
+mod litdata;
 mod lmdb;
+mod mds;
 mod npy;
 mod npy_header;
 mod npz;
@@ -23,8 +28,11 @@ mod placed;
 mod protobuf;
 mod pt;
 mod renamed;
+mod rows;
 mod safetensors;
 mod shard_files;
+mod sized_samples;
+mod sized_shards;
 #[cfg(feature = "arrow")]
 mod table;
 #[cfg(test)]
@@ -32,6 +40,7 @@ mod table;
 pub(crate) mod test_pack;
 mod tfrecord;
 mod webdataset;
+pub(crate) mod yolo;
 #[cfg(feature = "zarr")]
 mod zarr;
 mod zip_file;
@@ -39,6 +48,7 @@ mod zip_file;
 #[cfg(feature = "arrow")]
 pub(crate) use arrow::ArrowSink;
 pub(crate) use batch::{Batch, BatchReader};
+pub(crate) use coco::CocoSink;
 pub use fields::ImagesAs;
 pub(crate) use fields::{Exported, ExportedField, Form, Holds};
 #[cfg(feature = "hdf5")]
@@ -46,7 +56,9 @@ pub(crate) use hdf5::Hdf5Sink;
 pub(crate) use image_folder::ImageFolderSink;
 pub(crate) use item_file::pixels_of;
 pub use item_file::{ItemFile, interleave, item_file};
+pub(crate) use litdata::LitDataSink;
 pub(crate) use lmdb::LmdbSink;
+pub(crate) use mds::MdsSink;
 pub(crate) use npy::write as write_npy;
 pub(crate) use npz::NpzSink;
 #[cfg(feature = "arrow")]
@@ -55,6 +67,7 @@ pub(crate) use pt::PtSink;
 pub(crate) use safetensors::SafetensorsSink;
 pub(crate) use tfrecord::TfRecordSink;
 pub(crate) use webdataset::WebDatasetSink;
+pub(crate) use yolo::YoloSink;
 #[cfg(feature = "zarr")]
 pub(crate) use zarr::ZarrSink;
 

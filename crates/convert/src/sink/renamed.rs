@@ -1,6 +1,9 @@
 //! Reports samples whose path in the output differs from the path in the pack.
 
-use packds_system::counted;
+use packds_system::{counted, to_u64};
+
+use super::SinkStart;
+use crate::source::PATHS;
 
 /// The number of samples with a different path, and both paths of the first.
 #[derive(Debug, Default)]
@@ -32,6 +35,26 @@ impl Renamed {
 /// A note on paths in which invalid UTF-8 was replaced.
 pub(super) fn not_utf8(n_paths: u64) -> String {
     format!("invalid UTF-8 in {}, which was replaced with U+FFFD", counted(n_paths, "path"))
+}
+
+/// Whether the paths are written as the field [`PATHS`], next to fields with these names. Adds to `lost` what is not kept.
+pub(super) fn paths_as_field<'a>(
+    start: &SinkStart<'_>,
+    mut names: impl Iterator<Item = &'a str>,
+    lost: &mut Vec<String>,
+) -> bool {
+    if !start.exported.has_paths {
+        return false;
+    }
+    if names.any(|name| name == PATHS) {
+        lost.push(format!("the samples' paths, because another field is named `{PATHS}`"));
+        return false;
+    }
+    let bent = start.paths.iter().filter(|path| str::from_utf8(path).is_err()).count();
+    if bent > 0 {
+        lost.push(not_utf8(to_u64(bent)));
+    }
+    true
 }
 
 #[cfg(test)]

@@ -20,6 +20,8 @@ use crate::error::ConvertError;
 pub(super) const IMAGES: &str = "images";
 pub(super) const ANNOTATIONS: &str = "annotations";
 pub(super) const CATEGORIES: &str = "categories";
+/// The name that exports give to a COCO file.
+pub(crate) const EXPORTED: &str = "annotations.json";
 /// Names of the label field: for one category per image, and for several.
 pub(super) const LABELS: [&str; 2] = ["label", "labels"];
 /// The name of the column with the list of captions of each image.

@@ -15,8 +15,8 @@ use crate::error::ConvertError;
 /// The columns of an image.
 const BOXES: &str = "boxes";
 const BOX_LABELS: &str = "box_labels";
-const AREA: &str = "box_area";
-const CROWD: &str = "box_crowd";
+pub(crate) const AREA: &str = "box_area";
+pub(crate) const CROWD: &str = "box_crowd";
 
 /// The fields of boxes, and the names of their classes.
 #[derive(Debug, Clone)]

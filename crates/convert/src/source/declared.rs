@@ -183,8 +183,10 @@ impl DeclaredFields {
                 (None, None) => {}
             }
         }
+        let mut warnings = Vec::new();
+        let metadata = part.metadata(&mut warnings)?;
         let mut options = options.clone();
-        if options.image_key.is_none() {
+        if options.image_key.is_none() && metadata.is_none() {
             options.image_key = only_images(&fields, Keys::of(&options));
         }
         let gathering = Gathering {
@@ -194,8 +196,8 @@ impl DeclaredFields {
             files: SpanFiles::open(files),
             classes: Vec::new(),
             labels: None,
-            metadata: None,
-            warnings: Vec::new(),
+            metadata,
+            warnings,
             ignored: 0,
         };
         let mut found = gathering.into_found(&part.root, &options)?;

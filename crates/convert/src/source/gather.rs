@@ -465,8 +465,16 @@ impl Gathering {
             if let Some(known) = known.filter(|_| !is_label) {
                 field.narrow(known);
             }
-            if let Items::Stored(_, Contents::All(Content::Array(array))) = &mut field.items {
-                *array = metadata.restored(&field.name, array);
+            if let Items::Stored(_, Contents::All(content)) = &mut field.items {
+                let stored = match content {
+                    Content::Array(array) => array.clone(),
+                    Content::Pixels(shape) => shape.array(),
+                    _ => continue,
+                };
+                let restored = metadata.restored(&field.name, &stored);
+                if restored != stored {
+                    *content = Content::Array(restored);
+                }
             }
         }
     }

@@ -20,6 +20,7 @@ use super::{
     rows::RowForm,
     split,
     tally::Tally,
+    there::is_there_as_file,
     twins,
     unread::{is_note, join_other_files},
     versions::Versions,
@@ -311,9 +312,11 @@ fn data_file_in(top: &Directory) -> Option<Vec<u8>> {
     top.names().filter(|name| is_beside && is_other(name)).min().map(<[u8]>::to_vec)
 }
 
-/// Whether every subfolder is a class, whatever its name: the caller named the format, or a pack was exported into the folder.
+/// Whether every subfolder is a class, whatever its name: the caller named the format, or a pack was exported into the folder, but not
+/// as COCO.
 fn has_only_classes(root: &Path, options: &ListOptions) -> Result<bool, ConvertError> {
-    Ok(options.from.is_some() || known_metadata(root)?.is_some())
+    let is_exported = || Ok(known_metadata(root)?.is_some() && !is_there_as_file(&root.join(coco::EXPORTED))?);
+    if options.from.is_some() { Ok(true) } else { is_exported() }
 }
 
 /// Lists a folder when no split was chosen.

@@ -19,7 +19,7 @@ use super::store::OpenFile;
 use crate::error::{ConvertError, quoted};
 
 /// The name of the index.
-pub(super) const INDEX: &str = "index.json";
+pub(crate) const INDEX: &str = "index.json";
 /// Maximum size of an index, in bytes. An index of a million shards has half of it.
 const MAX_INDEX: u64 = 1 << 30;
 /// Maximum number of subfolders to search for an index.

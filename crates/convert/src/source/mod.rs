@@ -160,8 +160,11 @@ mod zip_dir;
 mod tests;
 
 pub(crate) use self::arrays::PATHS;
+pub(crate) use self::coco::EXPORTED as COCO_FILE;
+pub(crate) use self::coco_boxes::{AREA, CROWD};
 pub(crate) use self::detect::Head;
 pub(crate) use self::found::Found;
+pub(crate) use self::index_json::INDEX;
 pub(crate) use self::keyed_table::{ClassWord, KeyedTable};
 pub(crate) use self::listing::{SourceField, append_stored};
 pub(crate) use self::npy::array_of_npy;
@@ -198,7 +201,8 @@ use crate::data_format::DataFormat;
 use crate::error::{ConvertError, quoted};
 use crate::formats::Input;
 use crate::opt::{
-    IMAGE_KEY, IMAGES, LABEL_KEY, LEAVE_OUT, MANY_SAMPLES_PER_FILE, MASK_KEY, MASKS, ONE_SAMPLE_PER_FILE, ROOT, SPLIT,
+    FROM, IMAGE_KEY, IMAGES, LABEL_KEY, LEAVE_OUT, LIST_FORMATS, MANY_SAMPLES_PER_FILE, MASK_KEY, MASKS,
+    ONE_SAMPLE_PER_FILE, ROOT, SPLIT,
 };
 
 /// Options for listing a source.
@@ -445,6 +449,10 @@ fn chosen_split(source: &Path, splits: Vec<(String, Listing)>, wanted: Option<&s
 /// The source's format and its reader.
 fn input(source: &Path, options: &ListOptions) -> Result<(DataFormat, &'static Input), ConvertError> {
     let format = source_format(source, options)?;
+    if !format.is_source() {
+        let hint = format!("choose one with {}; {LIST_FORMATS} lists them", FROM.with("FORMAT"));
+        return Err(ConvertError::options(format!("{format} cannot be converted to packs"), hint));
+    }
     let lacking = || ConvertError::FormatLeftOut { path: source.to_owned(), format };
     Ok((format, format.entry().input.as_ref().ok_or_else(lacking)?))
 }

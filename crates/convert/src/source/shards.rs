@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use super::folder_note::FolderNote;
 use super::split::is_split_name;
-use super::warning::Warning;
+use super::warning::{Warning, readable};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
+use crate::metadata::Metadata;
 
 /// The subfolder in which Hugging Face repositories often keep their files.
 const DATA_FOLDER: &str = "data";
@@ -75,6 +76,14 @@ impl Shards {
                 "pass one of them",
             )),
         }
+    }
+
+    /// The metadata of an exported pack, if the source is a folder that has it.
+    pub(super) fn metadata(&self, warnings: &mut Vec<Warning>) -> Result<Option<Metadata>, ConvertError> {
+        if !self.root.is_dir() {
+            return Ok(None);
+        }
+        Ok(readable(Metadata::in_folder(&self.root)?, warnings))
     }
 
     /// The warning if the files have names with different words, so that they may be different data sets. Splits, numbers and

@@ -24,7 +24,7 @@ use super::roles::{Keys, Part as Role, find_field};
 use super::shards::{Shards, allow_open_files};
 use super::store::{Content, OpenFile, Span, SpanFiles};
 use super::there::{first_there, text_file};
-use super::warning::{Warning, readable};
+use super::warning::Warning;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
@@ -66,7 +66,7 @@ pub(crate) use frames::is_tfrecord;
 pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
     allow_open_files(part.files.len());
     let mut warnings = Vec::new();
-    let metadata = metadata_beside(part, &mut warnings)?;
+    let metadata = part.metadata(&mut warnings)?;
     let mut records = Records::new(options, metadata.as_ref());
     let mut files = Vec::new();
     for (file, path) in (0_u32..).zip(&part.files) {
@@ -79,14 +79,6 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
         files.push(frames.into_file()?);
     }
     records.into_found(part, options, (files, warnings))
-}
-
-/// The metadata of an exported pack, from the folder of the records. A single file has no such metadata.
-fn metadata_beside(part: &Shards, warnings: &mut Vec<Warning>) -> Result<Option<Metadata>, ConvertError> {
-    if !part.root.is_dir() {
-        return Ok(None);
-    }
-    Ok(readable(Metadata::in_folder(&part.root)?, warnings))
 }
 
 /// The location of a record.

@@ -184,7 +184,8 @@ def export(
         to: The format; by default determined by the name `dst`.
         images: `pixels` (arrays) or `files` (the pack's own files, or PNG if it has none); the default depends on the format.
         chunk: Samples per chunk (HDF5, Zarr), row group (Parquet) or record batch (Arrow); by default as in the pack.
-        shard: Samples per shard (Zarr) or per file (WebDataset, TFRecord, Parquet); by default, one for all samples.
+        shard: Samples per shard (Zarr) or per file (WebDataset, TFRecord, Parquet, MDS, LitData); by default, one for all
+            samples, but 64 MiB per file for MDS and LitData.
         codec: `none`, `gzip[:1-9]`, `zstd[:1-19]`, `blosc`, `lz4` or `snappy`, if the format supports it.
         per_sample: Writes one .npy file per sample, in class folders (npy).
         zarr_version: 2 or 3 (the default).

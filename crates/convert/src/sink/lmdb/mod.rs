@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use self::tree::TreeWriter;
 use super::item_bytes::{digits, item_bytes};
-use super::renamed::not_utf8;
+use super::renamed::paths_as_field;
 use super::{Batch, Encode, Exported, Sink, SinkStart};
 use crate::error::ConvertError;
 use crate::metadata::{LMDB_CLASSES, LMDB_METADATA};
@@ -53,20 +53,14 @@ impl Sink for LmdbSink {
         if !classes.is_empty() {
             last.insert(0, (LMDB_CLASSES, serde_json::Value::from(classes.to_vec()).to_string()));
         }
-        let is_taken = others.iter().any(|(_, name)| name == PATHS);
-        let bent = start.paths.iter().filter(|path| str::from_utf8(path).is_err()).count();
         let mut lost = Vec::new();
-        if exported.has_paths && is_taken {
-            lost.push(format!("the samples' paths, because another field is named `{PATHS}`"));
-        } else if bent > 0 {
-            lost.push(not_utf8(to_u64(bent)));
-        }
+        let has_paths = paths_as_field(start, others.iter().map(|(_, name)| name.as_str()), &mut lost);
         Ok(Self {
             lost,
             tree: tree.map_err(ConvertError::io(&path))?,
             path,
             encoder: EntryEncoder {
-                has_paths: exported.has_paths && !is_taken,
+                has_paths,
                 exported,
                 others,
                 label,

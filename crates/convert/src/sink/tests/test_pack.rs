@@ -39,8 +39,73 @@ pub(crate) fn fields() -> Vec<Field> {
     ]
 }
 
+/// The same fields, an array for each form of arrays, and a number of each type.
+pub(crate) fn typed_fields() -> Vec<Field> {
+    let mut all = fields();
+    let arrays: [(&str, DType, &[u64]); 4] = [
+        ("bits", DType::Bool, &[3, 4]),
+        ("vector", DType::F32, &[5]),
+        ("words", DType::U32, &[3]),
+        ("deep", DType::Bf16, &[2, 2, 2]),
+    ];
+    let arrays = arrays.map(|(name, dtype, shape)| Field::tensor(name, dtype, shape));
+    let numbers = DType::ALL.into_iter().filter(|dtype| *dtype != DType::Bool);
+    let numbers = numbers.map(|dtype| Field::column(&format!("column_{dtype}"), dtype, &[]));
+    all.splice(4..4, arrays.into_iter().chain(numbers));
+    all
+}
+
 /// A pack of `n` samples with these fields.
 pub(crate) fn pack_of(n: usize, fields: Vec<Field>) -> Pack<Vec<u8>> {
+    let names = CLASSES.map(str::to_owned).to_vec();
+    pack_by(n, fields, &[("label", names)], |_, _| None)
+}
+
+/// A pack of five images of 6 x 4 pixels with boxes. `ids` are the ids of the images, if there are any.
+pub(crate) fn pack_with_boxes(ids: &[i64], has_names: bool) -> Pack<Vec<u8>> {
+    let mut fields = fields();
+    fields.retain(|field| ["image", "caption", "label"].contains(&field.name.as_str()));
+    fields.extend([
+        Field::ragged("boxes", DType::F32, &[4]).with_role(Role::Boxes),
+        Field::ragged("box_labels", DType::I64, &[]).with_role(Role::BoxLabels),
+        Field::ragged("box_area", DType::F32, &[]),
+        Field::ragged("box_crowd", DType::Bool, &[]),
+    ]);
+    if !ids.is_empty() {
+        fields.push(Field::column("id", DType::I64, &[]));
+    }
+    let names = CLASSES.map(str::to_owned).to_vec();
+    let classes = [("label", names.clone()), ("box_labels", names)];
+    pack_by(5, fields, &classes[..1 + usize::from(has_names)], |sample, name| {
+        let boxes = 0..[0, 1, 2, 1, 3][sample];
+        let bytes = |of: &dyn Fn(u8) -> Vec<u8>| boxes.clone().flat_map(of).collect();
+        Some(match name {
+            "boxes" => bytes(&|n| sides(sample, n).map(f32::to_le_bytes).concat()),
+            "box_labels" => bytes(&|_| i64::try_from(sample % 3).unwrap().to_le_bytes().to_vec()),
+            "box_area" => bytes(&|n| (8.25 + f32::from(n)).to_le_bytes().to_vec()),
+            "box_crowd" => bytes(&|n| vec![u8::from(sample == 2 && n == 0)]),
+            "id" => ids[sample].to_le_bytes().to_vec(),
+            _ => return None,
+        })
+    })
+}
+
+/// A box of a sample. The second of sample 4 reaches beyond the image, and the third is outside.
+fn sides(sample: usize, n: u8) -> [f32; 4] {
+    match (sample, n) {
+        (4, 1) => [1.0, 2.1, 8.0, 9.0],
+        (4, 2) => [7.0, 0.0, 8.0, 1.0],
+        _ => [0.5 + f32::from(n), 0.1, 4.5 + f32::from(n), 2.2],
+    }
+}
+
+/// A pack with these fields and class names. `value` is the item of a sample in a field, if it is not the usual one.
+fn pack_by(
+    n: usize,
+    fields: Vec<Field>,
+    classes: &[(&str, Vec<String>)],
+    value: impl Fn(usize, &str) -> Option<Vec<u8>>,
+) -> Pack<Vec<u8>> {
     let schema = Schema::new(fields.clone()).unwrap();
     let mut writer = PackWriter::new(Vec::new(), PackOptions::new(schema, 4)).unwrap();
     let mut paths = Paths::default();
@@ -49,6 +114,13 @@ pub(crate) fn pack_of(n: usize, fields: Vec<Field>) -> Pack<Vec<u8>> {
         let class = CLASSES[sample % 3];
         paths.push(format!("{class}/im.{sample}.png").as_bytes()).unwrap();
         for (number, field) in fields.iter().enumerate() {
+            if let Some(value) = value(sample, &field.name) {
+                match field.kind {
+                    FieldKind::Tensor => block.set_column(number, &value).unwrap(),
+                    _ => block.item_mut(number).unwrap().extend(value),
+                }
+                continue;
+            }
             match (field.kind, field.name.as_str()) {
                 (FieldKind::String, _) => {
                     block.item_mut(number).unwrap().extend(format!("caption\u{e9} \"{sample}\"\n").bytes())
@@ -74,6 +146,9 @@ pub(crate) fn pack_of(n: usize, fields: Vec<Field>) -> Pack<Vec<u8>> {
                     let out = block.tensor_mut(number).unwrap();
                     let bytes = out.len();
                     out.copy_from_slice(&item(sample, number, bytes));
+                    if field.dtype == DType::Bool {
+                        out.iter_mut().for_each(|byte| *byte &= 1);
+                    }
                 }
             }
         }
@@ -86,8 +161,12 @@ pub(crate) fn pack_of(n: usize, fields: Vec<Field>) -> Pack<Vec<u8>> {
     if block.n_samples() > 0 {
         writer.append(block.finish().unwrap()).unwrap();
     }
-    let classes =
-        vec![Classes { field: "label".to_owned(), names: CLASSES.map(str::to_owned).to_vec(), counts: vec![0; 4] }];
+    let classes = classes.iter().map(|(field, names)| Classes {
+        field: (*field).to_owned(),
+        names: names.clone(),
+        counts: vec![0; names.len()],
+    });
+    let classes = classes.collect();
     let parts = FooterParts { classes, paths, ..FooterParts::default() };
     Pack::open(writer.finish(parts).unwrap().0).unwrap()
 }

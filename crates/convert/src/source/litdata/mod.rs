@@ -29,6 +29,7 @@ use crate::error::ConvertError;
 use crate::literal::python;
 use chunk::Wrap;
 use serializer::Serializer;
+pub(crate) use serializer::{NUMPY, TORCH};
 
 const FORMAT: IndexFormat = IndexFormat {
     list: "chunks",

@@ -18,7 +18,7 @@ const MAX_DIMENSIONS: usize = 64;
 const MAX_ARRAY_HEAD: u64 = 8 + 4 * 64;
 
 /// The element types of tensors, by number. Complex numbers have no type in packs.
-const TORCH: [Option<DType>; 21] = [
+pub(crate) const TORCH: [Option<DType>; 21] = [
     Some(DType::F32),
     Some(DType::F32),
     Some(DType::F64),
@@ -42,7 +42,7 @@ const TORCH: [Option<DType>; 21] = [
     Some(DType::U16),
 ];
 /// The element types of NumPy arrays, by number.
-const NUMPY: [Option<DType>; 14] = [
+pub(crate) const NUMPY: [Option<DType>; 14] = [
     Some(DType::I8),
     Some(DType::I16),
     Some(DType::I32),
