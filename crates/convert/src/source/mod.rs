@@ -304,10 +304,11 @@ pub fn list(source: &Path, options: &ListOptions) -> Result<Listing, ConvertErro
     Ok(listing)
 }
 
-/// Warns about lossy masks, and reads TIFF files with bands as arrays. The arrays keep the location of unpacked
+/// Warns about lossy masks, reads the boxes in a column, and reads TIFF files with bands as arrays. The arrays keep the location of unpacked
 /// archives, so this must follow `in_archives`.
 fn finish(listing: &mut Listing, options: &ListOptions) -> Result<(), ConvertError> {
     listing.note_lossy_masks();
+    boxed::find_objects(listing, options.jobs)?;
     bands::find(listing, options.jobs)
 }
 

@@ -41,6 +41,11 @@ pub enum TableNote {
         /// The values of annotations that are left out.
         left_out: Vec<String>,
     },
+    /// A column has boxes, but may be read in two ways, so it stays JSON.
+    ObjectsUnread {
+        /// The column.
+        field: String,
+    },
     /// Numbers in the lists that give the splits are the labels.
     ListLabels {
         /// The first image.
@@ -252,6 +257,7 @@ impl fmt::Display for TableNote {
             | Self::StoredNone { .. }
             | Self::NoRows { .. }
             | Self::MissingImages { .. }
+            | Self::ObjectsUnread { .. }
             | Self::NullLabels { .. } => self.fmt_of_values(out),
             Self::BadRow { file, line, reason } => write!(
                 out,
@@ -311,6 +317,10 @@ impl TableNote {
                 let images = counted(*count, "image");
                 write!(out, "{images} without a row in '{}' got an empty mask ({label}'{}')", lossy(file), lossy(first))
             }
+            Self::ObjectsUnread { field } => write!(
+                out,
+                "'{field}' stays JSON: the sizes of the images do not tell whether its boxes are left, top, width and height, or left, top, right and bottom; to pack the boxes, write them as a COCO file"
+            ),
             Self::NullLabels { count, first } => {
                 let label = if *count == 1 { "" } else { "first: " };
                 write!(out, "left out {} whose label is null ({label}'{first}')", counted(*count, "image"))

@@ -7,6 +7,7 @@ mod coco_folder;
 mod collected;
 mod data_yaml;
 mod labelme;
+mod objects;
 mod parts;
 mod voc;
 mod yolo;
@@ -26,6 +27,7 @@ use super::{ListOptions, Listed, Listing, no_split};
 use crate::error::ConvertError;
 use crate::formats::Input;
 
+pub(super) use self::objects::find as find_objects;
 pub(super) use self::voc::has_annotations;
 
 /// Lists a folder with boxes in separate files. `None` for other folders, and if options determine how the folder is read.
