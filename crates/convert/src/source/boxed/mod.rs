@@ -29,6 +29,7 @@ use crate::formats::Input;
 
 pub(super) use self::objects::find as find_objects;
 pub(super) use self::voc::has_annotations;
+pub(super) use self::yolo::is_data_yaml;
 
 /// Lists a folder with boxes in separate files. `None` for other folders, and if options determine how the folder is read.
 ///

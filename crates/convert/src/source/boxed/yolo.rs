@@ -38,6 +38,16 @@ pub(super) fn is_names_file(name: &[u8]) -> bool {
     name == YOLO_CLASSES.as_bytes()
 }
 
+/// Whether a file has the classes and splits of a data set.
+pub(in crate::source) fn is_data_yaml(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    is_yaml(&name) && matches!(text_file(path), Ok(Some(text)) if data_yaml::is_data_yaml(&text))
+}
+
+fn is_yaml(name: &&[u8]) -> bool {
+    has_extension(name, "yaml") || has_extension(name, "yml")
+}
+
 /// The data set in a folder with text files of boxes. `None` for other folders.
 pub(super) fn find(top: &Top, _options: &ListOptions) -> Result<Option<Found>, ConvertError> {
     if let Some((name, data)) = yaml_in(top)? {
@@ -128,7 +138,6 @@ fn has_boxes_beside(top: &Top) -> Result<bool, ConvertError> {
 
 /// The file of splits and classes in a folder.
 fn yaml_in(top: &Top) -> Result<Option<(String, DataYaml)>, ConvertError> {
-    let is_yaml = |name: &&[u8]| has_extension(name, "yaml") || has_extension(name, "yml");
     let mut files: Vec<String> = top.directory.names().filter(is_yaml).map(lossy).collect();
     files.sort_unstable();
     let mut found = Vec::new();

@@ -96,6 +96,8 @@ fn boxes_of_yolo_are_computed_from_the_sizes_of_the_images() {
     assert_eq!(list_splits(tree.root(), &ListOptions::default()).unwrap().len(), 2);
     let missing = tree.list_split("test").unwrap_err().to_string();
     assert!(missing.contains("'test'"), "{missing}");
+    let file = list(&tree.path("data.yaml"), &ListOptions::default()).unwrap_err();
+    assert!(file.hint().unwrap().contains("pass the folder of the data set"), "{file}");
 }
 
 #[test]
