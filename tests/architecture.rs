@@ -74,6 +74,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("lzma-rust2", FORMATS),
     ("parquet", FORMATS),
     ("pyo3", &["packds-python"]),
+    ("roxmltree", FORMATS),
     ("tar", FORMATS),
     ("zarrs", FORMATS),
     ("zip", FORMATS),

@@ -4,6 +4,7 @@ mod add_field;
 mod architecture;
 mod bench;
 mod bench_formats;
+mod box_sources;
 mod boxes;
 mod compact;
 mod convert;

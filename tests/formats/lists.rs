@@ -122,7 +122,7 @@ fn lists_of_papers_find_their_images_and_classes() {
 fn folders_of_papers_tell_of_labels_elsewhere() {
     let (folder, _) = sources();
     assert_eq!(names(&convert(&folder, "papers/dtd", &[])), ["banded", "blotchy"]);
-    assert_refused(&folder, "papers/yolo", 2, &["a YOLO dataset with boxes in 'labels'"]);
+    assert_told(&folder, "papers/yolo", &["computed from parts of the width and height of each image (YOLO)"]);
     let words = ["the labels in 'devkit' are in MATLAB files", "scipy.io.loadmat", "--images cars_train"];
     assert_refused(&folder, "papers/cars", 2, &words);
     assert_told(&folder, "papers/flowers", &["'imagelabels.mat' was not read: if it has labels, write"]);

@@ -18,6 +18,7 @@ mod lit;
 
 mod lmdb;
 mod mds;
+mod objects;
 mod one_per_file;
 mod people;
 mod pictures;

@@ -25,7 +25,7 @@ const DEFAULT_SHORT: u32 = 256;
 const DEFAULT_CROP: u32 = 224;
 /// Names of the fields that a conversion adds.
 const IMAGE: &str = "image";
-const MASK: &str = "mask";
+pub(crate) const MASK: &str = "mask";
 const LABEL: &str = "label";
 const LABELS: &str = "labels";
 const VALID: &str = "valid";

@@ -201,7 +201,7 @@ fn look<T: Copy + Send + Sync>(
 }
 
 /// The header of an image file. Reads the whole file if the first bytes are not enough.
-fn header(listing: &Listing, idx: usize, head: &mut Vec<u8>) -> Option<ImageInfo> {
+pub(crate) fn header(listing: &Listing, idx: usize, head: &mut Vec<u8>) -> Option<ImageInfo> {
     for limit in [HEAD_BYTES, u64::MAX] {
         head.clear();
         listing.append_image(idx, limit, head).ok()?;

@@ -3,27 +3,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use packds_format::{DType, Field, Role};
 use serde_json::value::RawValue;
 
+use super::box_fields::{AREA, BOX_LABELS, BOXES, BoxFields, CROWD, Seen};
 use super::coco::{ANNOTATIONS, CATEGORIES, Categories, IMAGES, check_images, is_part};
 use super::json_rows::{File, JsonRows, Member, with_json_member};
 use super::table_note::TableNote;
 use super::warning::Warning;
 use crate::error::ConvertError;
-
-/// The columns of an image.
-const BOXES: &str = "boxes";
-const BOX_LABELS: &str = "box_labels";
-pub(crate) const AREA: &str = "box_area";
-pub(crate) const CROWD: &str = "box_crowd";
-
-/// The fields of boxes, and the names of their classes.
-#[derive(Debug, Clone)]
-pub(super) struct BoxFields {
-    pub(super) fields: Vec<Field>,
-    pub(super) classes: Vec<String>,
-}
 
 /// The boxes of one image, as JSON.
 #[derive(Default)]
@@ -32,17 +19,6 @@ struct Boxes {
     labels: Vec<String>,
     areas: Vec<String>,
     crowds: Vec<String>,
-}
-
-/// What was seen in all annotations.
-#[derive(Default)]
-struct Seen {
-    /// Number of boxes without an area, which are left out.
-    empty: u64,
-    /// Number of boxes that reach beyond their image, which are kept.
-    outside: u64,
-    /// Other members of annotations, which are left out.
-    left_out: BTreeSet<String>,
 }
 
 /// The rows of a COCO file with boxes: the members of each image, and its boxes.
@@ -91,16 +67,14 @@ pub(super) fn rows<'a>(file: &File<'a>, members: &[Member<'a>]) -> Result<JsonRo
         rows.push((file.line(image), row));
     }
     check_images(file, of_image.keys())?;
-    let ragged = |name: &str, dtype, shape: &[u64]| Field::ragged(name, dtype, shape);
-    let fields = vec![
-        ragged(BOXES, DType::F32, &[4]).with_role(Role::Boxes),
-        ragged(BOX_LABELS, DType::I64, &[]).with_role(Role::BoxLabels),
-        ragged(AREA, DType::F32, &[]).with_role(Role::BoxAttribute),
-        ragged(CROWD, DType::Bool, &[]).with_role(Role::BoxAttribute),
-    ];
     let left_out = seen.left_out.into_iter().collect();
-    let note = TableNote::Boxes { counts: [without, seen.empty, seen.outside], left_out };
-    let boxes = Some(BoxFields { fields, classes: categories.names });
+    let note = TableNote::Boxes {
+        about: "their classes are the file's categories, in the order of their ids".to_owned(),
+        counts: [without, seen.empty, seen.outside],
+        remarks: Vec::new(),
+        left_out,
+    };
+    let boxes = Some(BoxFields::new(categories.names));
     Ok(JsonRows { rows, boxes, warnings: vec![Warning::Table(note)], ..JsonRows::default() })
 }
 
@@ -129,14 +103,10 @@ impl Boxes {
         let known = ["id", "image_id", "category_id", "bbox", "area", "iscrowd"];
         let others = keys.iter().filter(|(key, _)| !known.contains(&key.as_str()));
         seen.left_out.extend(others.map(|(key, _)| key.clone()));
-        if width <= 0.0 || height <= 0.0 {
-            seen.empty += 1;
+        let (right, bottom) = (left + width, top + height);
+        if !seen.keeps([left, top, right, bottom], size) {
             return Ok(());
         }
-        let (right, bottom) = (left + width, top + height);
-        // Some tools round up, so boxes may end up to one pixel beyond the image.
-        let is_outside = |(w, h): (f64, f64)| left < 0.0 || top < 0.0 || right > w + 1.0 || bottom > h + 1.0;
-        seen.outside += u64::from(size.is_some_and(is_outside));
         self.boxes.push(format!("[{left},{top},{right},{bottom}]"));
         self.labels.push(place.to_string());
         let area = find(keys, "area").map(RawValue::get).filter(|area| area.parse::<f32>().is_ok_and(f32::is_finite));
@@ -173,6 +143,11 @@ mod tests {
         json_rows(Path::new("x.json"), &text.replace("ANNOTATIONS", annotations))
     }
 
+    fn note(counts: [u64; 3], left_out: Vec<String>) -> Warning {
+        let about = "their classes are the file's categories, in the order of their ids".to_owned();
+        Warning::Table(TableNote::Boxes { about, counts, remarks: Vec::new(), left_out })
+    }
+
     #[test]
     fn boxes_of_an_image_are_a_list_of_corners_with_their_classes() {
         let read = read(
@@ -186,7 +161,7 @@ mod tests {
         assert!(rows[1].starts_with(r#"{"boxes": [],"box_labels": [],"#), "{}", rows[1]);
         assert_eq!(read.boxes.unwrap().classes, ["cat", "owl"]);
         let left_out = vec!["score".to_owned()];
-        assert_eq!(read.warnings, [Warning::Table(TableNote::Boxes { counts: [1, 0, 0], left_out })]);
+        assert_eq!(read.warnings, [note([1, 0, 0], left_out)]);
     }
 
     #[test]
@@ -196,8 +171,7 @@ mod tests {
                {"image_id": 6, "category_id": 7, "bbox": [5, 5, 9, 1]}"#,
         )
         .unwrap();
-        let note = TableNote::Boxes { counts: [0, 1, 1], left_out: Vec::new() };
-        assert_eq!(read.warnings, [Warning::Table(note)]);
+        assert_eq!(read.warnings, [note([0, 1, 1], Vec::new())]);
         assert!(read.rows[0].1.starts_with(r#"{"boxes": [[5,5,14,6]],"box_labels": [1],"id""#), "{}", read.rows[0].1);
     }
 
@@ -208,8 +182,7 @@ mod tests {
                {"image_id": 6, "category_id": 7, "bbox": [1, 2, 3, 4], "area": 12}"#,
         )
         .unwrap();
-        let note = TableNote::Boxes { counts: [0; 3], left_out: vec!["iscrowd".to_owned()] };
-        assert_eq!(read.warnings, [Warning::Table(note)]);
+        assert_eq!(read.warnings, [note([0; 3], vec!["iscrowd".to_owned()])]);
         assert!(read.rows[0].1.starts_with(r#"{"boxes": [[1,2,4,6]],"box_labels": [1],"box_area": [12],"id""#));
     }
 

@@ -8,6 +8,7 @@ use packds_format::constants::MAGIC;
 use packds_format::manifest_version;
 use packds_system::{open_regular, to_u64, to_usize};
 
+use super::boxed;
 use super::candidate::is_image_name;
 use super::compressed::{self, Compression};
 use super::foreign::Foreign;
@@ -86,6 +87,10 @@ pub(super) fn detect(source: &Path) -> Result<DataFormat, ConvertError> {
         }
         if let Some(foreign) = Foreign::of_file(&start) {
             return foreign.error(source);
+        }
+        if boxed::is_data_yaml(source) {
+            let reason = "this file has the classes and splits of a YOLO data set, but no images";
+            return ConvertError::unsupported(source, "", reason, "pass the folder of the data set as the source");
         }
         let shown = head.get(..16).unwrap_or(&head).escape_ascii();
         unknown(match named {

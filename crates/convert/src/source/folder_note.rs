@@ -6,7 +6,8 @@ use packds_system::counted;
 
 use super::mistaken::{DATASET, as_classes};
 use super::paths::{lossy, stem};
-use crate::opt::IMAGES;
+use crate::opt::{IMAGES, LEAVE_OUT};
+use crate::plan::MASK;
 
 /// A decision about folders.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +73,22 @@ pub enum FolderNote {
         images: Vec<u8>,
         /// The folder of the masks.
         masks: Vec<u8>,
+    },
+    /// The boxes of Pascal VOC are ignored, because the images have masks.
+    BoxesBesideMasks,
+    /// A file with the boxes of a split, or of the whole folder.
+    BoxFileRead {
+        /// The file.
+        file: Vec<u8>,
+    },
+    /// A split that a file of a data set of boxes names, but that is left out.
+    SplitLeftOut {
+        /// The split.
+        split: String,
+        /// The file.
+        file: String,
+        /// Why the split is left out.
+        reason: String,
     },
     /// A split without a folder of masks, next to splits that have one.
     NoMaskFolder {
@@ -151,6 +168,9 @@ impl fmt::Display for FolderNote {
             Self::NamesAsTexts { .. }
             | Self::RowsByNumber { .. }
             | Self::Unmasked { .. }
+            | Self::BoxesBesideMasks
+            | Self::BoxFileRead { .. }
+            | Self::SplitLeftOut { .. }
             | Self::UnlabelledFolders { .. }
             | Self::RegularizationUnread { .. } => self.fmt_of_values(out),
             Self::Versions { images, other, field } => write!(
@@ -227,6 +247,15 @@ impl FolderNote {
                     lossy(first),
                     IMAGES.with(lossy(images))
                 )
+            }
+            Self::BoxesBesideMasks => write!(
+                out,
+                "the boxes in 'Annotations' were not read, because there are masks; {} reads the boxes of all images instead",
+                LEAVE_OUT.with(MASK)
+            ),
+            Self::BoxFileRead { file } => write!(out, "read the boxes in '{}'", lossy(file)),
+            Self::SplitLeftOut { split, file, reason } => {
+                write!(out, "left out the split '{split}' of '{file}': {reason}")
             }
             Self::UnlabelledFolders { first } => write!(
                 out,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{
-    ListOptions,
+    ListOptions, boxed,
     candidate::{SampleFiles, is_image_name},
     captions, class_names, coco,
     detect::{data_sets_in, format_of_folder, head_of, of_set},
@@ -376,6 +376,8 @@ pub(super) fn list_opened(
             let mut listing = pairs::list(&root, &pair, files)?;
             if options.masks.is_none() && pair.is_voc() {
                 listing = pairs::with_masks(listing, &pair);
+                let boxes = boxed::has_annotations(&root).then_some(Warning::Folders(FolderNote::BoxesBesideMasks));
+                listing.warnings.extend(boxes);
             }
             note_beside(&mut listing, (&root, files), &top, &[&pair.images, &pair.masks])?;
             listing

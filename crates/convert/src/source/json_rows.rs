@@ -10,9 +10,9 @@ use std::path::Path;
 use packds_system::{open_regular, to_u64};
 use serde_json::{Deserializer, Value, value::RawValue};
 
+use super::box_fields::BoxFields;
 use super::candidate::is_image_name;
 use super::coco;
-use super::coco_boxes::BoxFields;
 use super::karpathy;
 use super::roles::IMAGE_PATH_NAMES;
 use super::rows::{malformed, members};

@@ -72,10 +72,12 @@ pub(super) const MAX_DEPTH: usize = 4;
 /// Maximum number of subfolders to search for images, to find out whether only one has any. If there are more, they are classes.
 const FEW_FOLDERS: usize = 8;
 
+/// The class names of YOLO, which may be next to the text files with boxes.
+pub(super) const YOLO_CLASSES: &str = "classes.txt";
 /// The image folder of Pascal VOC.
 const VOC_IMAGES: [&str; 1] = ["jpegimages"];
 /// The mask folder of Pascal VOC. Only some of the images have masks.
-const VOC_MASKS: [&str; 1] = ["segmentationclass"];
+pub(super) const VOC_MASKS: [&str; 1] = ["segmentationclass"];
 
 impl Pair {
     /// Whether the folders are those of Pascal VOC.
@@ -512,7 +514,8 @@ impl Contents {
             if found.images {
                 break;
             }
-            for name in directory.names().filter(|name| name.ends_with(b".txt")).take(MAX_TEXTS) {
+            let is_text = |name: &&[u8]| name.ends_with(b".txt") && *name != YOLO_CLASSES.as_bytes();
+            for name in directory.names().filter(is_text).take(MAX_TEXTS) {
                 let text = text_file(&inside(root, &joined(&path, name)))?.unwrap_or_default();
                 found.boxes = (found.boxes || found.text.is_none()) && text.lines().all(is_box);
                 found.text.get_or_insert_with(|| joined(&path, name));
@@ -535,10 +538,17 @@ pub(super) fn has_images_below(root: (&Path, SampleFiles), folder: &[u8]) -> Res
     Ok(Contents::below(root, folder)?.images)
 }
 
+/// Whether a folder has text files, and the first of them have only boxes, as in YOLO.
+pub(super) fn has_box_texts(root: &Path, folder: &[u8]) -> Result<bool, ConvertError> {
+    let contents = Contents::below((root, SampleFiles::Images), folder)?;
+    Ok(contents.boxes && contents.text.is_some() && !contents.images)
+}
+
 /// Advice for labels in a file that cannot be read.
 pub(super) const WRITE_LABELS: &str = "write the labels to a CSV file with the columns 'path' and 'label' (scipy.io.loadmat reads .mat files), and convert that file";
 
-/// Refuses datasets with boxes or polygons, because only their images can be packed. Pascal VOC is read if it also has masks.
+/// Refuses datasets with boxes or polygons that `boxed` does not read, for example because they are in several folders. Pascal VOC is
+/// read if it also has masks.
 fn refuse_annotated(
     (root, files): (&Path, SampleFiles),
     top: &Directory,
@@ -546,8 +556,13 @@ fn refuse_annotated(
 ) -> Result<(), ConvertError> {
     let find = |known: &[&str]| folders.iter().copied().find(|name| is_one_of(name, known));
     let refused = |what: &str, images: &[u8]| {
-        let hint = format!("to pack only the images, add {}; {}", IMAGES.with(lossy(images)), as_classes());
-        Err(ConvertError::unsupported(root, "", format!("this is {what}, and packds cannot pack boxes yet"), hint))
+        let hint = format!(
+            "convert a folder that has only one dataset; to pack only the images, add {}; {}",
+            IMAGES.with(lossy(images)),
+            as_classes()
+        );
+        let reason = format!("this is {what}, and packds does not read boxes in this layout of folders");
+        Err(ConvertError::unsupported(root, "", reason, hint))
     };
     if let (Some(images), Some(boxes)) = (find(&VOC_IMAGES), find(&["annotations"]))
         && Contents::below((root, files), boxes)?.xml
@@ -568,9 +583,6 @@ fn refuse_annotated(
     }
     if let (Some(images), Some(labels)) = (find(&IMAGE_FOLDERS), find(&["labels", "annotations", "labeltxt"])) {
         let contents = Contents::below((root, files), labels)?;
-        if contents.boxes && !contents.images {
-            return refused(&format!("a YOLO dataset with boxes in '{}'", lossy(labels)), images);
-        }
         if let Some(text) = contents.text.filter(|_| !contents.images) {
             refuse_texts((root, files), images, labels, &text)?;
         }

@@ -39,6 +39,8 @@ pub enum SourceKind {
     FlatFolder,
     /// A folder of images and a folder of masks.
     PairedFolders,
+    /// A folder of images and files with their boxes.
+    BoxFolder,
     /// A table that lists the images, in a form such as CSV or JSON Lines.
     Manifest,
     /// A file or folder in a format that stores the samples itself.
@@ -57,6 +59,7 @@ impl SourceKind {
             Self::ImageFolder => "image_folder",
             Self::FlatFolder => "flat_folder",
             Self::PairedFolders => "paired_folders",
+            Self::BoxFolder => "box_folder",
             Self::Manifest => "manifest",
             Self::Container(format) | Self::SampleFiles(format) => format.name(),
             Self::Program => "program",
@@ -68,7 +71,9 @@ impl SourceKind {
     /// What one sample is called in reports.
     pub(super) fn sample(self) -> &'static str {
         match self {
-            Self::ImageFolder | Self::FlatFolder | Self::PairedFolders | Self::SampleFiles(_) => "file",
+            Self::ImageFolder | Self::FlatFolder | Self::PairedFolders | Self::BoxFolder | Self::SampleFiles(_) => {
+                "file"
+            }
             Self::Manifest | Self::Program => "row",
             Self::Container(format) => format.entry().sample,
         }

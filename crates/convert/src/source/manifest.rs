@@ -12,11 +12,11 @@ use packds_system::to_u64;
 
 use super::{
     ListOptions,
+    box_fields::BoxFields,
     cell_form::file_and_class,
     class_names,
     clips::Clips,
     coco,
-    coco_boxes::BoxFields,
     column::SourceColumn,
     column_roles::{Choices, Roles, check_mask},
     column_scan::ColumnScan,

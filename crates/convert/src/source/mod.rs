@@ -21,6 +21,8 @@ pub(crate) mod arrow;
 mod bands;
 mod beside;
 pub(crate) mod beton;
+mod box_fields;
+mod boxed;
 mod candidate;
 mod caption_list;
 mod captions;
@@ -160,8 +162,8 @@ mod zip_dir;
 mod tests;
 
 pub(crate) use self::arrays::PATHS;
+pub(crate) use self::box_fields::{AREA, CROWD};
 pub(crate) use self::coco::EXPORTED as COCO_FILE;
-pub(crate) use self::coco_boxes::{AREA, CROWD};
 pub(crate) use self::detect::Head;
 pub(crate) use self::found::Found;
 pub(crate) use self::index_json::INDEX;
@@ -306,10 +308,11 @@ pub fn list(source: &Path, options: &ListOptions) -> Result<Listing, ConvertErro
     Ok(listing)
 }
 
-/// Warns about lossy masks, and reads TIFF files with bands as arrays. The arrays keep the location of unpacked
+/// Warns about lossy masks, reads the boxes in a column, and reads TIFF files with bands as arrays. The arrays keep the location of unpacked
 /// archives, so this must follow `in_archives`.
 fn finish(listing: &mut Listing, options: &ListOptions) -> Result<(), ConvertError> {
     listing.note_lossy_masks();
+    boxed::find_objects(listing, options.jobs)?;
     bands::find(listing, options.jobs)
 }
 
@@ -347,6 +350,11 @@ fn in_archives<T>(
 
 fn list_one(source: &Path, options: &ListOptions) -> Result<Listing, ConvertError> {
     let (format, input) = input(source, options)?;
+    match boxed::of_folder(source, input, options)? {
+        Some(Listed::One(listing)) => return Ok(*listing),
+        Some(Listed::Splits(splits)) => return chosen_split(source, splits, None),
+        None => {}
+    }
     match labelled_table::of_folder(source, input, options) {
         Some(Tables::Splits(splits)) => chosen_split(source, splits, options.split.as_deref()),
         Some(Tables::Only(table)) => table.list(options),
@@ -520,6 +528,12 @@ pub fn list_all(source: &Path, options: &ListOptions) -> Result<Listed, ConvertE
 
 fn list_one_or_each(source: &Path, options: &ListOptions) -> Result<Listed, ConvertError> {
     let (format, input) = input(source, options)?;
+    if let Some(listed) = boxed::of_folder(source, input, options)? {
+        return Ok(match listed {
+            Listed::Splits(splits) => one_or_each(splits),
+            listed => listed,
+        });
+    }
     let listed = match (labelled_table::of_folder(source, input, options), &options.split) {
         (Some(Tables::Splits(splits)), None) => return Ok(Listed::Splits(splits)),
         (Some(Tables::Splits(splits)), wanted) => chosen_split(source, splits, wanted.as_deref()).map(Listed::one),
@@ -534,12 +548,17 @@ fn list_one_or_each(source: &Path, options: &ListOptions) -> Result<Listed, Conv
         Err(error) if error.has_only_splits() => {}
         listed => return listed,
     }
-    match <[_; 1]>::try_from(list_each(source, options)?) {
+    list_each(source, options).map(one_or_each)
+}
+
+/// The listing of the only split, or those of all splits.
+fn one_or_each(splits: Vec<(String, Listing)>) -> Listed {
+    match <[_; 1]>::try_from(splits) {
         Ok([(split, mut listing)]) => {
             listing.warnings.push(Warning::OnlySplit { split });
-            Ok(Listed::one(listing))
+            Listed::one(listing)
         }
-        Err(splits) => Ok(Listed::Splits(splits)),
+        Err(splits) => Listed::Splits(splits),
     }
 }
 
@@ -557,6 +576,11 @@ fn explained_by_format(error: ConvertError, source: &Path, options: &ListOptions
 
 fn list_each(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listing)>, ConvertError> {
     let (format, input) = input(source, options)?;
+    match boxed::of_folder(source, input, options)? {
+        Some(Listed::Splits(splits)) => return Ok(splits),
+        Some(Listed::One(_)) => return Err(no_split(source, "all", Vec::new())),
+        None => {}
+    }
     match labelled_table::of_folder(source, input, options) {
         Some(Tables::Only(table)) => return table.list_splits(options),
         Some(Tables::Splits(splits)) => return Ok(splits),

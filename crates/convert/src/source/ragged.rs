@@ -88,11 +88,7 @@ fn number(value: &Value, dtype: DType) -> Option<Vec<u8>> {
     match value {
         Value::Bool(value) => Scalar::Bool(*value).to_bytes(dtype),
         Value::Number(number) => match dtype {
-            #[expect(clippy::cast_possible_truncation, reason = "floats are rounded")]
-            DType::F32 => {
-                let single = number.as_f64()? as f32;
-                single.is_finite().then(|| single.to_le_bytes().to_vec())
-            }
+            DType::F32 => single(number.as_f64()?).map(|single| single.to_le_bytes().to_vec()),
             // The text is that of the nearest f32.
             #[expect(clippy::cast_possible_truncation, reason = "half precision is compared with the f32")]
             DType::F16 | DType::Bf16 => Scalar::Single(number.as_f64()? as f32).to_bytes(dtype),
@@ -101,6 +97,12 @@ fn number(value: &Value, dtype: DType) -> Option<Vec<u8>> {
         },
         _ => None,
     }
+}
+
+/// The nearest f32. `None` if it is not finite.
+#[expect(clippy::cast_possible_truncation, reason = "floats are rounded")]
+pub(super) fn single(number: f64) -> Option<f32> {
+    Some(number as f32).filter(|single| single.is_finite())
 }
 
 /// The entries of a ragged item as JSON.

@@ -86,7 +86,10 @@ fn decisions(listing: &Listing, options: &ListOptions) -> Vec<Decision> {
 }
 
 fn is_folder(listing: &Listing) -> bool {
-    matches!(listing.kind(), SourceKind::ImageFolder | SourceKind::FlatFolder | SourceKind::PairedFolders)
+    matches!(
+        listing.kind(),
+        SourceKind::ImageFolder | SourceKind::FlatFolder | SourceKind::PairedFolders | SourceKind::BoxFolder
+    )
 }
 
 /// The warning that gives the reason for a decision.
@@ -107,6 +110,10 @@ fn image_decision(listing: &Listing, options: &ListOptions) -> Option<Decision> 
                 because.to_owned(),
                 format!("{images} without {MASKS} for images without masks, or both for other folders"),
             )
+        }
+        SourceKind::BoxFolder => {
+            let because = "each has a file with its boxes".to_owned();
+            (because, format!("{images} for images without boxes, {SPLIT} for one split"))
         }
         SourceKind::ImageFolder | SourceKind::FlatFolder => {
             let because = match listing.has_masks() {
@@ -204,9 +211,10 @@ fn format_decision(listing: &Listing, options: &ListOptions) -> Decision {
     }
     let because = match (options.from, listing.kind()) {
         (Some(_), _) => "you chose it".to_owned(),
-        (None, SourceKind::ImageFolder | SourceKind::FlatFolder | SourceKind::PairedFolders) => {
-            "it is a folder with image files".to_owned()
-        }
+        (
+            None,
+            SourceKind::ImageFolder | SourceKind::FlatFolder | SourceKind::PairedFolders | SourceKind::BoxFolder,
+        ) => "it is a folder with image files".to_owned(),
         (None, SourceKind::Manifest) => "the file is a table or a list of paths".to_owned(),
         (None, SourceKind::Program) => "a program supplied the samples".to_owned(),
         (None, SourceKind::Container(format) | SourceKind::SampleFiles(format)) => {

@@ -16,8 +16,8 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::Value;
 use tempfile::NamedTempFile;
 
+use super::box_fields::BoxFields;
 use super::caption_list;
-use super::coco_boxes::BoxFields;
 use super::compressed::{self, without_extension};
 use super::csv_rows::{CsvRows, MAX_ROW_BYTES, long_row};
 use super::encoding::{START_BYTES, Utf16};

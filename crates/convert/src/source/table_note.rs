@@ -29,13 +29,22 @@ pub enum TableNote {
         /// The first of these images.
         first: Vec<u8>,
     },
-    /// The annotations of a COCO file are boxes.
+    /// Annotations are boxes.
     Boxes {
+        /// What the boxes and their classes are.
+        about: String,
         /// Number of images without a box, of boxes without an area, which are left out, and of boxes that reach beyond their
         /// image.
         counts: [u64; 3],
+        /// Other numbers: each with a noun, and what was done.
+        remarks: Vec<(u64, String, String)>,
         /// The values of annotations that are left out.
         left_out: Vec<String>,
+    },
+    /// A column has boxes, but may be read in two ways, so it stays JSON.
+    ObjectsUnread {
+        /// The column.
+        field: String,
     },
     /// Numbers in the lists that give the splits are the labels.
     ListLabels {
@@ -205,7 +214,7 @@ impl fmt::Display for TableNote {
             Self::ListLabels { image, number, class, fields } => {
                 fmt_list_labels(out, (image, *number), class.as_deref(), fields)
             }
-            Self::Boxes { counts, left_out } => write_boxes(out, *counts, left_out),
+            Self::Boxes { about, counts, remarks, left_out } => write_boxes(out, about, (*counts, remarks), left_out),
             Self::LoneList { file, other, count: [n, all], line } => write!(
                 out,
                 "'{}' lists {n} of {all} images, but there is no list of the others, so all images are packed together; to pack splits, run this Python in the folder of the images and masks, which writes '{other}', and convert the folder again: {line}",
@@ -248,6 +257,7 @@ impl fmt::Display for TableNote {
             | Self::StoredNone { .. }
             | Self::NoRows { .. }
             | Self::MissingImages { .. }
+            | Self::ObjectsUnread { .. }
             | Self::NullLabels { .. } => self.fmt_of_values(out),
             Self::BadRow { file, line, reason } => write!(
                 out,
@@ -307,6 +317,10 @@ impl TableNote {
                 let images = counted(*count, "image");
                 write!(out, "{images} without a row in '{}' got an empty mask ({label}'{}')", lossy(file), lossy(first))
             }
+            Self::ObjectsUnread { field } => write!(
+                out,
+                "'{field}' stays JSON: the sizes of the images do not tell whether its boxes are left, top, width and height, or left, top, right and bottom; to pack the boxes, write them as a COCO file"
+            ),
             Self::NullLabels { count, first } => {
                 let label = if *count == 1 { "" } else { "first: " };
                 write!(out, "left out {} whose label is null ({label}'{first}')", counted(*count, "image"))
@@ -422,14 +436,21 @@ fn fmt_joined(
 }
 
 /// The note about images without boxes, boxes without an area, and boxes beyond the edges of their images.
-fn write_boxes(out: &mut fmt::Formatter<'_>, counts: [u64; 3], left_out: &[String]) -> fmt::Result {
-    out.write_str("boxes are stored as left, top, right and bottom; their classes are the file's categories, in the order of their ids")?;
+fn write_boxes(
+    out: &mut fmt::Formatter<'_>,
+    about: &str,
+    (counts, remarks): ([u64; 3], &[(u64, String, String)]),
+    left_out: &[String],
+) -> fmt::Result {
+    write!(out, "boxes are stored as left, top, right and bottom; {about}")?;
     let kinds = [
         ("image", "without a box"),
         ("box", "without an area, left out"),
         ("box", "beyond the edge of an image, kept"),
     ];
-    for (count, (noun, what)) in counts.into_iter().zip(kinds) {
+    let counted_kinds = counts.into_iter().zip(kinds).map(|(count, (noun, what))| (count, noun, what));
+    let remarks = remarks.iter().map(|(count, noun, what)| (*count, noun.as_str(), what.as_str()));
+    for (count, noun, what) in counted_kinds.chain(remarks) {
         if count > 0 {
             write!(out, "; {} {what}", counted(count, noun))?;
         }

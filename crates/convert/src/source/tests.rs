@@ -1,6 +1,7 @@
 //! Listings of small trees created by each test.
 
 mod bands;
+mod box_sources;
 mod boxes;
 mod downloads;
 mod folder;

@@ -317,7 +317,7 @@ impl Warning {
             Self::BoxesUnread { count } => {
                 write!(
                     out,
-                    "ignored {} next to the images: bounding boxes in YOLO format are not packed",
+                    "ignored {} next to the images: boxes in YOLO format are packed only if there is a classes.txt with the names of the classes",
                     counted(*count, ".txt file")
                 )
             }

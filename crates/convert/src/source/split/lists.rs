@@ -82,6 +82,11 @@ pub(in crate::source) fn find(folder: &Path, listing: &mut Listing) -> Result<Op
     if listing.masks.is_some() && valid.iter().any(of_masks) {
         valid.retain(of_masks);
     }
+    // The other lists of this folder have a column that says whether an object of one class is in the image.
+    let of_boxes = |lists: &Lists| folder_name(&lists.files[0]).eq_ignore_ascii_case(b"main") && !lists.has_columns;
+    if listing.boxes().is_some() && valid.iter().any(of_boxes) {
+        valid.retain(of_boxes);
+    }
     let mut valid = valid.into_iter();
     let Some(first) = valid.next() else {
         if let Some(Wrong { files, reason }) = wrong {

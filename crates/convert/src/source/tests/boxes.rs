@@ -65,14 +65,6 @@ fn boxes_can_be_left_out() {
 }
 
 #[test]
-fn the_folder_names_the_file_to_pass() {
-    let tree = tree();
-    let error = tree.list().unwrap_err();
-    assert!(error.to_string().contains("a COCO dataset with boxes in 'annotations'"), "{error}");
-    assert!(error.hint().unwrap().contains("annotations/instances_train2017.json as the source"), "{error}");
-}
-
-#[test]
 fn a_pack_of_boxes_keeps_the_sizes_of_its_images() {
     use crate::{ConvertOptions, convert};
     use packds_pixels::{Crop, Resize};

@@ -1,0 +1,330 @@
+//! Reads the files of all images with several threads, and turns their boxes into fields.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use packds_format::Field;
+use packds_system::to_u64;
+
+use super::Reader;
+use super::parts::{Images, Part};
+use crate::error::ConvertError;
+use crate::opt::IMAGES;
+use crate::ordered::{Next, ordered};
+use crate::source::ListOptions;
+use crate::source::box_fields::{AREA, BOX_LABELS, BOXES, BoxFields, CROWD, DIFFICULT, Seen};
+use crate::source::listing::{Fault, Faults, Listing, SourceField, SourceKind};
+use crate::source::paths::as_path;
+use crate::source::ragged::{Ragged, single};
+use crate::source::store::ArrayType;
+use crate::source::table_note::TableNote;
+use crate::source::unread::take_others;
+use crate::source::warning::Warning;
+
+/// The boxes of an image.
+#[derive(Debug, Default)]
+pub(super) struct BoxSet {
+    pub(super) boxes: Vec<OneBox>,
+    pub(super) seen: Seen,
+    /// What else was seen, and how often.
+    pub(super) remarks: BTreeMap<Remark, u64>,
+    /// Why the image is a bad sample.
+    pub(super) fault: Option<Fault>,
+}
+
+/// A noun and the rest of a sentence: `outline`, `replaced by the box around each`.
+pub(super) type Remark = (&'static str, &'static str);
+
+/// A box: left, top, right and bottom in pixels.
+#[derive(Debug)]
+pub(super) struct OneBox {
+    pub(super) corners: [f32; 4],
+    pub(super) class: Class,
+    pub(super) marks: Marks,
+}
+
+/// What a file says about a box besides its corners and its class.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Marks {
+    pub(super) is_difficult: Option<bool>,
+    pub(super) is_crowd: Option<bool>,
+    pub(super) area: Option<f32>,
+}
+
+impl Marks {
+    /// Whether the value of a field is there. Corners and classes always are.
+    fn has(&self, field: &str) -> bool {
+        match field {
+            DIFFICULT => self.is_difficult.is_some(),
+            CROWD => self.is_crowd.is_some(),
+            AREA => self.area.is_some(),
+            _ => true,
+        }
+    }
+}
+
+/// The class of a box.
+#[derive(Debug)]
+pub(super) enum Class {
+    Id(i64),
+    Name(Box<str>),
+}
+
+/// Where the names of the classes come from.
+#[derive(Debug)]
+pub(super) enum Classes {
+    /// The names in the order of their ids.
+    Given(Vec<String>),
+    /// The names in the files, sorted.
+    OfNames,
+    /// The numbers in the files.
+    Numbered,
+}
+
+impl BoxSet {
+    /// Adds a box, unless it has no area. `None` if a corner is too large for f32.
+    pub(super) fn add(
+        &mut self,
+        corners: [f64; 4],
+        size: Option<(f64, f64)>,
+        class: Class,
+        marks: Marks,
+    ) -> Option<()> {
+        let [left, top, right, bottom] = corners;
+        let rounded = [single(left)?, single(top)?, single(right)?, single(bottom)?];
+        if self.seen.keeps(corners, size) {
+            self.boxes.push(OneBox { corners: rounded, class, marks });
+        }
+        Some(())
+    }
+
+    pub(super) fn remark(&mut self, remark: Remark) {
+        *self.remarks.entry(remark).or_default() += 1;
+    }
+}
+
+/// The boxes of a part.
+struct Read {
+    split: Option<String>,
+    images: Images,
+    sets: Vec<BoxSet>,
+    /// Number of files that were read.
+    n_files: u64,
+}
+
+/// Reads all files, and lists each part. All parts have the same classes.
+pub(super) fn list(
+    root: &Path,
+    parts: Vec<Part>,
+    reader: &dyn Reader,
+    options: &ListOptions,
+) -> Result<Vec<(Option<String>, Listing)>, ConvertError> {
+    options.check_own_keys(root, &[])?;
+    let mut all = Vec::new();
+    for part in parts {
+        let split = part.split.clone();
+        let images = Images::of(root, part, reader.extension())?;
+        let (sets, n_files) = read_all(root, &images, reader, options.jobs)?;
+        all.push(Read { split, images, sets, n_files });
+    }
+    if all.iter().all(|part| part.n_files == 0) {
+        let reason = format!("expected .{} files with the boxes of the images, found none", reader.extension());
+        let hint = format!("to pack only the images, add {}", IMAGES.with("DIR"));
+        return Err(ConvertError::unsupported(root, "", reason, hint));
+    }
+    let classes = match reader.classes() {
+        Classes::Given(names) => names,
+        Classes::OfNames => names_of(&all),
+        Classes::Numbered => numbers_of(all.iter().flat_map(|part| &part.sets)),
+    };
+    // Parts have the same fields, so the values must be there everywhere.
+    let sets = || all.iter().flat_map(|part| &part.sets);
+    let fields = BoxFields::new(classes);
+    let (names, partial) = fields_of(&fields, sets);
+    let known: Vec<String> = names.iter().cloned().chain(reader.in_place().map(str::to_owned)).collect();
+    options.check_left_out(root, &known)?;
+    let names: Vec<String> = names.into_iter().filter(|name| !options.is_left_out(name)).collect();
+    Ok(all
+        .into_iter()
+        .map(|part| {
+            let split = part.split.clone();
+            (split, part.listing(root, &fields, &names, (reader, &partial)))
+        })
+        .collect())
+}
+
+/// The numbers up to the largest one of a class, as names.
+pub(super) fn numbers_of<'a>(sets: impl Iterator<Item = &'a BoxSet>) -> Vec<String> {
+    let ids = sets.flat_map(|set| &set.boxes).filter_map(|one| match one.class {
+        Class::Id(id) => Some(id),
+        Class::Name(_) => None,
+    });
+    let n = ids.max().map_or(0, |id| id.saturating_add(1));
+    (0..n).map(|id| id.to_string()).collect()
+}
+
+/// The class names of all boxes, sorted.
+fn names_of(all: &[Read]) -> Vec<String> {
+    let boxes = all.iter().flat_map(|part| part.sets.iter().flat_map(|set| &set.boxes));
+    let names: BTreeSet<&str> = boxes
+        .filter_map(|one| match &one.class {
+            Class::Name(name) => Some(&**name),
+            Class::Id(_) => None,
+        })
+        .collect();
+    names.into_iter().map(str::to_owned).collect()
+}
+
+/// Reads the file of each image. Also returns the number of files.
+fn read_all(
+    root: &Path,
+    images: &Images,
+    reader: &dyn Reader,
+    jobs: usize,
+) -> Result<(Vec<BoxSet>, u64), ConvertError> {
+    const WINDOW: usize = 64;
+    let (mut places, mut sets, mut n_files) = (0..images.paths.len(), Vec::with_capacity(images.paths.len()), 0);
+    ordered(
+        jobs,
+        WINDOW * jobs.max(1),
+        || (),
+        |(), idx: usize| {
+            let file = root.join(as_path(&images.file_of(idx, reader.extension())));
+            reader.read(&file, &root.join(as_path(&images.paths.path(idx))))
+        },
+        || Ok::<_, ConvertError>(places.next()),
+        |read: Result<Option<BoxSet>, ConvertError>| {
+            let read = read?;
+            n_files += u64::from(read.is_some());
+            sets.push(read.unwrap_or_default());
+            Ok(Next::Continue)
+        },
+    )?;
+    Ok((sets, n_files))
+}
+
+impl Read {
+    /// The listing of a part.
+    fn listing(
+        self,
+        root: &Path,
+        fields: &BoxFields,
+        names: &[String],
+        (reader, partial): (&dyn Reader, &[String]),
+    ) -> Listing {
+        let Self { images, sets, n_files, .. } = self;
+        let Stored { fields: stored, faults, note } = Stored::of(sets, fields, names, (reader.about(), partial));
+        let Images { paths, bytes, mut warnings, mut ignored, is_beside, .. } = images;
+        if is_beside {
+            let n_read = n_files + reader.n_others();
+            take_others(&mut warnings, reader.extension(), n_read, |_| true);
+            ignored = ignored.saturating_sub(n_read);
+        }
+        warnings.push(Warning::Table(note));
+        let has_labels = names.iter().any(|name| name == BOX_LABELS);
+        Listing {
+            fields: stored,
+            box_classes: if has_labels { fields.classes.clone() } else { Vec::new() },
+            faults,
+            warnings,
+            ignored,
+            ..Listing::of_files(SourceKind::BoxFolder, root, paths, bytes)
+        }
+    }
+}
+
+/// The names of the fields that all boxes have, and of those that only some have.
+pub(super) fn fields_of<'a, I: Iterator<Item = &'a BoxSet>>(
+    fields: &BoxFields,
+    sets: impl Fn() -> I,
+) -> (Vec<String>, Vec<String>) {
+    let (mut whole, mut partial) = (Vec::new(), Vec::new());
+    for Field { name, .. } in &fields.fields {
+        let is_there = || sets().flat_map(|set| &set.boxes).map(|one| one.marks.has(name));
+        let is_certain = [BOXES, BOX_LABELS].contains(&name.as_str());
+        match (is_there().all(|is_there| is_there), is_there().any(|is_there| is_there)) {
+            (true, is_any) if is_any || is_certain => whole.push(name.clone()),
+            (false, true) => partial.push(name.clone()),
+            _ => {}
+        }
+    }
+    (whole, partial)
+}
+
+/// The fields of boxes.
+pub(super) struct Stored {
+    pub(super) fields: Vec<SourceField>,
+    pub(super) faults: Faults,
+    pub(super) note: TableNote,
+}
+
+impl Stored {
+    /// Stores the boxes of each image. `about` is told, as are the values that only some boxes have.
+    pub(super) fn of(
+        sets: Vec<BoxSet>,
+        fields: &BoxFields,
+        names: &[String],
+        (about, partial): (String, &[String]),
+    ) -> Self {
+        let (mut seen, mut remarks, mut faults) = (Seen::default(), BTreeMap::<Remark, u64>::new(), Faults::new());
+        let mut columns: Vec<Column> =
+            fields.fields.iter().filter(|field| names.contains(&field.name)).map(Column::of).collect();
+        let mut without = 0;
+        for (idx, set) in sets.into_iter().enumerate() {
+            without += u64::from(set.boxes.is_empty());
+            for column in &mut columns {
+                set.boxes.iter().for_each(|one| column.push(one, &fields.classes));
+                column.ends.push(to_u64(column.bytes.len()));
+            }
+            seen.append(set.seen);
+            set.remarks.into_iter().for_each(|(remark, n)| *remarks.entry(remark).or_default() += n);
+            faults.extend(set.fault.map(|fault| (idx, fault)));
+        }
+        seen.left_out.extend(partial.iter().map(|name| name.trim_start_matches("box_").to_owned()));
+        let remarks = remarks.into_iter().map(|((noun, what), n)| (n, noun.to_owned(), what.to_owned())).collect();
+        let left_out = seen.left_out.into_iter().collect();
+        let note = TableNote::Boxes { about, counts: [without, seen.empty, seen.outside], remarks, left_out };
+        Self { fields: columns.into_iter().map(Column::field).collect(), faults, note }
+    }
+}
+
+/// The values of one field.
+struct Column<'a> {
+    field: &'a Field,
+    bytes: Vec<u8>,
+    ends: Vec<u64>,
+}
+
+impl<'a> Column<'a> {
+    fn of(field: &'a Field) -> Self {
+        Self { field, bytes: Vec::new(), ends: Vec::new() }
+    }
+
+    /// Adds the value of a box.
+    fn push(&mut self, one: &OneBox, classes: &[String]) {
+        match self.field.name.as_str() {
+            BOXES => self.bytes.extend(one.corners.iter().flat_map(|corner| corner.to_le_bytes())),
+            DIFFICULT => self.bytes.push(u8::from(one.marks.is_difficult == Some(true))),
+            CROWD => self.bytes.push(u8::from(one.marks.is_crowd == Some(true))),
+            AREA => self.bytes.extend(one.marks.area.unwrap_or_default().to_le_bytes()),
+            _ => {
+                let id = match &one.class {
+                    Class::Id(id) => *id,
+                    // All names are in the list.
+                    Class::Name(name) => {
+                        let place = classes.binary_search_by(|class| class.as_str().cmp(name));
+                        place.ok().and_then(|place| i64::try_from(place).ok()).unwrap_or_default()
+                    }
+                };
+                self.bytes.extend(id.to_le_bytes());
+            }
+        }
+    }
+
+    fn field(self) -> SourceField {
+        let entry = ArrayType { dtype: self.field.dtype, shape: self.field.shape.clone() };
+        let store = Arc::new(Ragged { entry, bytes: self.bytes, ends: self.ends });
+        SourceField { name: self.field.name.clone(), store, role: self.field.role }
+    }
+}
