@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compare.packds import Pack
+from python.registry import DALI, TENSORFLOW
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,7 @@ class Entry:
     module: str
     variant: str
     input: str  # the name of a property of Inputs
-    packages: tuple[str, ...]  # import names of the required packages; their versions are reported
+    packages: tuple[str, ...]  # required packages, `A|B` for alternatives; their versions are reported
     order: str = "per-sample"
 
 
@@ -102,7 +103,7 @@ COMPARISONS = (
         lossless=False,
         packs=encoded("originals", "originals"),
         entries=(
-            Entry("tf.data decode_and_crop", "compare.peers.tfdata", "", "originals", ("tensorflow",)),
+            Entry("tf.data decode_and_crop", "compare.peers.tfdata", "", "originals", (TENSORFLOW,)),
             Entry("ImageFolder + DataLoader", "compare.peers.image_folder", "", "originals", ("torchvision", "torch")),
         ),
     ),
@@ -115,7 +116,7 @@ COMPARISONS = (
         packs=encoded("detection", "detection"),
         entries=(
             Entry("transforms.v2 + DataLoader", "compare.peers.detection", "", "detection", ("torchvision", "torch")),
-            Entry("DALI", "compare.peers.dali_detection", "", "detection", ("nvidia",)),
+            Entry("DALI", "compare.peers.dali_detection", "", "detection", (DALI,)),
         ),
     ),
 )

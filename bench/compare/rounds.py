@@ -8,7 +8,6 @@ import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
-from importlib.metadata import packages_distributions, version
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -18,6 +17,7 @@ from compare.comparisons import Comparison, Entry
 from compare.inputs import Inputs, say
 from compare.packds import Packds, PackdsError
 from compare.peers import Job
+from python.registry import installed
 
 BENCH = Path(__file__).resolve().parent.parent
 
@@ -108,11 +108,11 @@ class Runner:
 
     def installed(self) -> list[tuple[Entry, Path]]:
         """The peers that can run. Makes their inputs."""
-        found, known = [], packages_distributions()
+        found = []
         for entry in self.comparison.entries:
-            missing = [name for name in entry.packages if name not in known]
+            missing = [name for name in entry.packages if not installed(name)]
             if missing:
-                self.left_out[entry.name] = f"{missing[0]} is not installed"
+                self.left_out[entry.name] = f"{missing[0].replace('|', ' or ')} is not installed"
                 continue
             try:
                 found.append((entry, getattr(self.inputs, entry.input)))
@@ -121,9 +121,8 @@ class Runner:
         return found
 
     def versions(self) -> dict[str, str]:
-        known = packages_distributions()
         names = {name for entry, _ in self.entries for name in entry.packages}
-        return {name: version(known[name][0]) for name in sorted(names)}
+        return dict(sorted(filter(None, map(installed, names))))
 
     def make_packs(self) -> None:
         if self.packds is not None and not self.packds.loads:

@@ -52,6 +52,7 @@ NO_RANDOM = "reads files sequentially: no access to single samples"
 NO_CHUNKS = "every image is a file, so there are no chunks"
 WORKERS = "threads are worker processes"
 RING = "copied into reused buffers"
+TENSORFLOW = "tensorflow|tensorflow-cpu"
 DALI = "nvidia-dali-cuda120|nvidia-dali-cuda130"
 TORCH = ("torch", "numpy")
 
@@ -151,7 +152,7 @@ PEERS = (
         "tfrecord-tfdata",
         "TFRecord, tf.data",
         "tfrecord",
-        ("tensorflow|tensorflow-cpu",),
+        (TENSORFLOW,),
         chunk="batch",
         refused={"per-sample": NO_RANDOM},
         notes=("raw pixels; chunk: files in random order, interleaved",),

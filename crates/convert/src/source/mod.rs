@@ -458,8 +458,8 @@ fn chosen_split(source: &Path, splits: Vec<(String, Listing)>, wanted: Option<&s
 fn input(source: &Path, options: &ListOptions) -> Result<(DataFormat, &'static Input), ConvertError> {
     let format = source_format(source, options)?;
     if !format.is_source() {
-        let hint = format!("choose one with {}; {LIST_FORMATS} lists them", FROM.with("FORMAT"));
-        return Err(ConvertError::options(format!("{format} cannot be converted to packs"), hint));
+        let hint = format!("leave out {}: folders of this format are read as image folders", FROM.with(format));
+        return Err(ConvertError::options(format!("there is no reader for {format} alone"), hint));
     }
     let lacking = || ConvertError::FormatLeftOut { path: source.to_owned(), format };
     Ok((format, format.entry().input.as_ref().ok_or_else(lacking)?))
