@@ -203,8 +203,8 @@ use crate::data_format::DataFormat;
 use crate::error::{ConvertError, quoted};
 use crate::formats::Input;
 use crate::opt::{
-    FROM, IMAGE_KEY, IMAGES, LABEL_KEY, LEAVE_OUT, LIST_FORMATS, MANY_SAMPLES_PER_FILE, MASK_KEY, MASKS,
-    ONE_SAMPLE_PER_FILE, ROOT, SPLIT,
+    FROM, IMAGE_KEY, IMAGES, LABEL_KEY, LEAVE_OUT, MANY_SAMPLES_PER_FILE, MASK_KEY, MASKS, ONE_SAMPLE_PER_FILE, ROOT,
+    SPLIT,
 };
 
 /// Options for listing a source.
