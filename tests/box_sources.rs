@@ -61,7 +61,7 @@ fn boxes_of_yolo_are_pixels_of_the_stored_image() {
     assert_eq!((&train[1].0, &train[1].1["boxes"]), (&json!("train/images/b.png"), &json!([])));
     assert_eq!(classes(&folder, "out.val.pack"), json!(["cat", "dog"]));
     folder.packds(&["show", "out.train.pack", "-o", "sheet.png"]).ok();
-    let refused = folder.packds(&["convert", "y", "x.pack", "--split", "train", "--resize", "4x4"]);
+    let refused = folder.packds(&["convert", "y", "x.pack", "--split", "train", "--crop", "center:4x4"]);
     assert!(refused.stderr.contains("the source has boxes, which stay as they are"), "{refused:?}");
     fs::write(folder.path("y/train/labels/a.txt"), "0 0.5 0.5 0.2 0.4\n3 0.5 0.5 0.2 0.4\n").unwrap();
     let refused = folder.packds(&["convert", "y", "x.pack"]);

@@ -176,6 +176,46 @@ fn lines_of_yolo_are_the_boxes_inside_the_images() {
 }
 
 #[test]
+fn boxes_are_resized_with_their_images() {
+    let folder = Folder::new();
+    coco(&folder, "a.json", ["cat", "dog"]);
+    run(&folder, &["convert", "data/a.json", "a.pack", "--mode", "encoded"]);
+    let sides =
+        |bytes: &[u8]| -> Vec<f32> { bytes.as_chunks::<4>().0.iter().map(|side| f32::from_le_bytes(*side)).collect() };
+    for more in [
+        &["--resize", "20x50"][..],
+        &["--resize", "short:40"],
+        &["--mode", "encoded", "--quality", "90", "--resize", "max:30"],
+    ] {
+        run(&folder, &[&["convert", "data/a.json", "b.pack", "--force"], more].concat());
+        let resized = boxes(&folder, "b.pack");
+        let pack = Pack::open(fs::read(folder.path("b.pack")).unwrap()).unwrap();
+        for sample in 0..pack.n_samples() {
+            let path = String::from_utf8(pack.path(sample).unwrap().unwrap()).unwrap();
+            let number = |name: &str| {
+                let field = pack.schema().index_of(name).unwrap();
+                u32::from_le_bytes(pack.item(field, sample).unwrap().as_ref().try_into().unwrap())
+            };
+            let source = [number("source_width"), number("source_height")];
+            let (height, width, _) = pack.item_shape("image", sample).unwrap().map_or((50, 20, 3), |shape| shape);
+            let factors = [width as f32 / source[0] as f32, height as f32 / source[1] as f32];
+            let of =
+                |all: &[(String, Vec<u8>, Vec<String>)]| sides(&all.iter().find(|(name, ..)| *name == path).unwrap().1);
+            let (found, before) = (of(&resized), of(&boxes(&folder, "a.pack")));
+            assert_eq!(found.len(), before.len());
+            for (place, (found, before)) in found.iter().zip(before).enumerate() {
+                assert!((found - before * factors[place % 2]).abs() < 1e-3, "{more:?} {path}");
+            }
+        }
+    }
+    let refused = folder.packds(&["convert", "data/a.json", "x.pack", "--orientation", "apply"]);
+    assert!(
+        refused.code == 1 && refused.stderr.contains("stay as they are when images are cropped or turned"),
+        "{refused:?}"
+    );
+}
+
+#[test]
 fn classes_of_boxes_are_joined_by_name() {
     for codec in ["none", "zstd:1"] {
         let folder = Folder::new();

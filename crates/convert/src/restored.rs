@@ -6,7 +6,7 @@ use packds_pixels::{Color, Crop, Layout, Orientation, Resize};
 
 use crate::ConvertError;
 use crate::convert::path_of;
-use crate::opt::{CROP, LEAVE_OUT, MODE, ORIENTATION, RESIZE};
+use crate::opt::{CROP, LEAVE_OUT, MODE, ORIENTATION};
 use crate::options::{ConvertOptions, Mode, NormalizeBy};
 use crate::pipeline::Observer;
 use crate::source::Listing;
@@ -27,7 +27,7 @@ impl Restored {
             Self { options: asked.clone(), warnings: listing.warnings().iter().map(ToString::to_string).collect() };
         restored.keep_arrays(listing);
         if listing.boxes().is_some() {
-            restored.keep_sizes(listing)?;
+            restored.keep_boxes(listing)?;
         }
         if let Some(known) = listing.metadata().and_then(|metadata| metadata.image()) {
             if listing.image_contents().all(|c| c == Content::File) {
@@ -58,19 +58,22 @@ impl Restored {
         }
     }
 
-    /// Keeps the size of each image, because boxes are in pixels of the stored image.
-    fn keep_sizes(&mut self, listing: &Listing) -> Result<(), ConvertError> {
+    /// Keeps the size of each image, unless another one is asked for. Boxes move with a resize only.
+    fn keep_boxes(&mut self, listing: &Listing) -> Result<(), ConvertError> {
         let options = &mut self.options;
-        if options.has_geometry() || options.orientation == Orientation::Apply {
+        if options.crop.is_some_and(|crop| crop != Crop::None) || options.orientation == Orientation::Apply {
             return Err(ConvertError::unsupported(
                 listing.root(),
                 "",
-                "the source has boxes, which stay as they are when images are resized, cropped or turned",
+                "the source has boxes, which stay as they are when images are cropped or turned",
                 format!(
-                    "leave out {RESIZE}, {CROP} and {ORIENTATION}: a loader changes the images; or leave out the boxes with {}",
+                    "leave out {CROP} and {ORIENTATION}: a loader moves boxes with the images; or leave out the boxes with {}",
                     LEAVE_OUT.with("boxes")
                 ),
             ));
+        }
+        if options.resize.is_some_and(|resize| resize != Resize::None) {
+            return Ok(());
         }
         options.resize = Some(Resize::None);
         if options.mode == Mode::Raw && listing.image_contents().all(|content| content == Content::File) {

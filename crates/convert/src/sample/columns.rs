@@ -54,9 +54,14 @@ impl SampleReader<'_> {
         Ok(())
     }
 
-    /// Copies the additional arrays and bytes of the source. Returns false if the source marks the sample as zeros in
-    /// place of a bad sample.
-    pub(super) fn source_fields(&mut self, id: usize, block: &mut BlockBuilder) -> Result<bool, SampleError> {
+    /// Copies the additional arrays and bytes of the source. `size` is that of the source's image. Returns false if the
+    /// source marks the sample as zeros in place of a bad sample.
+    pub(super) fn source_fields(
+        &mut self,
+        id: usize,
+        size: SourceSize,
+        block: &mut BlockBuilder,
+    ) -> Result<bool, SampleError> {
         let mut valid = true;
         let fields = self.listing.fields().iter();
         for (source, &field) in fields.zip(&self.plan.fields.source_fields) {
@@ -65,6 +70,10 @@ impl SampleReader<'_> {
             append_stored(source.store.as_ref(), id, u64::MAX, &mut self.file).map_err(wrong)?;
             if source.role == Some(Role::Valid) {
                 valid = self.file.iter().any(|byte| *byte != 0);
+            }
+            if source.role == Some(Role::Boxes) {
+                let stored = self.plan.geometry.output_size(size.width, size.height, size.orientation);
+                scale_boxes(&mut self.file, (size.width, size.height), stored);
             }
             if self.plan.is_column(field) {
                 block.set_column(field, &self.file)?;
@@ -80,6 +89,20 @@ impl SampleReader<'_> {
             }
         }
         Ok(valid)
+    }
+}
+
+/// Scales the sides of boxes, which are little-endian `f32`, from an image of one size to another.
+#[expect(clippy::cast_possible_truncation, reason = "sides are stored as f32")]
+fn scale_boxes(boxes: &mut [u8], from: (u32, u32), to: (u32, u32)) {
+    if from == to {
+        return;
+    }
+    let factor = |to: u32, from: u32| f64::from(to) / f64::from(from.max(1));
+    let factors = [factor(to.0, from.0), factor(to.1, from.1)];
+    let (sides, _) = boxes.as_chunks_mut();
+    for (side, factor) in sides.iter_mut().zip(factors.into_iter().cycle()) {
+        *side = ((f64::from(f32::from_le_bytes(*side)) * factor) as f32).to_le_bytes();
     }
 }
 

@@ -281,7 +281,7 @@ impl<'a> SampleReader<'a> {
         let Made { size, item_bytes, bytes_in, pixels } = made;
         let mask = if self.listing.has_masks() { self.mask(id, size, block)? } else { MadeMask::default() };
         let index_bytes = self.seek_index(item_bytes, block)?;
-        let valid = self.source_fields(id, block)?;
+        let valid = self.source_fields(id, size, block)?;
         self.columns(id, Some(size), block)?;
         // This comes last, because it cannot be undone, and the histogram counts only samples that are in the block.
         let started = Instant::now();

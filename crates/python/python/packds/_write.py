@@ -444,9 +444,11 @@ def write(
     Args:
         dst: The pack to write.
         schema: Each field's kind: `image` (exactly one), `mask`, `label` (ids or names), `labels` (several ids), `text`,
-            `json`, `bytes`, an element type (`"f32"`: a number), or an element type and a shape (`("f32", (4,))`). With None, or
-            a list of names, kinds are inferred from the first sample.
-        classes: The name of each class id.
+            `json`, `bytes`, an element type (`"f32"`: a number), or an element type and a shape (`("f32", (4,))`; a shape that
+            begins with None has any number of entries). For boxes: `boxes` (left, top, right, bottom in pixels), `box_labels`
+            (their class ids), and `("f32", (None,), "box_attribute")` for something else about each box. With None, or a list of
+            names, kinds are inferred from the first sample.
+        classes: The name of each class id. Without labels of images, of the classes of boxes.
         progress: Shows progress while the pack is written.
         options: As in `packds.convert`: `mode`, `resize`, `codec`, `keep_order`, `seed`, `force`, ...
 
