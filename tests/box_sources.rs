@@ -167,3 +167,14 @@ fn a_folder_of_coco_has_a_split_for_each_file() {
     convert(&folder, "r", &["--force"]);
     assert_eq!(samples(&folder, "out.valid.pack")[0].1["boxes"], json!([[1, 2, 4, 6]]));
 }
+
+#[test]
+fn data_sets_of_several_years_next_to_each_other_are_refused() {
+    let folder = Folder::new();
+    let texts = [("kit/VOC2007/Annotations/a.xml", XML), ("kit/VOC2012/Annotations/a.xml", XML)];
+    write(&folder, &["kit/VOC2007/JPEGImages/a.png", "kit/VOC2012/JPEGImages/a.png"], &texts);
+    let refused = folder.packds(&["convert", "kit", "x.pack"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.stderr.contains("'VOC2007' and 'VOC2012' are data sets with boxes of their own"), "{refused:?}");
+    assert!(refused.stderr.contains("packds merge"), "{refused:?}");
+}

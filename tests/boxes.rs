@@ -176,6 +176,39 @@ fn lines_of_yolo_are_the_boxes_inside_the_images() {
 }
 
 #[test]
+fn images_of_another_size_than_the_file_says_are_told() {
+    let folder = Folder::new();
+    coco(&folder, "a.json", ["cat", "dog"]);
+    let path = folder.path("data/a.json");
+    let mut text: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    for (name, side) in [("width", 999), ("height", 500)] {
+        text["images"][1][name] = json!(side);
+    }
+    fs::write(&path, text.to_string()).unwrap();
+    let ran = folder.packds(&["convert", "data/a.json", "a.pack", "--mode", "encoded"]);
+    let first = text["images"][1]["file_name"].as_str().unwrap();
+    assert!(ran.stderr.contains("1 image with another width or height than the source says"), "{ran:?}");
+    assert!(ran.stderr.contains(first), "{ran:?}");
+}
+
+#[test]
+fn boxes_take_their_classes_along_when_they_are_dropped() {
+    let folder = Folder::new();
+    coco(&folder, "a.json", ["cat", "dog"]);
+    run(&folder, &["convert", "data/a.json", "a.pack", "--mode", "encoded"]);
+    let ran = folder.packds(&["drop-field", "a.pack", "b.pack", "boxes"]);
+    assert!(
+        ran.code == 0 && ran.stderr.contains("left out with the fields that they describe: `box_labels`"),
+        "{ran:?}"
+    );
+    let pack = Pack::open(fs::read(folder.path("b.pack")).unwrap()).unwrap();
+    assert!(pack.schema().fields().iter().all(|field| !field.is_of_boxes()));
+    run(&folder, &["drop-field", "a.pack", "c.pack", "box_labels"]);
+    let pack = Pack::open(fs::read(folder.path("c.pack")).unwrap()).unwrap();
+    assert!(pack.schema().by_role(Role::Boxes, None).is_some());
+}
+
+#[test]
 fn boxes_are_resized_with_their_images() {
     let folder = Folder::new();
     coco(&folder, "a.json", ["cat", "dog"]);

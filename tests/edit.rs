@@ -147,7 +147,7 @@ fn what_describes_an_image_is_left_out_with_it() {
     let two = SamplePack { body, ..SamplePack::default() };
     two.write(&folder, "two.pack");
     let report = folder.packds(&["drop-field", "two.pack", "out.pack", "photo", "--json"]).json();
-    assert_eq!(report["warnings"], json!(["left out with the images that they describe: `photo.seek`"]));
+    assert_eq!(report["warnings"], json!(["left out with the fields that they describe: `photo.seek`"]));
     let new = opened(&folder, "out.pack");
     assert!(new.schema().index_of("photo.seek").is_err() && new.schema().index_of("label").is_ok());
     assert_eq!(provenance(&new)["edit"], json!({"command": "drop-field", "options": {"fields": ["photo"]}}));

@@ -448,6 +448,17 @@ pub(crate) fn report(
             "reduced {images} with more than 8 bits per channel to 8 bits, as Pillow does; in gray images, all values above 255 become white. To keep 16 bits, save arrays instead, in Python: numpy.save('x.npy', numpy.asarray(Image.open('x.png')))"
         ));
     }
+    if findings.oriented > 0 && listing.boxes().is_some() {
+        let images = counted(findings.oriented, "image");
+        warnings.push(format!("{images} with an EXIF rotation: boxes are taken as those of the stored pixels"));
+    }
+    if let Some((n, first)) = findings.other_sizes {
+        warnings.push(format!(
+            "{} with another width or height than the source says (first such image: '{}'): if images were resized after their boxes were drawn, the boxes are in the wrong places",
+            counted(n, "image"),
+            path_of(listing, first)
+        ));
+    }
     if let Some((n, first)) = findings.with_more {
         let mut path = Vec::new();
         listing.path_into(first, &mut path);

@@ -30,6 +30,8 @@ pub(crate) struct Findings {
     pub(crate) cut: u64,
     /// Number of images whose alpha channel was left out.
     pub(crate) had_alpha: u64,
+    /// Number of images with boxes whose size differs from what the source says, and the first of them.
+    pub(crate) other_sizes: Option<(u64, usize)>,
     /// Number of images whose files contain further frames or pages, and the listing index of the first such image.
     pub(crate) with_more: Option<(u64, usize)>,
     /// Number of masks that were resized to the size of their images, and the listing index of the first such sample.
@@ -231,6 +233,7 @@ impl Pass<'_> {
                     findings.oriented += u64::from(facts.oriented);
                     findings.cut += u64::from(facts.cut);
                     findings.had_alpha += u64::from(facts.had_alpha);
+                    add_cases(&mut findings.other_sizes, facts.other_size.then_some((1, id)));
                     add_cases(&mut findings.with_more, facts.has_more.then_some((1, id)));
                     add_cases(&mut findings.resized_masks, facts.resized_mask.then_some((1, id)));
                     findings.counted += u64::from(facts.counted);
@@ -393,6 +396,7 @@ impl Findings {
             oriented: 0,
             cut: 0,
             had_alpha: 0,
+            other_sizes: None,
             with_more: None,
             resized_masks: None,
             mask_values: MaskValues::default(),
@@ -413,6 +417,7 @@ impl Findings {
         self.oriented += other.oriented;
         self.cut += other.cut;
         self.had_alpha += other.had_alpha;
+        add_cases(&mut self.other_sizes, other.other_sizes);
         add_cases(&mut self.with_more, other.with_more);
         add_cases(&mut self.resized_masks, other.resized_masks);
         self.mask_values.merge(&other.mask_values);

@@ -50,13 +50,13 @@ def datasets(photos, tmp_path):
             folder = tmp_path / "imagenet" / split / f"class{i % 2}"
             folder.mkdir(parents=True, exist_ok=True)
             (folder / file.name).symlink_to(file)
-    with open(tmp_path / "boxes.jsonl", "w") as boxes, open(tmp_path / "captions.jsonl", "w") as captions:
+    with open(tmp_path / "points.jsonl", "w") as points, open(tmp_path / "captions.jsonl", "w") as captions:
         for i, file in enumerate(files):
             with Image.open(file) as image:
                 image.convert("RGB").save(tmp_path / "images" / f"{i}.jpg")
                 Image.new("L", image.size, i % 3).save(tmp_path / "masks" / f"{i}.png")
             named = {"image": f"images/{i}.jpg"}
-            print(json.dumps(named | {"boxes": [[1, 2, 30, 40]] * (i % 3), "classes": [1] * (i % 3)}), file=boxes)
+            print(json.dumps(named | {"corners": [[1, 2], [30, 40]] * (i % 3), "classes": [1] * (i % 3)}), file=points)
             print(json.dumps(named | {"caption": f"picture {i}", "source": "web", "rating": i}), file=captions)
     coco = {
         "images": [{"id": i, "file_name": f"{i}.jpg"} for i in range(N)],

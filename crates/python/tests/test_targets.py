@@ -83,6 +83,16 @@ def test_targets_are_what_detection_models_take(torch, path, augment):
     assert seen == sum(len(boxes_of(number)) for number in range(N))
 
 
+def test_other_fields_do_not_replace_the_labels_of_boxes(torch, tmp_path):
+    path = tmp_path / "a.pack"
+    with packds.write(path, {"image": "image", "boxes": "boxes", "classes": "box_labels", "labels": "labels"}) as writer:
+        writer.add(image=np.zeros((8, 8, 3), np.uint8), boxes=[[0, 0, 4, 4]], classes=[0], labels=[1, 2])
+    _, (target,) = next(iter(packds.Loader(path, 1, output="torch", ragged="targets")))
+    assert target["labels"].tolist() == [1]
+    (_, (alone,)) = next(iter(packds.Loader(path, 1, output="torch", ragged="targets", fields=["image", "boxes", "labels"])))
+    assert alone["labels"].tolist() == [0, 1, 1]
+
+
 def test_tv_tensors_know_the_size_of_their_image(torch, path):
     tv_tensors = pytest.importorskip("torchvision.tv_tensors", reason="needs torchvision 0.16")
     for images, targets in packds.Loader(path, 8, augment="letterbox64x32", output="torch", ragged="tv_tensors"):
@@ -116,6 +126,30 @@ def test_batches_for_detection_need_images_and_boxes(torch, path, options, words
 def test_schemas_without_boxes_for_what_describes_them_are_refused(tmp_path, schema, words):
     with pytest.raises(packds.Error, match=words):
         packds.write(tmp_path / "a.pack", schema)
+
+
+def test_numbers_that_are_no_box_are_refused(tmp_path):
+    class BoundingBoxes(list):
+        format = "XYWH"
+
+    with packds.write(tmp_path / "a.pack", {"image": "image", "boxes": "boxes"}) as writer:
+        image = np.zeros((8, 8, 3), np.uint8)
+        writer.add(image=image, boxes=[])
+        for box in ([5, 5, 3, 3], [0, 0, np.nan, 3], [0, 0, np.inf, 3]):
+            with pytest.raises(packds.ConvertError, match="expected left, top, right and bottom, found"):
+                writer.add(image=image, boxes=[box])
+        with pytest.raises(packds.ConvertError, match="expected boxes in the format XYXY, found XYWH"):
+            writer.add(image=image, boxes=BoundingBoxes([[1, 1, 5, 5]]))
+
+
+@pytest.mark.parametrize("form", ["padded", "flat"])
+def test_each_view_is_padded_or_flat_by_itself(path, form):
+    loader = packds.Loader(path, 5, augment="rrc24,views:3", ragged=form, drop_last=False)
+    for batch in loader:
+        first, *others = batch["boxes"]
+        assert len(others) == 2 and type(first) is {"padded": packds.Padded, "flat": packds.Flat}[form]
+        n = len(batch["name"])
+        assert (len(first.values) if form == "padded" else len(first.offsets) - 1) == n
 
 
 def test_every_box_needs_a_label_with_a_name(tmp_path):

@@ -41,7 +41,11 @@ impl Changes {
             return refused(format!("no field `{unknown}`"), format!("the fields are {}", listed(fields.iter())));
         }
         let is_named = |name: &String| names.contains(name);
-        let is_dropped = |field: &Field| is_named(&field.name) || described(field).is_some_and(is_named);
+        let boxes = fields.iter().find(|field| field.role == Some(Role::Boxes));
+        let drops_boxes = boxes.is_some_and(|boxes| is_named(&boxes.name));
+        let is_dropped = |field: &Field| {
+            is_named(&field.name) || described(field).is_some_and(is_named) || (drops_boxes && field.is_of_boxes())
+        };
         for field in fields.iter().filter(|field| is_named(&field.name)) {
             // Without a seek index, images are only slower to read. Without its other fields, an image cannot be read.
             if let Some(image) = field.of.as_ref().filter(|image| !is_named(image)) {
@@ -64,7 +68,7 @@ impl Changes {
         let mut changes = Self::default();
         if !implied.is_empty() {
             let names = listed(implied.iter().copied());
-            changes.warnings.push(format!("left out with the images that they describe: {names}"));
+            changes.warnings.push(format!("left out with the fields that they describe: {names}"));
         }
         for (number, field) in fields.iter().enumerate().filter(|(_, field)| is_dropped(field)) {
             changes.dropped.insert(number);

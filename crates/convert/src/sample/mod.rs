@@ -194,6 +194,8 @@ pub(crate) struct Facts {
     pub(crate) oriented: bool,
     /// Whether the image's channels were reduced from more than 8 bits to 8.
     pub(crate) cut: bool,
+    /// Whether the source says another size of an image with boxes.
+    pub(crate) other_size: bool,
     /// Whether an alpha channel was left out.
     pub(crate) had_alpha: bool,
     /// Whether the image's file has further frames or pages.
@@ -303,6 +305,7 @@ impl<'a> SampleReader<'a> {
             index_bytes,
             oriented: size.orientation != 1,
             cut: size.is_deep,
+            other_size: self.listing.stated_size(id).is_some_and(|stated| stated != (size.width, size.height)),
             had_alpha: size.has_alpha,
             has_more: size.has_more,
             resized_mask: mask.is_resized,

@@ -38,6 +38,9 @@ pub(super) struct Seen {
     pub(super) empty: u64,
     /// Number of boxes that reach beyond their image, which are kept.
     pub(super) outside: u64,
+    /// Number of boxes in all, and of those whose numbers are at most 1.
+    pub(super) n: u64,
+    n_parts: u64,
     /// Other values of annotations, which are left out.
     pub(super) left_out: BTreeSet<String>,
 }
@@ -45,6 +48,8 @@ pub(super) struct Seen {
 impl Seen {
     /// Whether a box is kept. Counts boxes without an area, and those that reach beyond an image of this width and height.
     pub(super) fn keeps(&mut self, [left, top, right, bottom]: [f64; 4], size: Option<(f64, f64)>) -> bool {
+        self.n += 1;
+        self.n_parts += u64::from([left, top, right, bottom].iter().all(|side| (0.0..=1.0).contains(side)));
         if right <= left || bottom <= top {
             self.empty += 1;
             return false;
@@ -55,8 +60,15 @@ impl Seen {
         true
     }
 
+    /// Whether the boxes are parts of the width and height of their images instead of pixels.
+    pub(super) const fn are_parts(&self) -> bool {
+        self.n > 0 && self.n_parts == self.n
+    }
+
     /// Adds what was seen in another file.
     pub(super) fn append(&mut self, other: Self) {
+        self.n += other.n;
+        self.n_parts += other.n_parts;
         self.empty += other.empty;
         self.outside += other.outside;
         self.left_out.extend(other.left_out);

@@ -72,6 +72,11 @@ pub(super) fn is_part((key, value): &Member<'_>) -> bool {
     PARTS.contains(&key.as_str()) && !matches!(value.get().trim(), "null" | "[]" | "{}")
 }
 
+fn has_categories<'a>(file: &File<'a>, members: &[Member<'a>]) -> Result<bool, ConvertError> {
+    let is_there = members.iter().any(|(key, _)| key == CATEGORIES);
+    Ok(is_there && !file.list(members, CATEGORIES)?.is_empty())
+}
+
 /// The rows of a COCO file: the members of each image, and the positions of its categories.
 pub(super) fn rows<'a>(file: &File<'a>, members: &[Member<'a>]) -> Result<JsonRows, ConvertError> {
     let annotations = file.list(members, ANNOTATIONS)?;
@@ -79,6 +84,10 @@ pub(super) fn rows<'a>(file: &File<'a>, members: &[Member<'a>]) -> Result<JsonRo
         && file.members(first)?.iter().any(|(key, _)| key == "caption")
     {
         return captions(file, &file.list(members, IMAGES)?, &annotations);
+    }
+    // A split of which no image has an object still has the fields of the others.
+    if annotations.is_empty() && members.iter().any(|(key, _)| key == ANNOTATIONS) && has_categories(file, members)? {
+        return coco_boxes::rows(file, members);
     }
     for annotation in &annotations {
         if coco_boxes::has_box(&file.members(annotation)?) {

@@ -35,13 +35,18 @@ pub(super) fn rows<'a>(file: &File<'a>, members: &[Member<'a>]) -> Result<JsonRo
         }
     }
     let mut of_image: HashMap<&str, Boxes> = HashMap::new();
-    for annotation in file.list(members, ANNOTATIONS)? {
+    let annotations = file.list(members, ANNOTATIONS)?;
+    for annotation in &annotations {
         let keys = file.members(annotation)?;
         let Some(image) = find(&keys, "image_id").map(RawValue::get) else {
             return Err(file.unread(annotation, "an annotation that lacks 'image_id'"));
         };
         let boxes = of_image.entry(image).or_default();
         boxes.add((file, annotation), &keys, &categories, sizes.get(image).copied(), &mut seen)?;
+    }
+    if let Some(first) = annotations.first().filter(|_| seen.are_parts()) {
+        let reason = "all boxes have numbers from 0 to 1, but boxes of COCO are in pixels: multiply them by the width and height of their image";
+        return Err(file.wrong(first, reason.to_owned()));
     }
     let has = |list: fn(&Boxes) -> &Vec<String>| of_image.values().all(|own| list(own).len() == own.boxes.len());
     let (has_areas, has_crowds) = (has(|own| &own.areas), has(|own| &own.crowds));
@@ -173,6 +178,22 @@ mod tests {
         .unwrap();
         assert_eq!(read.warnings, [note([0, 1, 1], Vec::new())]);
         assert!(read.rows[0].1.starts_with(r#"{"boxes": [[5,5,14,6]],"box_labels": [1],"id""#), "{}", read.rows[0].1);
+    }
+
+    #[test]
+    fn boxes_in_parts_of_the_image_are_refused() {
+        let part = r#"{"image_id": 5, "category_id": 7, "bbox": [0.1, 0.2, 0.5, 0.4]}"#;
+        let error = read(part).map(|read| read.rows).unwrap_err().to_string();
+        assert!(error.contains("all boxes have numbers from 0 to 1, but boxes of COCO are in pixels"), "{error}");
+        let pixels = r#"{"image_id": 5, "category_id": 7, "bbox": [1, 2, 3, 4]}"#;
+        assert_eq!(read(&format!("{part},{pixels}")).unwrap().rows.len(), 2);
+    }
+
+    #[test]
+    fn a_split_without_objects_has_the_fields_of_boxes() {
+        let read = read("").unwrap();
+        assert_eq!(read.boxes.unwrap().classes, ["cat", "owl"]);
+        assert!(read.rows[0].1.starts_with(r#"{"boxes": [],"box_labels": [],"#), "{}", read.rows[0].1);
     }
 
     #[test]

@@ -175,6 +175,10 @@ impl Given {
                 let reason = format!("expected {expected}, as in `{first}`: one for each box; found {found}");
                 return Err(self.refused(&field.name, &reason));
             }
+            if role == Role::Boxes {
+                let wrong = bytes.as_chunks().0.iter().find_map(field::check_box);
+                wrong.map_or(Ok(()), |reason| Err(self.refused(&field.name, &reason)))?;
+            }
             if role == Role::BoxLabels && self.names_boxes() {
                 let (ids, _) = bytes.as_chunks();
                 let known = ids.iter().try_for_each(|id| field::check_class(i64::from_le_bytes(*id), &self.classes));

@@ -13,7 +13,7 @@ use packds_format::Role;
 
 use super::{
     archive::Unpacked,
-    column::SourceColumn,
+    column::{ColumnValues, SourceColumn},
     mask_colors::MaskColors,
     mask_files::MaskFiles,
     members::Members,
@@ -418,6 +418,16 @@ impl Listing {
     /// The field with the boxes of the images, if they have any.
     pub(crate) fn boxes(&self) -> Option<&SourceField> {
         self.fields.iter().find(|field| field.role == Some(Role::Boxes))
+    }
+
+    /// The width and height that the source says an image with boxes has.
+    pub(crate) fn stated_size(&self, idx: usize) -> Option<(u32, u32)> {
+        self.boxes().filter(|_| self.metadata.is_none())?;
+        let number = |name: &str| match &self.columns.iter().find(|column| column.name == name)?.values {
+            ColumnValues::I64(values) => u32::try_from(*values.get(idx)?).ok(),
+            _ => None,
+        };
+        number("width").zip(number("height"))
     }
 
     /// The additional columns of a manifest, in its order.

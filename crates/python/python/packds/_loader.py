@@ -110,7 +110,7 @@ _HOST_VALUES = {"tier": "auto", "register": "staging", "jpeg": "host"}
 def _cut(value: Any, n: int) -> Any:
     if isinstance(value, (Flat, Padded)):
         return value.cut(n)
-    return tuple(view[:n] for view in value) if isinstance(value, tuple) else value[:n]
+    return tuple(_cut(view, n) for view in value) if isinstance(value, tuple) else value[:n]
 
 
 def _gpu_of(device: str, output: str, lend: bool, **asked: str) -> str | None:

@@ -115,21 +115,17 @@ class Plan:
 
     def values(self, native: _packds.Batch) -> dict[str, Any]:
         """Every field by name; a tuple of arrays if there are several views."""
-        values: dict[str, Any] = {}
+        views: dict[str, list[Any]] = {}
         mix = native.mix()
         of_gpu = [None] * len(self.fields) if self.gpu is None else self.gpu.tensors(native)
         for (name, convert), value, tensor in zip(self.fields, native.values(), of_gpu):
             if mix is not None and name in self._mixers:
-                values[name] = self._out(self._mixers[name](value, as_numpy(mix[0]), as_numpy(mix[1])))
+                views[name] = [self._out(self._mixers[name](value, as_numpy(mix[0]), as_numpy(mix[1])))]
                 continue
             # Sets of labels are unpacked on the host.
             value = value if tensor is None or convert == self._multi_hot else tensor
-            if self.several_views and name in values:
-                before = values[name]
-                values[name] = (*before, convert(value)) if isinstance(before, tuple) else (before, convert(value))
-            else:
-                values[name] = convert(value)
-        return values
+            views.setdefault(name, []).append(convert(value))
+        return {name: own[0] if len(own) == 1 else tuple(own) for name, own in views.items()}
 
     def _out(self, array: np.ndarray[Any, Any], dtype: str = "") -> Any:
         """The array in the program's library, on the device of the batches. `dtype` is its type in the pack."""

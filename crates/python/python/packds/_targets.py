@@ -34,7 +34,10 @@ def targets_conversion(
         raise OptionError(f"ragged {form!r} needs a field of images and a field of boxes: found none with the role {' or '.join(missing)}")
     if several_views:
         raise OptionError(f"ragged {form!r} needs one view, found several", "leave views out of augment")
-    keys = {field.name: _KEYS.get(field.role or "", _NAMES.get(field.name, field.name)) for field in fields if field.role != "image"}
+    # The keys of torchvision come last: no other field may replace them.
+    others = [field for field in fields if field.role != "image" and field.role not in _KEYS]
+    keys = {field.name: _NAMES.get(field.name, field.name) for field in others}
+    keys |= {roles[role]: key for role, key in _KEYS.items() if role in roles}
     make = _Targets(roles["image"], channels_first, keys, roles)
     return make.tv_tensors if form == "tv_tensors" else make.dicts
 
@@ -44,7 +47,7 @@ class _Targets:
         self._image = image
         self._channels_first = channels_first
         self._keys = keys
-        self._mask = roles.get("mask")
+        self._labels, self._mask = roles.get("box_labels"), roles.get("mask")
 
     def dicts(self, values: dict[str, Any], ids: Any) -> tuple[Any, list[dict[str, Any]]]:
         """Images as floats from 0 to 1, and a dict for each image."""
@@ -79,5 +82,5 @@ class _Targets:
         for name, key in self._keys.items():
             for target, value in zip(targets, values[name]):
                 # torchvision's models take class 0 as the background.
-                target[key] = value + 1 if key == "labels" else value
+                target[key] = value + 1 if name == self._labels else value
         return targets

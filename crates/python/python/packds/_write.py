@@ -80,6 +80,9 @@ class _Field:
             return value if isinstance(value, str) else _class_id(value)
         if self.kind == "labels":
             return [_class_id(label) for label in value]
+        if self.kind == "boxes" and (form := getattr(value, "format", None)) is not None and getattr(form, "value", form) != "XYXY":
+            # torchvision's tensors know what their numbers are.
+            raise ValueError(f"expected boxes in the format XYXY, found {form}: convert them with convert_bounding_box_format")
         if self.kind in ("ragged", "box_attribute", *_OF_BOXES):
             array = _array(value)
             # An empty list has no shape of its own.

@@ -73,9 +73,13 @@ impl AugmentPlan {
     }
 }
 
-/// Moves a box by each matrix. `None` if too little of it remains, or if a side is not a number.
+/// Moves a box by each matrix. `None` if too little of it remains, or if it is not a box.
 #[expect(clippy::cast_possible_truncation, reason = "sides are stored as f32")]
 fn moved(mut sides: [f64; 4], matrices: &[Matrix], view: Size, limits: MinBox) -> Option<BoundingBox> {
+    let [left, top, right, bottom] = sides;
+    if right < left || bottom < top {
+        return None;
+    }
     let mut visible = 1.0;
     for matrix in matrices {
         let whole = around(sides, matrix);

@@ -60,7 +60,7 @@ pub enum AugmentError {
     },
     /// All images of a batch must have the same size, but neither the pack nor an op determines it.
     #[error(
-        "the images vary in size, and no operation gives them a fixed size: start with rrc224, crop224, center224 or resize224x224"
+        "the images vary in size, and no operation gives them a fixed size: start with rrc224, crop224, center224, letterbox224 or resize224x224"
     )]
     SizesVary,
     /// An image is smaller than the crop.

@@ -15,7 +15,7 @@ use crate::source::manifest;
 use crate::source::paths::{as_path, joined, lossy, stem};
 use crate::source::rows::RowForm;
 use crate::source::warning::Warning;
-use crate::source::{ListOptions, Listed, no_split};
+use crate::source::{ListOptions, Listed, no_split, unlisted};
 
 /// The file of Roboflow.
 const ROBOFLOW: &str = "_annotations.coco.json";
@@ -52,6 +52,7 @@ pub(super) fn list(top: &Top, options: &ListOptions) -> Result<Option<Listed>, C
             continue;
         }
         let mut listing = manifest::list(&path_of(top, &file), RowForm::Json, &options)?;
+        unlisted::note(&mut listing);
         let read = FolderNote::BoxFileRead { file };
         listing.warnings.insert(0, Warning::Folders(read));
         listing.warnings.extend(left_out.iter().cloned().map(Warning::Folders));

@@ -21,6 +21,7 @@ use super::directory::Directory;
 use super::folder_note::FolderNote;
 use super::image_folder::known_metadata;
 use super::layout::{MAX_DEPTH, inside};
+use super::paths::lossy;
 use super::split::{lists, split_names};
 use super::warning::Warning;
 use super::{ListOptions, Listed, Listing, no_split};
@@ -51,7 +52,9 @@ pub(super) fn of_folder(source: &Path, input: &Input, options: &ListOptions) -> 
             listed.each(|listing| listing.warnings.extend(wrapper.clone().map(is_inside)));
             return listed.wanted(source, options.split.as_deref()).map(Some);
         }
-        let [only] = top.folders.as_slice() else { return Ok(None) };
+        let [only] = top.folders.as_slice() else {
+            return refuse_several(&top).map(|()| None);
+        };
         if top.directory.sample_names().next().is_some() {
             return Ok(None);
         }
@@ -59,6 +62,16 @@ pub(super) fn of_folder(source: &Path, input: &Input, options: &ListOptions) -> 
         wrapper = Some(only.clone());
     }
     Ok(None)
+}
+
+/// Refuses folders of Pascal VOC next to each other, such as `VOC2007` and `VOC2012`, because they are not classes.
+fn refuse_several(top: &Top) -> Result<(), ConvertError> {
+    let mut sets = top.folders.iter().filter(|folder| has_annotations(&inside(&top.path, folder)));
+    let (Some(one), Some(other)) = (sets.next(), sets.next()) else { return Ok(()) };
+    let [one, other] = [one, other].map(|folder| lossy(folder));
+    let reason = format!("'{one}' and '{other}' are data sets with boxes of their own");
+    let hint = format!("pass each folder, such as '{one}', and join the packs with packds merge");
+    Err(ConvertError::contradictory(&top.path, "", reason, hint))
 }
 
 /// A folder, and the names of its visible subfolders, sorted.

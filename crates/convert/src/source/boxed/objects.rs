@@ -160,6 +160,10 @@ fn sizes_of(listing: &Listing, all: &[Objects], jobs: usize) -> Result<Vec<Optio
 fn form_of(all: &[Objects], sizes: &[Option<(f64, f64)>]) -> Option<bool> {
     let known = || all.iter().zip(sizes).filter_map(|(own, size)| Some((own, (*size)?)));
     let boxes = || known().flat_map(|(own, size)| own.boxes.iter().map(move |own| (*own, size)));
+    // Parts of the width and height fit in both ways.
+    if boxes().all(|(own, _)| own.iter().all(|number| *number <= 1.0)) {
+        return None;
+    }
     let fits = |has_sizes: bool| {
         let is_wrong = |(own, (width, height)): &([f64; 4], (f64, f64))| {
             let [left, top, right, bottom] = corners(*own, has_sizes);
@@ -189,6 +193,7 @@ mod tests {
         assert_eq!(form(&[[60.0, 10.0, 90.0, 20.0]]), Some(false));
         assert_eq!(form(&[[10.0, 10.0, 20.0, 20.0]]), None);
         assert_eq!(form(&[[60.0, 10.0, 90.0, 20.0], [60.0, 10.0, 40.0, 20.0]]), None);
+        assert_eq!(form(&[[0.6, 0.1, 0.4, 0.2]]), None);
         assert_eq!(form(&[]), None);
     }
 

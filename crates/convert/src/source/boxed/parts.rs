@@ -157,10 +157,13 @@ impl Place {
     }
 }
 
-/// Whether a visible file has this extension.
+/// Whether a visible file has this extension, in any case.
 pub(super) fn has_extension(name: &[u8], extension: &str) -> bool {
-    let is_named = |rest: &[u8]| rest.len() > 1 && rest.ends_with(b".");
-    !name.starts_with(b".") && name.strip_suffix(extension.as_bytes()).is_some_and(is_named)
+    let Some((rest, found)) = name.len().checked_sub(extension.len()).and_then(|at| name.split_at_checked(at)) else {
+        return false;
+    };
+    let is_named = rest.len() > 1 && rest.ends_with(b".");
+    is_named && !name.starts_with(b".") && found.eq_ignore_ascii_case(extension.as_bytes())
 }
 
 /// The error about a file with boxes without an image.
@@ -168,7 +171,8 @@ pub(super) fn without_image(file: &Path, folder: &[u8]) -> ConvertError {
     let name = file.file_stem().unwrap_or_default().display();
     let folder = if folder.is_empty() { "next to it".to_owned() } else { format!("in '{}'", lossy(folder)) };
     let reason = format!("the file has the boxes of the image '{name}', which is not {folder}");
-    ConvertError::contradictory(file, "", reason, "add the image, or remove the file")
+    let hint = "add the image, give the file its name (with an extension in lower case), or remove the file";
+    ConvertError::contradictory(file, "", reason, hint)
 }
 
 /// The content of a file of boxes. `None` if there is no such file.

@@ -268,12 +268,7 @@ impl Reader for Yolo {
             if !is_probed {
                 is_probed = true;
                 match header(image) {
-                    Ok(info) => {
-                        if info.orientation != 1 {
-                            set.remark(ROTATED);
-                        }
-                        size = Some((f64::from(info.width), f64::from(info.height)));
-                    }
+                    Ok(info) => size = Some((f64::from(info.width), f64::from(info.height))),
                     Err(reason) => set.fault = Some(Fault::from(reason)),
                 }
             }
@@ -311,7 +306,6 @@ impl Reader for Yolo {
 
 const OUTLINE: Remark = ("outline", "replaced by the box around each");
 const KEYPOINTS: Remark = ("box", "with keypoints, which are left out");
-const ROTATED: Remark = ("image", "with an EXIF rotation, whose boxes are taken as those of the stored pixels");
 
 impl Yolo {
     /// The class and the corners of a line, as parts of the image, and what else is to be told.

@@ -239,6 +239,16 @@ fn content(kind: &GivenKind, value: &GivenValue<'_>) -> Content {
     }
 }
 
+/// Why four numbers are not the left, top, right and bottom of a box. `None` if they are.
+pub(super) fn check_box(sides: &[u8; 16]) -> Option<String> {
+    let (sides, _) = sides.as_chunks();
+    let sides: Vec<f32> = sides.iter().map(|side| f32::from_le_bytes(*side)).collect();
+    let is_box = matches!(*sides, [left, top, right, bottom] if left <= right && top <= bottom && (right - left + bottom - top).is_finite());
+    (!is_box).then(|| {
+        format!("expected left, top, right and bottom, found {sides:?}: a box has no width and height of its own")
+    })
+}
+
 /// Checks that a class has a name, if classes have names.
 pub(super) fn check_class(id: i64, classes: &[String]) -> Result<(), String> {
     if classes.is_empty() || usize::try_from(id).is_ok_and(|id| id < classes.len()) {

@@ -110,6 +110,7 @@ fn boxes_are_clipped_and_small_ones_are_left_out() {
         [30.0, 20.0, 38.0, 24.0],
         [50.0, 0.0, 64.0, 10.0],
         [30.0, f32::NAN, 38.0, 24.0],
+        [38.0, 24.0, 30.0, 20.0], // Left and right are swapped.
     ];
     let found = |text| -> Vec<usize> { shown(text, 0, &boxes).iter().map(|shown| shown.index).collect() };
     assert_eq!(found("center20"), [1, 2]);
