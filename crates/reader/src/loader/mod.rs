@@ -332,14 +332,24 @@ impl Loader {
         Ok(all)
     }
 
-    /// Problems that cost accuracy: samples that no epoch uses, an order that does not shuffle this pack enough, and
-    /// fields that should move with the images but do not ([`Batch::geometry`]). Poor shuffling is not reported for the
+    /// Problems that cost accuracy: samples that no epoch uses, an order that does not shuffle this pack enough, fields
+    /// of a mixture that only some packs have, and fields that should move with the images but do not
+    /// ([`Batch::geometry`]). Poor shuffling is not reported for the
     /// order `sequential`, because users choose this order on purpose.
     ///
     /// # Errors
     /// As for [`shuffle_report`](Self::shuffle_report).
     pub fn doubts(&self) -> Result<Vec<String>, LoadError> {
         let mut doubts = self.of_each_pack(|pack, schedule, _| Ok(doubts(&shuffle_report(pack, schedule)?)))?;
+        for pack in self.packs().iter().skip(1) {
+            let lacking = self.contents.outputs.lacking(pack);
+            if !lacking.is_empty() {
+                let (path, names) = (pack.file_path().display(), lacking.join("`, `"));
+                doubts.push(format!(
+                    "{path}: `{names}` will not be loaded, because the first pack has no such field: list the fields to load"
+                ));
+            }
+        }
         let unmoved = geometry::unmoved(self.pack(), &self.contents.outputs);
         if !unmoved.is_empty() {
             let (names, stay) = (unmoved.join("`, `"), if unmoved.len() == 1 { "stays" } else { "stay" });

@@ -107,6 +107,8 @@ pub(crate) struct Outputs {
     pub(crate) positions: Vec<usize>,
     /// The processing of images. `None` if no field is augmented.
     pub(crate) pictures: Option<Pictures>,
+    /// Whether the user chose the fields. Otherwise all data fields of the first pack are loaded.
+    is_chosen: bool,
 }
 
 /// What all batches of a loader share: the descriptions of their fields, the packs and the seeds.
@@ -127,7 +129,8 @@ impl Outputs {
         rows: usize,
     ) -> Result<Self, LoadError> {
         let schema = pack.schema();
-        let mut outputs = Self { fields: Vec::new(), rows, slot_bytes: 0, positions: Vec::new(), pictures };
+        let (fields, positions, is_chosen) = (Vec::new(), Vec::new(), wanted.is_some());
+        let mut outputs = Self { fields, rows, slot_bytes: 0, positions, pictures, is_chosen };
         for number in numbers(pack, wanted)? {
             outputs.add(schema, number)?;
         }
@@ -264,6 +267,13 @@ impl Outputs {
     /// The processing of images on the host, if any.
     pub(crate) fn pictures_on_host(&self) -> Option<&Pictures> {
         self.pictures.as_ref().filter(|pictures| pictures.held().is_none())
+    }
+
+    /// The data fields of another pack of a mixture that are not loaded, because the first pack lacks them.
+    pub(crate) fn lacking<'a>(&self, pack: &'a Pack) -> Vec<&'a str> {
+        let is_lacking = |field: &&Field| field.is_data() && self.fields.iter().all(|own| own.name != field.name);
+        let fields = pack.schema().fields().iter().filter(is_lacking).filter(|_| !self.is_chosen);
+        fields.map(|field| field.name.as_str()).collect()
     }
 
     /// The image field that a device decodes.
