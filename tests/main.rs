@@ -24,6 +24,7 @@ mod hostile_sources;
 mod interrupted;
 mod limits;
 mod look;
+mod migrate;
 mod packages;
 mod page_commands;
 mod public_types;

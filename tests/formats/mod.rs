@@ -67,13 +67,18 @@ pub(crate) fn python_with(module: &str, args: &[&str]) -> Option<String> {
 /// Like [`python`], with the Python of the loaders for comparison. If it lacks `module`, prints a message and returns
 /// `None`.
 pub(crate) fn python_of_peers(module: &str, args: &[&str]) -> Option<String> {
-    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/.venv/bin/python");
+    let python = peers();
     let tried = Command::new(&python).args(["-c", &format!("import {module}")]).output();
     if !tried.is_ok_and(|output| output.status.success()) {
         eprintln!("SKIPPED: no Python has {module}; bench/setup-peers installs it");
         return None;
     }
     Some(run(&python, args))
+}
+
+/// The Python of the loaders for comparison.
+pub(crate) fn peers() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/.venv/bin/python")
 }
 
 /// The Python of the test clients.

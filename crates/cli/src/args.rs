@@ -16,7 +16,7 @@ use crate::console::Detail;
 use crate::failure::Failure;
 use crate::{
     bench, completions, convert, diff, distributed, doctor, edit, export, extract, formats, head, info, labels, man,
-    show, simulate, verify, view,
+    migrate, show, simulate, verify, view,
 };
 
 const ABOUT: &str = "Pack an image dataset into one chunked, checksummed file, inspect it, and unpack it.";
@@ -64,6 +64,7 @@ impl Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Convert(Box<convert::ConvertArgs>),
+    Migrate(Box<migrate::MigrateArgs>),
     Plan(Box<distributed::plan::PlanArgs>),
     Build(distributed::build::BuildArgs),
     Commit(distributed::commit::CommitArgs),

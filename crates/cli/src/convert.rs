@@ -164,8 +164,8 @@ fn run_splits(
         let hint = "choose one split with --split, or omit --sheet";
         return Err(Failure::not_run("--sheet can draw only one split").hint(hint));
     }
-    let told = Told::of(&outputs);
     if args.dry_run {
+        let told = Told::of(&outputs);
         outputs.iter().try_for_each(|(_, _, output)| check_target_name(output, options))?;
         let mut documents = serde_json::Map::new();
         for (name, listing, _) in &outputs {
@@ -182,10 +182,28 @@ fn run_splits(
         }
         return Ok(Exit::Done);
     }
+    let reports = write_packs(&outputs, list_time, options, shown, console)?;
+    if console.json {
+        console.document(&splits_json(&reports))?;
+    }
+    let all: Vec<&Report> = reports.iter().map(|(_, report)| report).collect();
+    Ok(exit_of(&all))
+}
+
+/// Writes a pack for each split, and prints its report except with `--json`. A source without splits has only one, which has no
+/// name.
+pub(crate) fn write_packs(
+    outputs: &[(String, Listing, PathBuf)],
+    list_time: Duration,
+    options: &ConvertOptions,
+    shown: &Shown,
+    console: &mut Console,
+) -> Result<Vec<(String, Report)>, Failure> {
+    let told = Told::of(outputs);
     // Check every output before writing the first.
     outputs.iter().try_for_each(|(_, _, output)| check_target(output, options))?;
     let mut reports = Vec::new();
-    for (name, listing, output) in &outputs {
+    for (name, listing, output) in outputs {
         let report =
             shown.stoppable("planning", &escape(name), || convert_listing(listing, list_time, output, options, shown));
         let report = report.map_err(|error| stopped_at(error, output, &reports))?;
@@ -196,11 +214,7 @@ fn run_splits(
         }
         reports.push((name.clone(), report));
     }
-    if console.json {
-        console.document(&splits_json(&reports))?;
-    }
-    let all: Vec<&Report> = reports.iter().map(|(_, report)| report).collect();
-    Ok(exit_of(&all))
+    Ok(reports)
 }
 
 /// Turns a conversion's error into a failure. If the user stopped the command, the failure names the packs already
@@ -238,7 +252,7 @@ pub fn split_output(output: &Path, split: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn splits_json(reports: &[(String, Report)]) -> Value {
+pub(crate) fn splits_json(reports: &[(String, Report)]) -> Value {
     let sum = |value: fn(&Report) -> u64| reports.iter().map(|(_, r)| value(r)).sum::<u64>();
     let skipped: Value = reports
         .iter()
@@ -262,7 +276,7 @@ fn splits_json(reports: &[(String, Report)]) -> Value {
 }
 
 /// Skipped or substituted samples are reported as bad data, although the pack was written.
-fn exit_of(reports: &[&Report]) -> Exit {
+pub(crate) fn exit_of(reports: &[&Report]) -> Exit {
     if reports.iter().any(|r| r.has_bad_samples()) { Exit::BadData } else { Exit::Done }
 }
 

@@ -11,14 +11,34 @@ use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 
-/// The options declared by `O` that the user gave.
+/// The options declared by `O` that the user gave. The command takes those that `C` keeps.
 #[derive(Debug)]
-pub(crate) struct Given<O> {
+pub(crate) struct Given<O, C = All> {
     values: Vec<(&'static str, OsString)>,
-    of: PhantomData<O>,
+    of: PhantomData<(O, C)>,
 }
 
-impl<O: Declared> Given<O> {
+/// The declared options that a command takes.
+pub(crate) trait Kept {
+    fn has(name: &str) -> bool;
+}
+
+/// All options.
+#[derive(Debug)]
+pub(crate) struct All;
+
+impl Kept for All {
+    fn has(_: &str) -> bool {
+        true
+    }
+}
+
+/// The declarations of the options that a command takes.
+fn kept<O: Declared, C: Kept>() -> impl Iterator<Item = &'static OptionSpec<O>> {
+    O::OPTIONS.iter().filter(|spec| C::has(spec.opt.name()))
+}
+
+impl<O: Declared, C> Given<O, C> {
     pub(crate) fn options(&self) -> Result<O, Failure> {
         given(&self.values).map_err(Failure::not_run)
     }
@@ -39,9 +59,9 @@ impl<O: Declared> Given<O> {
     }
 }
 
-impl<O: Declared + Sync> Args for Given<O> {
+impl<O: Declared + Sync, C: Kept> Args for Given<O, C> {
     fn augment_args(command: Command) -> Command {
-        O::OPTIONS.iter().fold(command, |command, spec| command.arg(argument(spec)))
+        kept::<O, C>().fold(command, |command, spec| command.arg(argument(spec)))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -49,10 +69,10 @@ impl<O: Declared + Sync> Args for Given<O> {
     }
 }
 
-impl<O: Declared> FromArgMatches for Given<O> {
+impl<O: Declared, C: Kept> FromArgMatches for Given<O, C> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let mut values = Vec::new();
-        for spec in O::OPTIONS {
+        for spec in kept::<O, C>() {
             let name = spec.opt.name();
             if matches.value_source(name) != Some(ValueSource::CommandLine) {
                 continue;

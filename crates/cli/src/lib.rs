@@ -33,9 +33,11 @@ mod interrupt;
 mod label;
 mod labels;
 mod man;
+mod migrate;
 mod numpy;
 mod opened;
 mod output;
+mod piped;
 mod progress;
 mod prose;
 mod samples;
@@ -101,6 +103,7 @@ pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit 
 fn dispatch(command: &Command, console: &mut Console) -> Result<Exit, Failure> {
     match command {
         Command::Convert(args) => convert::run(args, console),
+        Command::Migrate(args) => migrate::run(args, console),
         Command::Plan(args) => distributed::plan::run(args, console),
         Command::Build(args) => distributed::build::run(args, console),
         Command::Commit(args) => distributed::commit::run(args, console),

@@ -251,7 +251,7 @@ fn decide_image(
 /// Returns an error if image files would be kept but the source contains pixels instead.
 fn check_has_files(listing: &Listing, options: &ConvertOptions) -> Result<(), ConvertError> {
     let keeps = options.quality.is_none();
-    if keeps && listing.image_contents().any(|c| c != Content::File) {
+    if keeps && listing.has_pixels() {
         return Err(ConvertError::options(
             format!("{} keeps image files, but the source contains pixels", MODE.with("encoded")),
             format!("add {} to encode them as JPEG, or use {}", QUALITY.with(90), MODE.with("raw")),

@@ -1,10 +1,10 @@
 //! Runs a training command, shows its output above the progress line, and always stops it in the end.
 
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, PipeReader};
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::training::{Journal, Line, is_enough};
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::piped::lines;
 use crate::progress::Shown;
 
 /// Maximum runtime of the command, including its startup.
@@ -21,8 +22,6 @@ const LONGEST: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(50);
 /// Time that the command has to exit after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
-/// Maximum number of lines that wait to be shown.
-const LINES: usize = 1024;
 
 /// The training command and all its child processes. They are stopped on drop.
 pub(super) struct Running<'a> {
@@ -111,20 +110,4 @@ impl Drop for Running<'_> {
         // Shows the last lines.
         self.wait();
     }
-}
-
-/// The lines of the command, read by a thread. The thread ends when the last process that writes to the pipe has ended.
-fn lines(reader: PipeReader) -> io::Result<Receiver<Vec<u8>>> {
-    let (sender, lines) = mpsc::sync_channel(LINES);
-    let read = move || {
-        let mut reader = BufReader::new(reader);
-        let mut line = Vec::new();
-        while let Ok(1..) = reader.read_until(b'\n', &mut line) {
-            if sender.send(std::mem::take(&mut line)).is_err() {
-                return;
-            }
-        }
-    };
-    thread::Builder::new().name("packds-command".to_owned()).spawn(read)?;
-    Ok(lines)
 }

@@ -435,6 +435,11 @@ impl Listing {
         &self.columns
     }
 
+    /// True if any image is an array of pixels, not a file.
+    pub fn has_pixels(&self) -> bool {
+        self.image_contents().any(|content| content != Content::File)
+    }
+
     /// True if each sample has a mask.
     pub fn has_masks(&self) -> bool {
         self.masks.is_some()
