@@ -22,8 +22,12 @@ fn boxes_and_their_classes_are_ragged_fields() {
     let listing = list(&tree.path("annotations/instances_train2017.json"), &ListOptions::default()).unwrap();
     assert_eq!(paths(&listing), ["1.jpg", "2.jpg"]);
     let names: Vec<_> = listing.fields().iter().map(|field| (field.name.as_str(), field.role)).collect();
-    let expected =
-        [("boxes", Some(Role::Boxes)), ("box_labels", Some(Role::BoxLabels)), ("box_area", None), ("box_crowd", None)];
+    let expected = [
+        ("boxes", Some(Role::Boxes)),
+        ("box_labels", Some(Role::BoxLabels)),
+        ("box_area", Some(Role::BoxAttribute)),
+        ("box_crowd", Some(Role::BoxAttribute)),
+    ];
     assert_eq!(names, expected);
     let item = |field: usize, idx: usize| {
         let mut item = Vec::new();
@@ -67,7 +71,7 @@ fn boxes_can_be_left_out() {
 #[test]
 fn a_pack_of_boxes_keeps_the_sizes_of_its_images() {
     use crate::{ConvertOptions, convert};
-    use packds_pixels::{Crop, Resize};
+    use packds_pixels::{Crop, Orientation};
 
     let tree = tree();
     for (side, name) in [(9, "1.jpg"), (12, "2.jpg")] {
@@ -75,8 +79,10 @@ fn a_pack_of_boxes_keeps_the_sizes_of_its_images() {
         tree.write(&format!("train2017/{name}"), &file);
     }
     let (source, target) = (tree.path("annotations/instances_train2017.json"), tree.path("out.pack"));
-    for (resize, crop) in [(Some(Resize::Short(4)), None), (None, Some(Crop::Center { width: 4, height: 4 }))] {
-        let options = ConvertOptions { resize, crop, ..ConvertOptions::default() };
+    let crop = Some(Crop::Center { width: 4, height: 4 });
+    for orientation in [Orientation::Ignore, Orientation::Apply] {
+        let crop = crop.filter(|_| orientation == Orientation::Ignore);
+        let options = ConvertOptions { crop, orientation, ..ConvertOptions::default() };
         let error = convert(&source, &target, &options, &()).unwrap_err();
         assert!(error.to_string().contains("the source has boxes, which stay as they are"), "{error}");
     }
