@@ -258,13 +258,19 @@ mod tests {
     }
 
     #[test]
-    fn several_categories_of_an_image_are_lists_and_none_is_none() {
+    fn several_categories_of_an_image_are_lists() {
         let two = r#"{"image_id": "a", "category_id": 7}, {"image_id": "a", "category_id": 2}, {"image_id": "a", "category_id": 2}"#;
         let rows: Vec<String> = read(two).unwrap().rows.into_iter().map(|(_, row)| row).collect();
         let ends = rows.iter().map(|row| row.split("\"id\"").next().unwrap()).collect::<Vec<_>>();
         assert_eq!(ends, [r#"{"labels": [1, 0],"#, r#"{"labels": [],"#]);
+    }
+
+    #[test]
+    fn a_file_without_annotations_has_images_without_boxes() {
         let none = read("").unwrap();
-        assert_eq!((none.rows[0].1.as_str(), none.classes.len()), (r#"{"id": "a", "file_name": "1.jpg"}"#, 0));
+        let expected =
+            r#"{"boxes": [],"box_labels": [],"box_area": [],"box_crowd": [],"id": "a", "file_name": "1.jpg"}"#;
+        assert_eq!((none.rows[0].1.as_str(), none.classes.len()), (expected, 0));
     }
 
     #[test]
