@@ -130,13 +130,13 @@ def test_classes_of_some_samples_come_equally_often(tmp_path):
 
 
 def test_fields_that_only_a_later_pack_of_a_mixture_has_are_told(tmp_path):
-    for name, more in (("a", {}), ("b", {"extra": "i32"})):
-        with packds.write(tmp_path / f"{name}.pack", {"image": "image", "label": "label", **more}) as writer:
+    for name, more in (("a", {}), ("b", {"extra": ("f32", (None,))})):
+        with packds.write(tmp_path / f"{name}.pack", {"image": "image", "boxes": "boxes", **more}) as writer:
             for number in range(32):
-                writer.add(image=image_of(number), label=0, **dict.fromkeys(more, 1))
+                writer.add(image=image_of(number), boxes=[], **dict.fromkeys(more, []))
     packs = [tmp_path / "a.pack", tmp_path / "b.pack"]
     with pytest.warns(UserWarning, match=r"b\.pack: `extra` will not be loaded, because the first pack has no such field"):
         packds.Loader(packs, 4)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        packds.Loader(packs, 4, fields=["image", "label"], order="random")
+        packds.Loader(packs, 4, fields=["image", "boxes"], order="random")

@@ -227,9 +227,9 @@ class Loader(Sealed):
         lend: Whether batches may be the pack's own memory if that saves a copy. Such arrays are read-only.
         ragged: How a batch has a field with any number of entries per sample, such as boxes: `list` (an array for each sample),
             `padded` (a `Padded`: one array, with zeros after shorter samples, and the lengths), or `flat` (a `Flat`: all entries in
-            one array, and the offsets of the samples). With `targets`, a batch is `(images, targets)` as torchvision's detection
-            models take it: a list of float images `[C, H, W]`, and a dict for each image, with classes from 1 (0 is the
-            background). `tv_tensors` is the same with `torchvision.tv_tensors`, for its transforms.
+            one array, and the offsets of the samples). With `targets`, a batch is `(images, targets)`, as torchvision's detection
+            models take it. `images` is a list of float tensors `[C, H, W]`. `targets` has a dict for each image, with classes from
+            1, because 0 is the background. `tv_tensors` is the same with `torchvision.tv_tensors`, for its transforms.
         proportions: With several packs, a positive number for each pack.
 
     Warns:
