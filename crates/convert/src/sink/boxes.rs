@@ -134,7 +134,7 @@ impl Column {
         batch.bad(k, &self.name, reason)
     }
 
-    /// The values of sample `k`, of which there must be `n`.
+    /// The values of sample `k`. There must be `n`.
     fn values<T: DeserializeOwned>(&self, batch: &Batch, k: usize, n: Option<usize>) -> Result<Vec<T>, ConvertError> {
         let values: Vec<T> =
             serde_json::from_slice(self.item(batch, k)).map_err(|error| self.bad(batch, k, error.to_string()))?;

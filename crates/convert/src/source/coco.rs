@@ -85,7 +85,7 @@ pub(super) fn rows<'a>(file: &File<'a>, members: &[Member<'a>]) -> Result<JsonRo
     {
         return captions(file, &file.list(members, IMAGES)?, &annotations);
     }
-    // A split of which no image has an object still has the fields of the others.
+    // All splits have the same fields, even if no image of a split has an object.
     if annotations.is_empty() && members.iter().any(|(key, _)| key == ANNOTATIONS) && has_categories(file, members)? {
         return coco_boxes::rows(file, members);
     }

@@ -173,8 +173,8 @@ impl Augment {
         self
     }
 
-    /// Leaves out boxes with a side shorter than `side` pixels in the result, and boxes of which the result shows less
-    /// than the part `visible`. The default is 1 and 0.
+    /// Leaves out a box if one of its sides is shorter than `side` pixels in the result, or if the result shows less
+    /// than the part `visible` of it. The default is 1 and 0.
     pub fn min_box(mut self, side: f64, visible: f64) -> Self {
         self.min_box = Some(MinBox { side, visible });
         self

@@ -260,7 +260,7 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    /// Stores the boxes of each image. `about` is told, as are the values that only some boxes have.
+    /// Stores the boxes of each image. The note says `about`, and names the values that only some boxes have.
     pub(super) fn of(
         sets: Vec<BoxSet>,
         fields: &BoxFields,

@@ -320,7 +320,7 @@ impl Yolo {
         let n = numbers.len();
         let n_keypoints = match self.n_keypoints {
             Some(n_keypoints) => Some(n_keypoints).filter(|keypoints| 4 + keypoints == n),
-            // An outline has an even number of values, of which none is 2. This is the mark of a visible keypoint.
+            // An outline has an even number of values, and none is 2: that marks a visible keypoint.
             None => {
                 let are_points = n > 4 && (n - 4) % 3 == 0;
                 let is_visible = numbers.iter().skip(6).step_by(3).any(|mark| *mark > 1.5);
