@@ -16,6 +16,10 @@ use crate::limits::Limits;
 use crate::trailer::{TRAILER_BYTES, Trailer};
 use crate::{Classes, FormatError, Paths, Schema, Stats};
 
+/// The largest single write. For a larger one, Linux moves memory about to find large free blocks for its page cache. On
+/// Linux 6.18, writes of 1 MiB took twice as long for the same bytes.
+const LARGEST_WRITE: usize = 128 << 10;
+
 /// Properties of the pack to write.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -296,7 +300,7 @@ impl<W: Write> PackWriter<W> {
         let stored_len =
             assemble::write_chunk(schema, self.options.chunk_samples, self.block_samples, &blocks, |bytes, piece| {
                 crc = checksum::combine(crc, piece, len_u64(bytes));
-                target.write_all(bytes).map_err(FormatError::from)
+                write_all(target, bytes)
             })?;
         self.chunks.push(ChunkEntry { offset: self.position, stored_len, crc32c: crc, n_samples: self.open_samples });
         self.position += stored_len;
@@ -391,7 +395,7 @@ impl<W: Write> PackWriter<W> {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), FormatError> {
-        self.target.write_all(bytes)?;
+        write_all(&mut self.target, bytes)?;
         self.position += to_u64(bytes.len());
         Ok(())
     }
@@ -401,4 +405,8 @@ impl<W: Write> PackWriter<W> {
         let zeros = vec![0; to_usize(end - self.position)];
         self.write(&zeros)
     }
+}
+
+fn write_all<W: Write>(target: &mut W, bytes: &[u8]) -> Result<(), FormatError> {
+    bytes.chunks(LARGEST_WRITE).try_for_each(|piece| target.write_all(piece)).map_err(FormatError::from)
 }
