@@ -274,6 +274,42 @@ fn classes_of_boxes_are_joined_by_name() {
 }
 
 #[test]
+fn samples_are_chosen_by_the_classes_of_their_boxes() {
+    let folder = Folder::new();
+    coco(&folder, "a.json", ["cat", "dog"]);
+    let report = folder.packds(&["convert", "data/a.json", "a.pack", "--mode", "encoded", "--json"]).json();
+    assert_eq!(report["n_classes"], 2);
+    let with_dog = boxes(&folder, "a.pack").iter().filter(|(.., names)| names.iter().any(|name| name == "dog")).count();
+    assert!(with_dog > 0);
+    for choice in [["--class", "dog"], ["--class", "1"], ["--where", "box_labels = 'dog'"]] {
+        let subset =
+            folder.packds(&[&["subset", "a.pack", "b.pack", "--force", "--json"][..], &choice].concat()).json();
+        assert_eq!((&subset["n_samples"], &subset["n_classes"]), (&json!(with_dog), &json!(2)), "{choice:?}");
+    }
+    let ran = folder.packds(&["subset", "a.pack", "c.pack", "--class", "owl"]);
+    let expected = "packds: error: a.pack: no class `owl`\n\nhint: the classes are cat, dog\n";
+    assert_eq!((ran.code, ran.stderr.as_str()), (2, expected));
+}
+
+#[test]
+fn classes_of_boxes_are_renamed_and_joined() {
+    let folder = Folder::new();
+    coco(&folder, "a.json", ["cat", "dog"]);
+    run(&folder, &["convert", "data/a.json", "a.pack", "--mode", "encoded"]);
+    for new in ["hound", "cat"] {
+        run(&folder, &["relabel", "a.pack", "b.pack", "--rename", &format!("dog={new}"), "--force"]);
+        let mut expected = boxes(&folder, "a.pack");
+        let names = expected.iter_mut().flat_map(|(.., names)| names);
+        names.filter(|name| *name == "dog").for_each(|name| *name = new.to_owned());
+        assert_eq!(boxes(&folder, "b.pack"), expected);
+    }
+    fs::write(folder.path("t.csv"), "path,box_labels\nx,cat\n").unwrap();
+    let ran = folder.packds(&["relabel", "a.pack", "c.pack", "t.csv"]);
+    let expected = "packds: error: a.pack: `box_labels` has several classes for each sample";
+    assert!(ran.code == 2 && ran.stderr.starts_with(expected), "{ran:?}");
+}
+
+#[test]
 fn a_plan_of_boxes_builds_the_shards_of_a_conversion() {
     let folder = Folder::new();
     coco(&folder, "a.json", ["cat", "dog"]);

@@ -7,7 +7,7 @@ use packds_reader::Pack;
 use serde_json::{Value, json};
 
 use crate::Failure;
-use crate::label::Labels;
+use crate::label::samples_of_class;
 use crate::samples::SampleList;
 
 /// The options that choose samples. A sample must meet all of the given options.
@@ -16,7 +16,7 @@ pub(crate) struct Choice {
     /// Only these samples: numbers and ranges, such as 3,5-8, or a file with one of them per line
     #[arg(long, value_name = "LIST")]
     samples: Option<SampleList>,
-    /// Only samples of this class, given by its name or its id
+    /// Only samples of this class or with a box of it, given by its name or its id
     #[arg(long, value_name = "NAME")]
     class: Option<String>,
     /// Only samples that meet this condition, such as "source_width >= 512 and label in ('cat', 'dog')"
@@ -37,16 +37,14 @@ impl Choice {
 
     /// The chosen samples. Samples given by number are in the order given, others in file order. `None` means all.
     pub(crate) fn of(&self, pack: &Pack) -> Result<Option<Vec<u64>>, Failure> {
-        let n_samples = pack.n_samples();
+        let listed = self.samples.as_ref().map(|list| list.within(pack.n_samples())).transpose();
         // Commands that take several packs do not say elsewhere which pack is meant.
-        let in_pack = |failure: Failure| failure.at(pack.file_path());
-        let mut chosen = self.samples.as_ref().map(|list| list.within(n_samples)).transpose().map_err(in_pack)?;
+        let mut chosen = listed.map_err(|failure| failure.at(pack.file_path()))?;
         if let Some(class) = &self.class {
-            let labels = Labels::open(pack)?;
-            chosen = Some(both(chosen, labels.samples_of(class, n_samples).map_err(in_pack)?));
+            chosen = Some(both(chosen, samples_of_class(pack, class)?));
         }
         if let Some(condition) = &self.condition {
-            chosen = Some(both(chosen, pack.select(condition)?.into_iter()));
+            chosen = Some(both(chosen, pack.select(condition)?));
         }
         Ok(chosen)
     }
@@ -69,9 +67,9 @@ pub(crate) fn nothing_chosen(pack: &Pack) -> Failure {
 }
 
 /// The samples that are in both sets, in the order of `chosen`.
-fn both(chosen: Option<Vec<u64>>, found: impl Iterator<Item = u64>) -> Vec<u64> {
-    let Some(mut chosen) = chosen else { return found.collect() };
-    let found: HashSet<u64> = found.collect();
+fn both(chosen: Option<Vec<u64>>, found: Vec<u64>) -> Vec<u64> {
+    let Some(mut chosen) = chosen else { return found };
+    let found: HashSet<u64> = found.into_iter().collect();
     chosen.retain(|sample| found.contains(sample));
     chosen
 }

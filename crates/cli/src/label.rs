@@ -34,12 +34,7 @@ pub(crate) enum Label {
 }
 
 impl<'a> Labels<'a> {
-    /// Finds and checks the label column. This reads the whole column.
-    pub(crate) fn open(pack: &'a Pack) -> Result<Self, ReadError> {
-        Self::of_samples(pack, None)
-    }
-
-    /// The labels of these samples. Opens only the files with them. `None` means all.
+    /// Finds and checks the label column, for these samples. Opens only the files with them. `None` means all.
     pub(crate) fn of_samples(pack: &'a Pack, samples: Option<&[u64]>) -> Result<Self, ReadError> {
         let Some((number, field, kind)) = label_field(pack) else {
             return Ok(Self { kind: Kind::None, field: None, names: Vec::new() });
@@ -70,32 +65,6 @@ impl<'a> Labels<'a> {
     /// The names, which callers may replace with display names.
     pub(crate) fn names_mut(&mut self) -> &mut [String] {
         &mut self.names
-    }
-
-    /// The samples of a class, in file order. The class is given by its name, or by its id if no class has this name.
-    pub(crate) fn samples_of(&self, class: &str, n_samples: u64) -> Result<impl Iterator<Item = u64>, Failure> {
-        let id = self.id_of(class)?;
-        Ok((0..n_samples).filter(move |sample| match self.of(*sample) {
-            Label::Class(own) => own == id,
-            Label::Set(ids) => ids.iter().any(|own| i64::try_from(*own) == Ok(id)),
-            Label::None | Label::Numbers(_) => false,
-        }))
-    }
-
-    fn id_of(&self, class: &str) -> Result<i64, Failure> {
-        if matches!(self.kind, Kind::None | Kind::Numbers(..)) {
-            return Err(Failure::not_run("this pack has no classes").hint("drop --class"));
-        }
-        let is_known = |id: &usize| self.names.is_empty() || *id < self.names.len();
-        let number = || class.parse().ok().filter(is_known);
-        let id = self.names.iter().position(|name| name == class).or_else(number);
-        id.and_then(|id| i64::try_from(id).ok()).ok_or_else(|| {
-            let found = Failure::not_run(format!("no class `{}`", escape(class)));
-            match self.names.as_slice() {
-                [] => found.hint("these classes have no names: pass an id, such as --class 0"),
-                names => found.hint(format!("the classes are {}", first_few(names))),
-            }
-        })
     }
 
     pub(crate) fn of(&self, sample: u64) -> Label {
@@ -134,6 +103,33 @@ impl<'a> Labels<'a> {
             Label::Numbers(_) => label.text(),
         }
     }
+}
+
+/// The samples of a class, in file order: those with this label, or with a box of this class if the pack has no labels.
+/// The class is given by its name, or by its id if no class has this name.
+pub(crate) fn samples_of_class(pack: &Pack, class: &str) -> Result<Vec<u64>, Failure> {
+    let fields = pack.schema().fields();
+    let labels = fields.iter().find(|field| field.has_class_ids() && !field.is_of_boxes());
+    let Some(field) = labels.or_else(|| fields.iter().find(|field| field.has_class_ids())) else {
+        let failure = Failure::not_run("this pack has no classes").hint("drop --class");
+        return Err(failure.at(pack.file_path()));
+    };
+    let of_field = pack.located(pack.classes())?.into_iter().find(|classes| classes.field == field.name);
+    let names = of_field.map(|classes| classes.names).unwrap_or_default();
+    let id = id_of(class, &names).map_err(|failure| failure.at(pack.file_path()))?;
+    Ok(pack.select(&format!("\"{}\" = {id}", field.name.replace('"', "\"\"")))?)
+}
+
+fn id_of(class: &str, names: &[String]) -> Result<usize, Failure> {
+    let is_known = |id: &usize| names.is_empty() || *id < names.len();
+    let number = || class.parse().ok().filter(is_known);
+    names.iter().position(|name| name == class).or_else(number).ok_or_else(|| {
+        let found = Failure::not_run(format!("no class `{}`", escape(class)));
+        match names {
+            [] => found.hint("these classes have no names: pass an id, such as --class 0"),
+            names => found.hint(format!("the classes are {}", first_few(names))),
+        }
+    })
 }
 
 /// Makes the [`Kind`] of a label column.

@@ -490,7 +490,7 @@ pub(crate) fn report(
         n_chunks: summary.n_chunks,
         n_shards,
         chunk_samples: plan.pack.chunk_samples,
-        n_classes: listing.classes().len(),
+        n_classes: listing.n_classes(),
         images: plan.describe_images(options),
         fields: plan.pack.schema.fields().to_vec(),
         skipped,

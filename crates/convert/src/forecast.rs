@@ -129,7 +129,7 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
     Ok(Forecast {
         dry_run: true,
         n_samples: n,
-        n_classes: listing.classes().len(),
+        n_classes: listing.n_classes(),
         source: Reading::of(listing, &options.list),
         bytes_in,
         images: chosen.describe_images(options),

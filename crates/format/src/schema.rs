@@ -308,6 +308,12 @@ impl Field {
         (of_data || self.is_of_boxes()) && self.seek_index_of.is_none()
     }
 
+    /// Whether the field holds class ids: of samples or of boxes.
+    #[must_use]
+    pub const fn has_class_ids(&self) -> bool {
+        matches!(self.role, Some(Role::Label | Role::Labels | Role::BoxLabels))
+    }
+
     /// Whether the field has one entry for each box: the boxes themselves, their classes and their attributes.
     #[must_use]
     pub const fn is_of_boxes(&self) -> bool {

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use packds_format::Role;
 use serde_json::{Value, json};
 
 use super::fields::Common;
@@ -97,7 +96,7 @@ pub(super) fn compare<D: AsRef<[u8]>>(
 ) -> Result<AllClasses, ConvertError> {
     let mut all = AllClasses { changes: Vec::new(), ids: HashMap::new() };
     for pair in common.columns.iter().chain(&common.body) {
-        if !matches!(pair.field.role, Some(Role::Label | Role::Labels | Role::BoxLabels)) {
+        if !pair.field.has_class_ids() {
             continue;
         }
         let names = [class_names(one, &pair.field)?, class_names(two, &pair.field)?];

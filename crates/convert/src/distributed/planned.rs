@@ -154,7 +154,7 @@ pub fn plan_shards(
         n_shards,
         shard_samples: size(0).min(n_samples),
         chunk_samples: plan.pack.chunk_samples,
-        n_classes: listing.classes().len(),
+        n_classes: listing.n_classes(),
         images: plan.describe_images(&options),
         bytes_out,
         warnings,

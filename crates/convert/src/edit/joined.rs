@@ -63,7 +63,7 @@ impl Joined {
         };
         for (number, field) in fields.iter_mut().enumerate() {
             let is_kept = !changes.dropped.contains(&number);
-            if is_kept && matches!(field.role, Some(Role::Label | Role::Labels | Role::BoxLabels)) {
+            if is_kept && field.has_class_ids() {
                 match &changes.relabelled {
                     Some((_, relabelled)) if relabelled.number == number => joined.relabel(relabelled, field),
                     _ => joined.join_classes(taken, number, field)?,
@@ -123,6 +123,8 @@ impl Joined {
     fn relabel(&mut self, relabelled: &Relabelled, field: &Field) {
         match &relabelled.ids {
             NewIds::OfSamples(ids) => self.labels = Some((relabelled.number, ids.clone())),
+            // Items change only if classes are joined. Other names do not change them.
+            NewIds::OfClasses(ids) if ids.iter().zip(0..).all(|(new, old)| *new == old) => {}
             NewIds::OfClasses(ids) => {
                 for maps in &mut self.maps {
                     maps.insert(relabelled.number, IdMap { ids: ids.clone(), to: field.clone() });

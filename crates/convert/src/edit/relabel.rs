@@ -19,7 +19,7 @@ use crate::source::{ClassWord, KeyedTable};
 /// How a pack is relabelled. Either a table or renamed classes must be given.
 #[derive(Debug, Clone, Default)]
 pub struct RelabelOptions {
-    /// The label field. `None` means the field with role `label` or `labels`.
+    /// The label field. `None` means the field with role `label` or `labels`, or `box_labels` if there is no other.
     pub field: Option<String>,
     /// Whether samples without a row in the table are left out.
     pub only: bool,
@@ -118,7 +118,7 @@ impl Changes {
         table: &Path,
         only: bool,
     ) -> Result<(Relabelled, Option<Vec<u64>>), ConvertError> {
-        if field.role == Some(Role::Labels) {
+        if matches!(field.role, Some(Role::Labels | Role::BoxLabels)) {
             let reason = format!("{}: `{}` has several classes for each sample", taken.path.display(), field.name);
             let hint =
                 format!("a table gives each sample one class; rename or join classes with {}", RENAME.with("OLD=NEW"));
@@ -282,10 +282,12 @@ fn label_field<'a, D: AsRef<[u8]>>(
     taken: &Taken<'a, D>,
     name: Option<&str>,
 ) -> Result<(usize, &'a Field), ConvertError> {
-    let is_label = |field: &Field| matches!(field.role, Some(Role::Label | Role::Labels));
-    let labels = taken.pack.schema().fields().iter().enumerate().filter(|(_, field)| is_label(field));
+    let labels = taken.pack.schema().fields().iter().enumerate().filter(|(_, field)| field.has_class_ids());
     let labels: Vec<(usize, &Field)> = labels.collect();
-    let mut chosen = labels.iter().filter(|(_, field)| name.is_none_or(|name| field.name == name));
+    let has_own = labels.iter().any(|(_, field)| !field.is_of_boxes());
+    let is_default = |field: &Field| !(has_own && field.is_of_boxes());
+    let mut chosen =
+        labels.iter().filter(|(_, field)| name.map_or_else(|| is_default(field), |name| field.name == name));
     match (chosen.next(), chosen.next()) {
         (Some(found), None) => Ok(*found),
         (None, _) if labels.is_empty() => {

@@ -405,6 +405,11 @@ impl Listing {
         &self.classes
     }
 
+    /// The number of named classes: of the samples, or of the boxes if the samples have no labels.
+    pub(crate) fn n_classes(&self) -> usize {
+        if self.classes.is_empty() { self.box_classes().len() } else { self.classes.len() }
+    }
+
     /// The class names of boxes.
     pub(crate) fn box_classes(&self) -> &[String] {
         let of_pack = || {

@@ -32,6 +32,8 @@ pub(crate) enum Column<'a> {
     Numbers(ColumnView<'a>),
     /// One number per sample, stored in the chunks: the index of the field, and the type.
     Items(usize, DType),
+    /// Any number of numbers per sample, such as one for each box: the index of the field, and the type.
+    Entries(usize, DType),
     /// A set of class ids per sample.
     ClassSet(ColumnView<'a>),
     /// Text in the chunks: the index of the field.
@@ -106,6 +108,7 @@ impl<'a> Column<'a> {
             FieldKind::String => Ok(Self::Text(number)),
             FieldKind::Json => Ok(Self::Json(number)),
             _ if field.role == Some(Role::Labels) => Ok(Self::ClassSet(column()?)),
+            FieldKind::Ragged if is_list(field) => Ok(Self::Entries(number, field.dtype)),
             _ if is_number(field) && field.store == Store::Column => Ok(Self::Numbers(column()?)),
             _ if is_number(field) => Ok(Self::Items(number, field.dtype)),
             _ => Err(ConditionError::WrongType { column: name.to_owned(), holds: holds(field), test: "a condition" }),
@@ -117,7 +120,7 @@ impl<'a> Column<'a> {
             Self::Path | Self::Text(_) => "text",
             Self::Json(_) => "JSON values",
             Self::ClassSet(_) => "sets of classes",
-            Self::Sample | Self::Numbers(_) | Self::Items(..) => "numbers",
+            Self::Sample | Self::Numbers(_) | Self::Items(..) | Self::Entries(..) => "numbers",
         }
     }
 
@@ -129,6 +132,9 @@ impl<'a> Column<'a> {
             // `bound` accepts only null tests for JSON values.
             Self::Json(field) => return Ok(pack.whole(pack.item(*field, *sample))?.trim_ascii() == b"null"),
             Self::ClassSet(view) => return Ok(set_passes(view.get(*sample).unwrap_or(&[]), test)),
+            Self::Entries(field, dtype) => {
+                return Ok(entries_pass(*dtype, &pack.whole(pack.item(*field, *sample))?, test));
+            }
             Self::Numbers(view) => view.get(*sample).and_then(|bytes| Scalar::of(view.dtype, bytes)),
             Self::Items(field, dtype) => Scalar::of(*dtype, &pack.whole(pack.item(*field, *sample))?),
             Self::Sample => Some(Scalar::Unsigned(*sample)),
@@ -140,7 +146,8 @@ impl<'a> Column<'a> {
 /// The names that a condition may use.
 fn known(pack: &Pack) -> Vec<String> {
     let fields = pack.schema().fields();
-    let usable = fields.iter().filter(|f| f.kind.is_text() || is_number(f) || f.role == Some(Role::Labels));
+    let usable =
+        fields.iter().filter(|f| f.kind.is_text() || is_number(f) || is_list(f) || f.role == Some(Role::Labels));
     let mut names: Vec<String> = usable.map(|field| field.name.clone()).collect();
     let paths = pack.has_paths().then_some(PATH);
     let own = paths.into_iter().chain([SAMPLE]);
@@ -150,6 +157,11 @@ fn known(pack: &Pack) -> Vec<String> {
 
 fn is_number(field: &Field) -> bool {
     field.kind == FieldKind::Tensor && field.shape.iter().product::<u64>() == 1
+}
+
+/// Whether each entry of the field is one number.
+fn is_list(field: &Field) -> bool {
+    field.kind == FieldKind::Ragged && field.shape.iter().product::<u64>() == 1
 }
 
 fn holds(field: &Field) -> &'static str {
@@ -165,9 +177,11 @@ fn bound(column: &Column<'_>, name: &str, test: &Test, pack: &Pack) -> Result<Te
     let wrong = |test| ConditionError::WrongType { column: name.to_owned(), holds: column.holds(), test };
     let value = |value: &Value| match (column, value) {
         (Column::Path | Column::Text(_), Value::Text(_))
-        | (Column::Numbers(_) | Column::Items(..), Value::Integer(_) | Value::Float(_)) => Ok(value.clone()),
+        | (Column::Numbers(_) | Column::Items(..) | Column::Entries(..), Value::Integer(_) | Value::Float(_)) => {
+            Ok(value.clone())
+        }
         (Column::Sample | Column::ClassSet(_), Value::Integer(_)) => Ok(value.clone()),
-        (Column::Numbers(_) | Column::Items(..) | Column::ClassSet(_), Value::Text(class)) => {
+        (Column::Numbers(_) | Column::Items(..) | Column::Entries(..) | Column::ClassSet(_), Value::Text(class)) => {
             class_id(name, class, pack).map(Value::Integer)
         }
         (Column::Json(_), _) => Err(wrong("anything but `is null`")),
@@ -181,7 +195,7 @@ fn bound(column: &Column<'_>, name: &str, test: &Test, pack: &Pack) -> Result<Te
         Test::Compare(comparison, typed) => {
             let is_class = match column {
                 Column::ClassSet(_) => true,
-                Column::Numbers(_) | Column::Items(..) => matches!(typed, Value::Text(_)),
+                Column::Numbers(_) | Column::Items(..) | Column::Entries(..) => matches!(typed, Value::Text(_)),
                 _ => false,
             };
             let is_order = !matches!(comparison, Comparison::Equal | Comparison::NotEqual);
@@ -211,6 +225,17 @@ fn number_passes(number: Scalar, test: &Test) -> bool {
         Test::IsNull => number.float().is_some_and(f64::is_nan),
         Test::In(values) => values.iter().any(|value| order(number, value) == Some(Ordering::Equal)),
         Test::Compare(comparison, value) => order(number, value).is_some_and(|order| comparison.accepts(order)),
+    }
+}
+
+/// Whether a list of numbers passes a test: at least one must pass it. With `!=`, no number may be equal. An empty list is
+/// null.
+fn entries_pass(dtype: DType, item: &[u8], test: &Test) -> bool {
+    let mut numbers = Scalar::each(dtype, item);
+    match test {
+        Test::IsNull => item.is_empty(),
+        Test::Compare(Comparison::NotEqual, _) => numbers.all(|number| number_passes(number, test)),
+        Test::In(_) | Test::Compare(..) => numbers.any(|number| number_passes(number, test)),
     }
 }
 

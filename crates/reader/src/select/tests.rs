@@ -56,6 +56,17 @@ fn sets_of_classes_pass_with_any_of_theirs() {
 }
 
 #[test]
+fn lists_of_numbers_pass_with_any_of_theirs() {
+    let selects = |condition, expected: &[u64]| assert_selects("boxes.pack", condition, expected);
+    selects("ids = -5401438947037063545", &[1]);
+    selects("ids != -5401438947037063545", &[0, 2]);
+    selects("ids not in (-5401438947037063545, -7872529855720266889)", &[0]);
+    selects("ids < 0", &[1, 2]);
+    selects("ids is null", &[0]);
+    assert_refused("boxes.pack", "boxes = 3", "`boxes` holds arrays, so a condition does not apply to it");
+}
+
+#[test]
 fn paths_and_texts_are_compared() {
     assert_selects("full_footer.pack", "path = 'class 1/img_4.jpg' or path in ('x', 'class 0/img_0.jpg')", &[0, 4]);
     assert_selects("full_footer.pack", "path >= 'class 2'", &[2, 5]);
