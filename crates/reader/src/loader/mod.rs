@@ -52,6 +52,7 @@ mod fill;
 mod filling;
 mod finish;
 mod geometry;
+mod instance_masks;
 mod journal;
 mod kept;
 mod options;
