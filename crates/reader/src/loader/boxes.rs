@@ -15,6 +15,8 @@ use crate::fetch::StepItems;
 #[derive(Debug)]
 pub(crate) struct Boxes {
     name: String,
+    /// The keypoints, if they do not say which of them swap in a mirror image.
+    pub(crate) unnamed_points: Option<String>,
     /// The position of the boxes in the body.
     pub(crate) position: usize,
     /// The positions of all fields that belong to them.
@@ -41,12 +43,15 @@ impl Boxes {
         let all = body().filter(|(_, field)| field.concerns_boxes()).map(|(position, _)| position).collect();
         let position = schema.body().position(|(n, _)| n == number)?;
         let of_role = |role| body().find(|(_, field)| field.role == Some(role));
-        let keypoints = of_role(Role::Keypoints).map(|(position, field)| {
+        let keypoints = of_role(Role::Keypoints);
+        let unnamed = keypoints.filter(|(_, field)| field.keypoints.is_none());
+        let keypoints = keypoints.map(|(position, field)| {
             let swaps = field.keypoints.as_ref().map(|keypoints| keypoints.swaps.clone());
             (position, swaps.unwrap_or_default())
         });
         let polygons = of_role(Role::Polygons).map(|(position, _)| position);
-        Some(Self { name: boxes.name.clone(), position, all, keypoints, polygons })
+        let unnamed_points = unnamed.map(|(_, field)| field.name.clone());
+        Some(Self { name: boxes.name.clone(), unnamed_points, position, all, keypoints, polygons })
     }
 
     /// Whether the body field at `position` changes if boxes are moved or left out.

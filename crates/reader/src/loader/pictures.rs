@@ -270,6 +270,12 @@ impl Pictures {
         self.boxes.as_ref()
     }
 
+    /// The loaded keypoints whose left and right points would swap in a mirror image, if they had names.
+    pub(crate) fn unswapped_points(&self, outputs: &Outputs) -> Option<&str> {
+        let points = self.boxes.as_ref().filter(|_| self.made.mirrors())?.unnamed_points.as_deref()?;
+        outputs.fields.iter().any(|field| field.name == points).then_some(points)
+    }
+
     /// The part of a row's image that a view shows.
     pub(crate) fn geometry(&self, pack: &Pack, row: Row, seeds: &[u64], view: u32) -> Result<Geometry, LoadError> {
         let boxes = self.boxes().map(|boxes| boxes.read(pack, row.sample)).transpose()?;
