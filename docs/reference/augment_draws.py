@@ -161,6 +161,9 @@ def autoaugment(d, policy, size):
     return [signed(op, magnitude(op, i, 10, size), d.unit(3 + k) < 0.5)
             for k, (op, p, i) in enumerate(ops) if d.unit(1 + k) < p]
 
+def mosaic(d, width, height, p):
+    return [side // 4 + d.below(draw, side // 2 + 1) for draw, side in ((8, width), (9, height))] if d.unit(7) < p else None
+
 BOXES = (10, 20, 60, 50.5), (300, 40, 480, 360), (-5, 100, 40, 380)
 
 def vector(seed, epoch, sample, view, op):
@@ -176,7 +179,8 @@ def vector(seed, epoch, sample, view, op):
             "randaugment_224x160": randaugment(d, 2, 9, 31, (224, 160)), "trivialaugment": trivialaugment(d, 31),
             **{f"autoaugment_{name}_32x32": autoaugment(d, name, (32, 32)) for name in POLICIES},
             "normals": [normal(d, i) for i in range(4)],
-            "mixup_0.2": mix.beta(1, 0.2), "cutmix_1_on_224": patch(mix, 224, 1.0)}
+            "mixup_0.2": mix.beta(1, 0.2), "cutmix_1_on_224": patch(mix, 224, 1.0),
+            "mosaic_0.5_on_90x61": mosaic(mix, 90, 61, 0.5)}
 
 def vectors():
     seeds = (0, 0), (42, 3), (2**64 - 1, 2**32 - 1)

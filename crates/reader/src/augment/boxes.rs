@@ -45,16 +45,16 @@ impl Movement {
     pub fn boxes(&self, boxes: &[BoundingBox]) -> Vec<ShownBox> {
         let candidates = boxes.iter().enumerate().filter(|(_, sides)| self.frame.keeps(sides));
         let shown = candidates.filter_map(|(index, sides)| {
-            let sides = remaining(sides.map(f64::from), &self.matrices, self.view, self.limits)?;
-            Some(ShownBox { index, sides })
+            let [left, top, right, bottom] = remaining(sides.map(f64::from), &self.matrices, self.view, self.limits)?;
+            let ([left, top], [right, bottom]) = (self.delivered([left, top]), self.delivered([right, bottom]));
+            Some(ShownBox { index, sides: [left, top, right, bottom] })
         });
         shown.collect()
     }
 }
 
 /// Moves a box by each matrix. `None` if too little of it remains, or if it is not a box.
-#[expect(clippy::cast_possible_truncation, reason = "sides are stored as f32")]
-fn remaining(mut sides: [f64; 4], matrices: &[Matrix], view: Size, limits: MinBox) -> Option<BoundingBox> {
+fn remaining(mut sides: [f64; 4], matrices: &[Matrix], view: Size, limits: MinBox) -> Option<[f64; 4]> {
     let [left, top, right, bottom] = sides;
     if right < left || bottom < top {
         return None;
@@ -68,7 +68,7 @@ fn remaining(mut sides: [f64; 4], matrices: &[Matrix], view: Size, limits: MinBo
     let [left, top, right, bottom] = sides;
     // A comparison with a number that is not finite is false, so such boxes are left out.
     let remains = right - left >= limits.side && bottom - top >= limits.side && visible >= limits.visible;
-    remains.then(|| sides.map(|side| side as f32))
+    remains.then_some(sides)
 }
 
 /// The rectangle around the corners of a box after the transform.

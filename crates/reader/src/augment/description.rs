@@ -35,6 +35,8 @@ pub struct Augment {
     pub(super) min_box: Option<MinBox>,
     pub(super) mixup: Option<f64>,
     pub(super) cutmix: Option<f64>,
+    /// The share of images that become mosaics.
+    pub(super) mosaic: Option<f64>,
     pub(super) normalize: Option<(Vec<f32>, Vec<f32>)>,
     pub(super) dtype: Option<DType>,
     pub(super) layout: Layout,
@@ -58,6 +60,7 @@ impl Augment {
             min_box: None,
             mixup: None,
             cutmix: None,
+            mosaic: None,
             normalize: None,
             dtype: None,
             layout: Layout::Hwc,
@@ -148,6 +151,8 @@ impl Augment {
         /// Copies a rectangle of another sample of the batch into each sample. The fraction of the area that it covers
         /// is drawn from Beta(alpha, alpha).
         cutmix(alpha: f64) = Some(alpha);
+        /// With probability `p`, shows parts of four images: of the sample, and of the three samples before it in the batch.
+        mosaic(p: f64) = Some(p);
         /// Makes this many independent results per sample. The sample is decoded only once.
         views(views: u32) = views;
         /// The resampling filter of resizes. Rotations, affine transforms and policies use the nearest pixel for

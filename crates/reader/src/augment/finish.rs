@@ -35,13 +35,17 @@ impl AugmentPlan {
     pub(crate) fn finish(&self) -> Option<Finish> {
         let finish = self.finish_values();
         let is_some = !self.writes_bytes() || !finish.changes.is_empty();
-        (is_some && !self.erases_randomly()).then_some(finish)
+        // What a device erases or mixes comes after a mosaic, which the host makes from finished images.
+        (is_some && !self.erases_randomly() && !self.has_mosaics()).then_some(finish)
     }
 
     /// Describes how a device makes the results from stored images of one size. A device can resize areas, crop, flip,
     /// change the colours of single pixels, normalize and convert the values, and erase. If the augmentation needs
     /// more, the error is a sentence that says why.
     pub(crate) fn finish_windows(&self, picture: Size) -> Result<Finish, &'static str> {
+        if self.has_mosaics() {
+            return Err("mosaics are made on the host");
+        }
         let mut padding = Padding::Constant([0; 4]);
         let mut resized = None;
         for op in &self.ops {

@@ -43,6 +43,11 @@ pub(super) enum Shown {
 }
 
 impl Frame {
+    /// All of an image.
+    pub(super) fn of(picture: Size) -> Self {
+        Self { shown: Shown::Area(whole(picture)), flip_horizontal: false, flip_vertical: false, by_center: false }
+    }
+
     /// Draws the frame of a view for an image. `root` and `view` select the draws.
     pub(super) fn draw(ops: &[Op], scene: Scene<'_>, root: u64, view: u32) -> Result<Self, AugmentError> {
         let picture = scene.size;
@@ -54,8 +59,7 @@ impl Frame {
             });
         }
         let mut resized = None;
-        let shown = Shown::Area(whole(picture));
-        let mut frame = Self { shown, flip_horizontal: false, flip_vertical: false, by_center: false };
+        let mut frame = Self::of(picture);
         for (number, op) in (0_u32..).zip(ops) {
             let draws = || Draws::new(root, view, number);
             let size = resized.unwrap_or(picture);

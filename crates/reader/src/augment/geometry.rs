@@ -38,7 +38,7 @@ impl AugmentPlan {
     /// Whether the augmentation moves pixels.
     pub fn moves_pixels(&self) -> bool {
         let stays = |op: &Op| matches!(op.stage(), Stage::Color | Stage::Erase);
-        !self.ops.iter().all(stays)
+        self.has_mosaics() || !self.ops.iter().all(stays)
     }
 
     /// What a view of a sample shows, if the stored image has this size and these boxes.

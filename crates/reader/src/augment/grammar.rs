@@ -14,7 +14,7 @@ use super::op::{
 use super::{Augment, AugmentError, Policy};
 
 /// The name and the syntax of each word.
-const WORDS: [(&str, &str); 29] = [
+const WORDS: [(&str, &str); 30] = [
     ("rrc", "rrcSIZE[:SCALE-SCALE[/RATIO-RATIO]]"),
     ("crop", "cropSIZE[+PADDING][?][:edge|reflect|symmetric|VALUE[/VALUE...]]"),
     ("center", "centerSIZE"),
@@ -37,6 +37,7 @@ const WORDS: [(&str, &str); 29] = [
     ("cutout", "cutout:SIDE"),
     ("mixup", "mixup:ALPHA"),
     ("cutmix", "cutmix:ALPHA"),
+    ("mosaic", "mosaic[:P]"),
     ("views", "views:N"),
     ("filter", "filter:nearest|box|bilinear|bicubic|lanczos"),
     ("fill", "fill:VALUE[/VALUE/VALUE]"),
@@ -224,6 +225,8 @@ fn with_options(augment: Augment, name: &str, options: &[&str]) -> Option<Augmen
         ("fill", [red, green, blue]) => augment.fill(&[byte(red)?, byte(green)?, byte(blue)?]),
         ("mixup", [alpha]) => augment.mixup(number(alpha)?),
         ("cutmix", [alpha]) => augment.cutmix(number(alpha)?),
+        ("mosaic", []) => augment.mosaic(1.0),
+        ("mosaic", [p]) => augment.mosaic(number(p)?),
         ("minbox", [side]) => augment.min_box(number(side)?, 0.0),
         ("minbox", [side, visible]) => augment.min_box(number(side)?, number(visible)?),
         ("views", [n]) => augment.views(whole(n)?),
@@ -323,6 +326,11 @@ impl fmt::Display for Augment {
         }
         if let Some(alpha) = self.cutmix {
             say(format!("cutmix:{alpha}"));
+        }
+        match self.mosaic {
+            Some(1.0) => say("mosaic".to_owned()),
+            Some(p) => say(format!("mosaic:{p}")),
+            None => {}
         }
         if self.views != 1 {
             say(format!("views:{}", self.views));

@@ -31,7 +31,6 @@ impl Movement {
         (0..points.len()).map(point).collect()
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "places are stored as f32")]
     fn keypoint(&self, [x, y, visibility]: Keypoint) -> Option<Keypoint> {
         let mut place = [x, y].map(f64::from);
         let [width, height] = [self.view.width, self.view.height].map(f64::from);
@@ -41,7 +40,7 @@ impl Movement {
             let is_inside = (0.0..=width).contains(&place[0]) && (0.0..=height).contains(&place[1]);
             is_inside.then_some(())?;
         }
-        let [x, y] = place.map(|place| place as f32);
+        let [x, y] = self.delivered(place);
         (visibility > 0.0).then_some([x, y, visibility])
     }
 }

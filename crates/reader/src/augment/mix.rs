@@ -66,7 +66,7 @@ impl Mix {
     }
 }
 
-fn check_count(what: &'static str, expected: usize, found: usize) -> Result<(), AugmentError> {
+pub(super) fn check_count(what: &'static str, expected: usize, found: usize) -> Result<(), AugmentError> {
     if expected == found {
         return Ok(());
     }

@@ -35,6 +35,7 @@ mod grammar;
 mod iou_crop;
 mod keypoints;
 mod mix;
+mod mosaic;
 mod movement;
 mod op;
 mod picture;
@@ -68,3 +69,4 @@ pub use self::{
 };
 
 pub(crate) use finish::Located;
+pub(crate) use mosaic::Tile;

@@ -16,9 +16,21 @@ pub struct Movement {
     pub(super) matrices: Vec<Matrix>,
     pub(super) view: Size,
     pub(super) limits: MinBox,
+    /// Where the view begins in the image that is delivered. Not 0, 0 in a mosaic.
+    pub(super) origin: [f64; 2],
 }
 
 impl AugmentPlan {
+    /// Places that stay where they are.
+    pub(crate) fn no_movement(&self) -> Movement {
+        self.movement_by(Frame::of(self.size()), Vec::new())
+    }
+
+    fn movement_by(&self, frame: Frame, matrices: Vec<Matrix>) -> Movement {
+        let limits = self.min_box.unwrap_or(MinBox { side: MIN_SIDE, visible: 0.0 });
+        Movement { frame, matrices, view: self.size(), limits, origin: [0.0; 2] }
+    }
+
     /// How a view of a sample moves places, if the stored image has this size and these boxes.
     ///
     /// # Errors
@@ -39,12 +51,18 @@ impl AugmentPlan {
             }
             Ok(())
         })?;
-        let limits = self.min_box.unwrap_or(MinBox { side: MIN_SIDE, visible: 0.0 });
-        Ok(Movement { frame, matrices, view: self.size(), limits })
+        Ok(self.movement_by(frame, matrices))
     }
 }
 
 impl Movement {
+    /// A place of the view in the image that is delivered.
+    #[expect(clippy::cast_possible_truncation, reason = "places are stored as f32")]
+    pub(super) fn delivered(&self, [x, y]: [f64; 2]) -> [f32; 2] {
+        let [left, top] = self.origin;
+        [(x + left) as f32, (y + top) as f32]
+    }
+
     /// Whether the view is a mirror image. Both flips together turn the image by half a turn.
     pub(super) const fn is_mirrored(&self) -> bool {
         self.frame.flip_horizontal != self.frame.flip_vertical

@@ -113,6 +113,8 @@ pub struct AugmentPlan {
     pub(super) min_box: Option<MinBox>,
     pub(super) mixup: Option<f64>,
     pub(super) cutmix: Option<f64>,
+    /// The share of images that become mosaics.
+    pub(super) mosaic: Option<f64>,
     pub(super) float: Option<FloatType>,
     pub(super) emit: Emit,
     output: Output,
@@ -157,6 +159,7 @@ impl AugmentPlan {
             min_box: augment.min_box,
             mixup: augment.mixup,
             cutmix: augment.cutmix,
+            mosaic: augment.mosaic,
             float,
             emit,
             output: Output { height, width, channels, dtype, layout: augment.layout, views: augment.views },
@@ -206,12 +209,24 @@ impl AugmentPlan {
             && (output.dtype, output.layout, output.views) == (DType::U8, Layout::Hwc, 1)
             && self.mixup.is_none()
             && self.cutmix.is_none()
+            && self.mosaic.is_none()
     }
 
     /// The word of the augmentation that needs boxes. `None` if there is none.
     pub(crate) fn needs_boxes(&self) -> Option<String> {
         let op = self.ops.iter().find(|op| matches!(op, Op::IouCrop { .. })).map(Op::to_string);
         op.or_else(|| self.min_box.map(|_| "minbox".to_owned()))
+    }
+
+    /// The word of the augmentation that joins the boxes of several images. `None` if there is none.
+    pub(crate) fn joins_boxes(&self) -> Option<&'static str> {
+        let mixup = self.mixup.map(|_| "mixup");
+        self.mosaic.map(|_| "mosaic").or(mixup)
+    }
+
+    /// Whether images get rectangles of other images.
+    pub(crate) const fn patches_images(&self) -> bool {
+        self.cutmix.is_some()
     }
 
     /// Whether a view may be a mirror image.
@@ -296,6 +311,15 @@ fn check_settings(augment: &Augment) -> Result<(), AugmentError> {
         if augment.views > 1 {
             let expected = "1, because labels are mixed by sample";
             return Err(setting(name, "number of views", expected, augment.views.to_string()));
+        }
+    }
+    if let Some(p) = augment.mosaic {
+        if !(0.0..=1.0).contains(&p) {
+            return Err(setting("mosaic", "probability", "0 to 1", p.to_string()));
+        }
+        if augment.views > 1 {
+            let expected = "1, because a mosaic is made of samples";
+            return Err(setting("mosaic", "number of views", expected, augment.views.to_string()));
         }
     }
     if augment.dct_scaling && !augment.ops.iter().any(|op| matches!(op, Op::Resize(_))) {

@@ -81,7 +81,6 @@ impl Outlines {
 
     /// The outlines of the boxes that a view shows, in the view. Like the image, rings are cut at the edges of the view
     /// after each step. Rings of which nothing is left are left out.
-    #[expect(clippy::cast_possible_truncation, reason = "places are stored as f32")]
     #[must_use]
     pub fn moved(&self, movement: &Movement, shown: &[ShownBox]) -> Self {
         let mut outlines = Self::default();
@@ -95,7 +94,7 @@ impl Outlines {
                 }
                 if ring.len() > 2 {
                     outlines.begin(of);
-                    ring.into_iter().for_each(|vertex| outlines.push(vertex.map(|place| place as f32)));
+                    ring.into_iter().for_each(|vertex| outlines.push(movement.delivered(vertex)));
                 }
             }
         }
@@ -118,13 +117,18 @@ impl Outlines {
 
     /// The bytes of a field with these outlines.
     pub fn to_bytes(&self) -> Vec<u8> {
+        self.to_bytes_after(0)
+    }
+
+    /// Like [`to_bytes`](Self::to_bytes), if `n_before` boxes come before those of these outlines.
+    pub fn to_bytes_after(&self, n_before: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.vertices.len().saturating_mul(16));
         let (mut of, mut number) = (None, 0.0);
         for ring in &self.rings {
             number = if of == Some(ring.of) { number + 1.0 } else { 0.0 };
             of = Some(ring.of);
             let vertices = self.vertices.get(ring.vertices.clone()).unwrap_or_default();
-            let vertices = vertices.iter().flat_map(|[x, y]| [index(ring.of), number, *x, *y]);
+            let vertices = vertices.iter().flat_map(|[x, y]| [index(n_before + ring.of), number, *x, *y]);
             bytes.extend(vertices.flat_map(f32::to_le_bytes));
         }
         bytes

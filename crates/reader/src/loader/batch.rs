@@ -120,10 +120,11 @@ impl Batch {
     }
 
     /// The random choices for the images: the crop of each image, and how it is shown. `None` if images are not
-    /// augmented.
+    /// augmented, or may be mosaics of several images.
     pub fn geometry(&self) -> Option<BatchGeometry> {
-        let is_augmented = self.contents.outputs.pictures.is_some();
-        is_augmented.then(|| BatchGeometry::new(&self.contents, &self.prepared.rows))
+        let has_geometry =
+            self.contents.outputs.pictures.as_ref().is_some_and(|pictures| !pictures.plan().has_mosaics());
+        has_geometry.then(|| BatchGeometry::new(&self.contents, &self.prepared.rows))
     }
 
     /// Whether the bytes of a field are borrowed from the pack or from a buffer instead of being copied.

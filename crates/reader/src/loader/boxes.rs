@@ -14,7 +14,7 @@ use crate::fetch::StepItems;
 /// The boxes of a pack, and the fields that describe them.
 #[derive(Debug)]
 pub(crate) struct Boxes {
-    name: String,
+    pub(crate) name: String,
     /// The keypoints, if they do not say which of them swap in a mirror image.
     pub(crate) unnamed_points: Option<String>,
     /// The position of the boxes in the body.
@@ -84,16 +84,29 @@ impl Boxes {
         to: &mut Variable,
     ) -> Result<(), LoadError> {
         let Some((movement, shown)) = moved.view(field.view) else { return Ok(()) };
-        let bytes: Vec<u8> = if position == self.position {
+        let bytes = self.entries((field, position), (item, moved.n_stored), (movement, shown), 0);
+        let bytes = bytes.map_err(|error| bad_sample(pack, row.sample, error))?;
+        to.push(&bytes, &field.ragged_shape(bytes.len()));
+        Ok(())
+    }
+
+    /// The entries of a field that are shown, of an item with `n_stored` boxes. `n_before` boxes of other items come before
+    /// them.
+    pub(crate) fn entries(
+        &self,
+        (field, position): (&BatchField, usize),
+        (item, n_stored): (&[u8], usize),
+        (movement, shown): (&Movement, &[ShownBox]),
+        n_before: usize,
+    ) -> Result<Vec<u8>, AugmentError> {
+        Ok(if position == self.position {
             shown.iter().flat_map(|shown| shown.sides).flat_map(f32::to_le_bytes).collect()
         } else if Some(position) == self.polygons {
-            let outlines = Outlines::stored(item, moved.n_stored).map_err(|e| bad_sample(pack, row.sample, e))?;
-            outlines.moved(movement, shown).to_bytes()
+            Outlines::stored(item, n_stored)?.moved(movement, shown).to_bytes_after(n_before)
         } else {
             let found = field.entries(item.len());
-            if found != moved.n_stored {
-                let error = AugmentError::Entries { field: field.name.clone(), expected: moved.n_stored, found };
-                return Err(bad_sample(pack, row.sample, error));
+            if found != n_stored {
+                return Err(AugmentError::Entries { field: field.name.clone(), expected: n_stored, found });
             }
             let size = item.len().checked_div(found).unwrap_or(0);
             let entry = |shown: &ShownBox| item.get(shown.index * size..(shown.index + 1) * size);
@@ -105,9 +118,7 @@ impl Boxes {
                 }
                 _ => entries.flatten().copied().collect(),
             }
-        };
-        to.push(&bytes, &field.ragged_shape(bytes.len()));
-        Ok(())
+        })
     }
 }
 

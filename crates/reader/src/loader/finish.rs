@@ -37,7 +37,8 @@ pub(crate) fn finish(
         prepared.bad = bad.iter().filter_map(|(row, error)| told(filling, *row, error)).collect();
     }
     if let Some(pictures) = &outputs.pictures {
-        prepared.mix = pictures.mix(outputs, &mut slot, &prepared.rows, seeds)?;
+        let rows = (prepared.rows.as_slice(), seeds.as_slice());
+        prepared.mix = pictures.join(outputs, &mut slot, &mut prepared.variable, rows)?;
     }
     Ok(Some((slot, prepared)))
 }

@@ -53,6 +53,7 @@ mod filling;
 mod finish;
 mod geometry;
 mod instance_masks;
+mod joined_boxes;
 mod journal;
 mod kept;
 mod options;

@@ -15,7 +15,8 @@ use packds_pixels::{Color, DecodeOptions, Decoder, Encoded, Image, Layout, Pixel
 
 use super::boxes::Boxes;
 use super::error::LoadError;
-use super::filling::Row;
+use super::filling::{Row, Variable};
+use super::joined_boxes::JoinedBoxes;
 use super::kept::ImageSize;
 use super::outputs::{BatchField, Outputs, Source};
 use crate::arena::SlotMut;
@@ -256,6 +257,11 @@ impl Pictures {
         (position == mask.position).then_some(Source::Mask)
     }
 
+    /// The host's part of the augmentation.
+    pub(crate) fn plan(&self) -> &AugmentPlan {
+        &self.plan
+    }
+
     pub(crate) fn moves_pixels(&self) -> bool {
         self.made.moves_pixels()
     }
@@ -351,25 +357,56 @@ impl Pictures {
         }
     }
 
-    /// Mixes the images of a finished batch if the augmentation requires it. If the device mixes them, only returns
-    /// how to mix.
-    pub(crate) fn mix(
+    /// Joins the images of a finished batch, with their masks and boxes, if the augmentation requires it. Returns how they
+    /// are mixed. If the device mixes them, the images are left to it.
+    pub(crate) fn join(
         &self,
         outputs: &Outputs,
         slot: &mut SlotMut,
-        rows: &[Row],
-        seeds: &[u64],
+        variable: &mut [Variable],
+        (rows, seeds): (&[Row], &[u64]),
     ) -> Result<Option<Mix>, LoadError> {
         let keys: Vec<SampleKey> = rows.iter().map(|row| key(seeds, *row)).collect();
+        let boxes = JoinedBoxes::of(outputs, self.boxes(), &self.plan);
+        if self.plan.has_mosaics() {
+            self.make_mosaics(outputs, slot, &keys)?;
+            boxes.iter().try_for_each(|boxes| boxes.in_mosaics(&keys, variable))?;
+        }
+        let mix = self.mix(outputs, slot, &keys)?;
+        if let (Some(boxes), Some(mix)) = (boxes, &mix) {
+            boxes.in_mixes(mix, variable)?;
+        }
+        Ok(mix)
+    }
+
+    /// Makes mosaics of the images and masks.
+    fn make_mosaics(&self, outputs: &Outputs, slot: &mut SlotMut, keys: &[SampleKey]) -> Result<(), LoadError> {
+        for field in &outputs.fields {
+            let batch = slot.get_mut(field.offset..field.offset + keys.len() * field.item_bytes).unwrap_or_default();
+            let made = match field.source {
+                Source::Image => self.plan.make_mosaics(keys, batch),
+                Source::Mask => {
+                    let channels = self.mask.as_ref().map_or(1, |mask| mask.channels.into());
+                    self.plan.make_mosaics_of_masks(channels, keys, batch)
+                }
+                _ => Ok(()),
+            };
+            made.map_err(|error| LoadError::Option(error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// Mixes the images. If the device mixes them, only returns how.
+    fn mix(&self, outputs: &Outputs, slot: &mut SlotMut, keys: &[SampleKey]) -> Result<Option<Mix>, LoadError> {
         if self.finish().is_some() {
-            return Ok(self.made.mixed(&keys));
+            return Ok(self.made.mixed(keys));
         }
         let Some(field) = outputs.fields.iter().find(|f| f.source == Source::Image) else {
             return Ok(None);
         };
-        let len = rows.len() * field.item_bytes;
+        let len = keys.len() * field.item_bytes;
         let batch = slot.get_mut(field.offset..field.offset + len);
-        let mixed = self.plan.mix(&keys, batch.unwrap_or_default());
+        let mixed = self.plan.mix(keys, batch.unwrap_or_default());
         mixed.map_err(|error| LoadError::Option(error.to_string()))
     }
 }
@@ -480,13 +517,23 @@ fn boxes_of(pack: &Pack, made: &AugmentPlan, is_wanted: impl Fn(&Field) -> bool)
         loaded.any(|(position, _)| boxes.concern(position))
     };
     let boxes = Boxes::of(schema).filter(is_loaded);
-    match made.needs_boxes() {
-        Some(word) if boxes.is_none() => Err(LoadError::Option(format!(
-            "{}: {word} needs boxes, but no loaded field has the role boxes",
-            pack.file_path().display()
-        ))),
-        _ => Ok(boxes.filter(|_| made.moves_pixels())),
+    let refused = |why: String| Err(LoadError::Option(format!("{}: {why}", pack.file_path().display())));
+    if let (Some(word), None) = (made.needs_boxes(), &boxes) {
+        return refused(format!("{word} needs boxes, but no loaded field has the role boxes"));
     }
+    let joins = made.joins_boxes();
+    if let Some(boxes) = &boxes {
+        if made.patches_images() {
+            return refused(
+                "cutmix does not work with boxes: use mixup or mosaic, or load no field of boxes".to_owned(),
+            );
+        }
+        let is_whole = schema.fields().iter().any(|field| field.name == boxes.name && is_wanted(field));
+        if let Some(word) = joins.filter(|_| !is_whole) {
+            return refused(format!("{word} joins the boxes of images, so load the field `{}` too", boxes.name));
+        }
+    }
+    Ok(boxes.filter(|_| made.moves_pixels() || joins.is_some()))
 }
 
 /// Writes entries into a slot, one after another.

@@ -210,8 +210,10 @@ impl Workers {
         // Columns and tables were read from mappings. If a file was truncated, they are not valid.
         self.still_good()?;
         if let Some(borrowed) = borrowed {
-            let mix = match &self.contents.outputs.pictures {
-                Some(pictures) => pictures.mix(&self.contents.outputs, &mut slot, &rows, &self.contents.seeds)?,
+            let Contents { outputs, seeds, .. } = &*self.contents;
+            let mix = match &outputs.pictures {
+                // Fields of boxes are never borrowed.
+                Some(pictures) => pictures.join(outputs, &mut slot, &mut [], (&rows, seeds))?,
                 None => None,
             };
             let prepared = Prepared { rows, padding, borrowed: Some(borrowed), mix, ..Prepared::new(step) };

@@ -89,6 +89,8 @@ fn draws_are_the_documented_vectors() {
         assert_eq!(share.own, None);
         let Patch { x, y } = share.patch;
         assert_eq!(json!([x.0, x.1, y.0, y.1]), vector["cutmix_1_on_224"]);
+        let tiles = plan("resize90x61,mosaic:0.5", None).unwrap().tiles(key);
+        assert_eq!(json!(tiles.map(|[first, ..]| [first.to.x.1, first.to.y.1])), vector["mosaic_0.5_on_90x61"]);
     }
 }
 

@@ -114,6 +114,8 @@ fn numbers_out_of_range_are_refused() {
         ("norm:0/1,u8", "type of the result"),
         ("norm:0/0/1/1", "mean"),
         ("mixup:1,views:2", "number of views"),
+        ("mosaic:1.5", "probability"),
+        ("mosaic,views:2", "number of views"),
     ] {
         let error = refused(text);
         assert!(matches!(error, AugmentError::Parameter { what: w, .. } if w == what), "{text}: {error}");

@@ -48,6 +48,8 @@ fn op() -> impl Strategy<Value = fn(Augment, f64, u32) -> Augment> {
         |a, _, n| a.cutout(n),
         |a, p, _| a.mixup(0.1 + p),
         |a, p, _| a.cutmix(0.1 + p),
+        |a, p, _| a.mosaic(p),
+        |a, _, _| a.mosaic(1.0),
         |a, _, n| a.views(n),
         |a, _, _| a.filter(Filter::Lanczos),
         |a, _, _| a.dct_scaling(true),

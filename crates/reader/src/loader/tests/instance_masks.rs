@@ -7,7 +7,7 @@ use super::{builder, some};
 use crate::loader::LoaderBuilder;
 
 /// Whether the masks of a batch's view cover exactly the white pixels of its images. Images are `[h, w, 3]`.
-fn cover(masks: &[u8], pixels: &[u8]) -> bool {
+pub(super) fn cover(masks: &[u8], pixels: &[u8]) -> bool {
     let n_pixels = pixels.len() / 3;
     let white = pixels.chunks_exact(3).map(|pixel| u8::from(pixel[0] > 127));
     let united = |at: usize| masks.chunks_exact(n_pixels).map(|mask| mask[at]).max().unwrap_or(0);

@@ -12,6 +12,7 @@ mod keypoints;
 mod lifetimes;
 mod limits;
 mod mixture;
+mod mosaics;
 mod ragged;
 mod resuming;
 mod storage;
