@@ -3,6 +3,7 @@
 //! `root` uses the paths as written. If the paths in the first rows lead to no file, this module searches everything below the root
 //! once.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
@@ -156,17 +157,40 @@ fn refuse_several(paths: &PathTable, manifest: &Path, first: &[Vec<u8>]) -> Resu
     Err(ConvertError::contradictory(manifest, "", reason, hint))
 }
 
-/// The indices of the files of a path table by name, with and without extension.
-pub(super) struct Named(HashMap<Vec<u8>, Vec<usize>>);
+/// Finds files of a path table by name, with and without extension. Sorts them when the first one is wanted, because most
+/// folders have no lists, and a source may have 100 million files.
+pub(super) struct Named {
+    files: SampleFiles,
+    /// The indices of the files, sorted by name.
+    sorted: OnceCell<Vec<usize>>,
+}
 
 impl Named {
-    pub(super) fn of(paths: &PathTable, files: SampleFiles) -> Self {
-        Self(by_key(paths, files, |idx| paths.name(idx).to_vec()))
+    pub(super) fn new(files: SampleFiles) -> Self {
+        Self { files, sorted: OnceCell::new() }
     }
 
-    /// The files whose name is the last part of a path.
-    pub(super) fn get(&self, path: &[u8]) -> impl Iterator<Item = usize> {
-        self.0.get(last(path)).into_iter().flatten().copied()
+    /// The files whose name is the last part of a path, in ascending order. All calls must pass the same table.
+    pub(super) fn get(&self, paths: &PathTable, path: &[u8]) -> impl Iterator<Item = usize> {
+        let sorted = self.sorted.get_or_init(|| {
+            let mut all: Vec<usize> = (0..paths.len()).collect();
+            all.sort_unstable_by_key(|idx| paths.name(*idx));
+            all
+        });
+        let starting_with = |start: &[u8]| {
+            let first = sorted.partition_point(|idx| paths.name(*idx) < start);
+            let last = first + sorted[first..].partition_point(|idx| paths.name(*idx).starts_with(start));
+            &sorted[first..last]
+        };
+        let wanted = last(path);
+        let whole = starting_with(wanted).iter().take_while(|idx| paths.name(**idx) == wanted);
+        let longer = starting_with(&[wanted, b"."].concat()).iter().filter(|idx| {
+            let name = paths.name(**idx);
+            stem(name) == wanted && self.files.is_named(name)
+        });
+        let mut found: Vec<usize> = whole.chain(longer).copied().collect();
+        found.sort_unstable();
+        found.into_iter()
     }
 }
 

@@ -43,12 +43,17 @@ pub(super) fn find(root: &Path, found: &Found) -> Option<Warning> {
     }
     let mut tally = Tally::default();
     inner.iter().filter(|(class, _)| !direct.contains(*class)).for_each(|(_, directory)| tally.add(directory));
-    let folders = found.paths.n_directories();
-    // In the list, folders of the same name would be different classes.
-    let is_wanted = are_class_folders(folders, to_u64(found.paths.len())) && same_folders(found).is_none();
-    let list = is_wanted.then(|| list_command(root, &found.paths)).flatten();
     let has_several = direct.len() + inner.keys().filter(|class| !direct.contains(*class)).count() > 1;
-    tally.warning(|count, first| Warning::NestedClasses { count, first, list }).filter(|_| has_several)
+    if !has_several {
+        return None;
+    }
+    tally.warning(|count, first| {
+        let folders = found.paths.n_directories();
+        // In the list, folders of the same name would be different classes.
+        let is_wanted = are_class_folders(folders, to_u64(found.paths.len())) && same_folders(found).is_none();
+        let list = is_wanted.then(|| list_command(root, &found.paths)).flatten();
+        Warning::NestedClasses { count, first, list }
+    })
 }
 
 /// The warning about folders that all have the same few subfolders with images, which may be the classes: `patient1/0` and `patient1/1`
@@ -435,10 +440,14 @@ fn list_command(root: &Path, images: &PathTable) -> Option<String> {
     }
     let end = |idx: usize| {
         let name = images.name(idx);
-        lossy(&name[stem(name).len()..])
+        &name[stem(name).len()..]
     };
-    let ends: BTreeSet<String> = (0..images.len()).map(end).collect();
-    let names: Vec<String> = ends.iter().map(|end| format!("-name '*{end}'")).collect();
+    // Collecting would keep the end of every image in memory.
+    let mut ends = BTreeSet::new();
+    for idx in 0..images.len() {
+        ends.insert(end(idx));
+    }
+    let names: Vec<String> = ends.into_iter().map(|end| format!("-name '*{}'", lossy(end))).collect();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
     let root = root.display().to_string();
     let root = if root.chars().all(is_plain) { root } else { format!("'{}'", root.replace('\'', "'\\''")) };

@@ -29,7 +29,7 @@ pub(in crate::source) fn labels(
 ) -> Option<(Vec<i64>, TableNote)> {
     let above = folders.get(1)?;
     let lists = lists_in(above);
-    let named = Named::of(&listing.paths, SampleFiles::Images);
+    let named = Named::new(SampleFiles::Images);
     let labelled = |list: &List| {
         let text = text_file(&above.join(as_path(&list.file))).ok()??;
         let words = words_of(&text, listing, &named)?;

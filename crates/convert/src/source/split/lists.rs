@@ -69,7 +69,7 @@ pub(in crate::source) fn find(folder: &Path, listing: &mut Listing) -> Result<Op
     if !is_folder || listing.metadata.is_some() || !matches!(listing.images, Images::Files) {
         return Ok(None);
     }
-    let named = Named::of(&listing.paths, SampleFiles::Images);
+    let named = Named::new(SampleFiles::Images);
     // The folder that is read may be far below the source, as in `VOCdevkit/VOC2012`.
     let root = listing.root().to_owned();
     let (mut valid, mut wrong) = Lists::below(&root, listing, &named)?;
@@ -392,8 +392,10 @@ impl List {
 pub(in crate::source) fn image_of(entry: &str, listing: &Listing, named: &Named) -> Result<usize, String> {
     let entry = entry.trim_matches('"');
     let path = parts(&with_slashes(entry.into())).unwrap_or_default().join("/");
-    let found: Vec<usize> =
-        named.get(path.as_bytes()).filter(|idx| leads_to(&listing.paths, *idx, path.as_bytes())).collect();
+    let found: Vec<usize> = named
+        .get(&listing.paths, path.as_bytes())
+        .filter(|idx| leads_to(&listing.paths, *idx, path.as_bytes()))
+        .collect();
     match found.as_slice() {
         [] if listing.has_masks() => Err(format!("'{entry}', which is not an image with a mask")),
         [] => Err(format!("'{entry}', which is not an image of the folder")),
