@@ -25,6 +25,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod buckets;
 mod choice;
 mod columns;
 mod counted;
@@ -52,6 +53,7 @@ pub use state::State;
 // Internals for the other crates of this workspace. They may change in any version.
 #[doc(hidden)]
 pub use self::{
+    buckets::Bucketing,
     columns::Integers,
     epoch::{Batch, ChunkUse, EpochPlan, Slot},
     mixture::{MixedSlot, Mixture, Source},
