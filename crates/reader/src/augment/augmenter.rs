@@ -51,6 +51,11 @@ impl Augmenter {
         Self { plan, workshop }
     }
 
+    /// Applies another plan from now on, which decodes images in the same way.
+    pub(crate) fn turn_to(&mut self, plan: &Arc<AugmentPlan>) {
+        self.plan = Arc::clone(plan);
+    }
+
     /// The plan that this augmenter applies.
     pub fn plan(&self) -> &AugmentPlan {
         &self.plan

@@ -92,6 +92,9 @@ impl Augment {
         /// torchvision's `ScaleJitter` and `FixedSizeCrop`.
         scale_jitter(size: impl Into<Size>, scale: (f64, f64), fill: [u8; 4]) =
             Op::ScaleJitter { size: size.into(), scale, fill };
+        /// Resizes the whole image so that it covers `size`, and crops the rest at a random place, or on both sides
+        /// equally if `center` is set. Without a size, [`Buckets`](super::Buckets) set it.
+        cover(size: Option<Size>, center: bool) = Op::Cover { size, center };
         /// Resizes the whole image.
         resize(resize: Resize) = Op::Resize(resize);
         /// Swaps left and right with probability `p`.

@@ -49,8 +49,8 @@ impl AugmentPlan {
                 Op::Resize(resize) => resized = Some((resized_size(resize, picture), false)),
                 Op::RandomResizedCrop { size, .. } => resized = Some((size, true)),
                 Op::IouCrop { .. } => return Err("ioucrop depends on the boxes, which stay on the host"),
-                Op::Letterbox { .. } | Op::ScaleJitter { .. } => {
-                    return Err("letterbox and scalejitter resize images on the host");
+                Op::Letterbox { .. } | Op::ScaleJitter { .. } | Op::Cover { .. } => {
+                    return Err("letterbox, scalejitter and cover resize images on the host");
                 }
                 Op::RandomCrop { mode, .. } => padding = mode,
                 _ => {}

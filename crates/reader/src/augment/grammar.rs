@@ -14,13 +14,14 @@ use super::op::{
 use super::{Augment, AugmentError, Policy};
 
 /// The name and the syntax of each word.
-const WORDS: [(&str, &str); 29] = [
+const WORDS: [(&str, &str); 30] = [
     ("rrc", "rrcSIZE[:SCALE-SCALE[/RATIO-RATIO]]"),
     ("crop", "cropSIZE[+PADDING][?][:edge|reflect|symmetric|VALUE[/VALUE...]]"),
     ("center", "centerSIZE"),
     ("ioucrop", "ioucropSIZE[:SCALE-SCALE[/RATIO-RATIO]]"),
     ("letterbox", "letterboxSIZE[:VALUE[/VALUE...]]"),
     ("scalejitter", "scalejitterSIZE[:SCALE-SCALE[/VALUE...]]"),
+    ("cover", "coverSIZE[:center]"),
     ("resize", "resizeSHORT or resizeWIDTHxHEIGHT"),
     ("flip", "flip[:P]"),
     ("vflip", "vflip[:P]"),
@@ -88,7 +89,7 @@ impl Augment {
         };
         let size = &head[name.len()..];
         let parsed = match name {
-            "rrc" | "crop" | "center" | "ioucrop" | "letterbox" | "scalejitter" | "resize" => {
+            "rrc" | "crop" | "center" | "ioucrop" | "letterbox" | "scalejitter" | "cover" | "resize" => {
                 sized(self, name, size, options)
             }
             _ if !size.is_empty() => None,
@@ -161,6 +162,10 @@ fn sized(augment: Augment, name: &str, text: &str, options: Option<&str>) -> Opt
                 Some((scale, fill)) => (span(scale)?, color(fill)?),
             };
             Some(augment.scale_jitter(size(text)?, scale, fill))
+        }
+        ("cover", None | Some("center")) => {
+            let size = if text.is_empty() { None } else { Some(size(text)?) };
+            Some(augment.cover(size, options.is_some()))
         }
         ("crop", options) => {
             let mode = options.map_or(Some(Padding::Constant([0; 4])), padding)?;
@@ -274,7 +279,7 @@ fn spans(options: Option<&str>, (scale, ratio): (Span, Span)) -> Option<(Span, S
     })
 }
 
-fn size(text: &str) -> Option<Size> {
+pub(super) fn size(text: &str) -> Option<Size> {
     match text.split_once('x') {
         None => Some(Size::from(whole(text)?)),
         Some((width, height)) => Some(Size { width: whole(width)?, height: whole(height)? }),
@@ -282,7 +287,7 @@ fn size(text: &str) -> Option<Size> {
 }
 
 /// Parses digits without a sign or whitespace.
-fn whole(text: &str) -> Option<u32> {
+pub(super) fn whole(text: &str) -> Option<u32> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().ok()).flatten()
 }
@@ -291,7 +296,7 @@ fn byte(text: &str) -> Option<u8> {
     u8::try_from(whole(text)?).ok()
 }
 
-fn number(text: &str) -> Option<f64> {
+pub(super) fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|value: &f64| value.is_finite())
 }
 
@@ -415,6 +420,10 @@ impl fmt::Display for Op {
             }
             Self::ScaleJitter { size, scale, fill } => {
                 format!("scalejitter{size}:{}/{}", range(*scale), color_text(*fill))
+            }
+            Self::Cover { size, center } => {
+                let size = size.map_or_else(String::new, |size| size.to_string());
+                format!("cover{size}{}", if *center { ":center" } else { "" })
             }
             Self::RandomCrop { size, padding, mode, if_needed } => {
                 let around = if *padding == 0 { String::new() } else { format!("+{padding}") };

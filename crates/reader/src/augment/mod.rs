@@ -23,6 +23,7 @@
 
 mod augmenter;
 mod boxes;
+mod buckets;
 mod color;
 mod description;
 mod draws;
@@ -43,6 +44,7 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
+pub use buckets::Buckets;
 pub use description::Augment;
 pub use error::AugmentError;
 pub use geometry::Geometry;

@@ -49,25 +49,79 @@ pub(super) const RAND_AUGMENT: (u32, u32) = (2, 9);
 /// An operation that a method of `Augment` adds.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Op {
-    RandomResizedCrop { size: Size, scale: Span, ratio: Span },
-    RandomCrop { size: Size, padding: u32, mode: Padding, if_needed: bool },
+    RandomResizedCrop {
+        size: Size,
+        scale: Span,
+        ratio: Span,
+    },
+    RandomCrop {
+        size: Size,
+        padding: u32,
+        mode: Padding,
+        if_needed: bool,
+    },
     CenterCrop(Size),
-    IouCrop { size: Size, scale: Span, ratio: Span },
-    Letterbox { size: Size, fill: [u8; 4] },
-    ScaleJitter { size: Size, scale: Span, fill: [u8; 4] },
+    IouCrop {
+        size: Size,
+        scale: Span,
+        ratio: Span,
+    },
+    Letterbox {
+        size: Size,
+        fill: [u8; 4],
+    },
+    ScaleJitter {
+        size: Size,
+        scale: Span,
+        fill: [u8; 4],
+    },
+    /// Without a size, it is that of a bucket.
+    Cover {
+        size: Option<Size>,
+        center: bool,
+    },
     Resize(Resize),
     HorizontalFlip(f64),
     VerticalFlip(f64),
     Rotation(f64),
-    Affine { degrees: f64, translate: (f64, f64), scale: Span, shear: (f64, f64) },
-    Jitter { brightness: f64, contrast: f64, saturation: f64, hue: f64, p: f64 },
+    Affine {
+        degrees: f64,
+        translate: (f64, f64),
+        scale: Span,
+        shear: (f64, f64),
+    },
+    Jitter {
+        brightness: f64,
+        contrast: f64,
+        saturation: f64,
+        hue: f64,
+        p: f64,
+    },
     Grayscale(f64),
-    Blur { kernel: u32, sigma: Span, p: f64 },
-    Solarize { threshold: u8, p: f64 },
-    Erase { p: f64, scale: Span, ratio: Span, value: Filling },
+    Blur {
+        kernel: u32,
+        sigma: Span,
+        p: f64,
+    },
+    Solarize {
+        threshold: u8,
+        p: f64,
+    },
+    Erase {
+        p: f64,
+        scale: Span,
+        ratio: Span,
+        value: Filling,
+    },
     Cutout(u32),
-    RandAugment { n: u32, magnitude: u32, bins: u32 },
-    TrivialAugment { bins: u32 },
+    RandAugment {
+        n: u32,
+        magnitude: u32,
+        bins: u32,
+    },
+    TrivialAugment {
+        bins: u32,
+    },
     AutoAugment(Policy),
 }
 
@@ -101,7 +155,8 @@ impl Op {
             | Self::CenterCrop(_)
             | Self::IouCrop { .. }
             | Self::Letterbox { .. }
-            | Self::ScaleJitter { .. } => Stage::Crop,
+            | Self::ScaleJitter { .. }
+            | Self::Cover { .. } => Stage::Crop,
             Self::HorizontalFlip(_) | Self::VerticalFlip(_) => Stage::Flip,
             Self::Rotation(_) | Self::Affine { .. } => Stage::Map,
             Self::RandAugment { .. } | Self::TrivialAugment { .. } | Self::AutoAugment(_) => Stage::Policy,
@@ -117,6 +172,7 @@ impl Op {
             | Self::IouCrop { size, .. }
             | Self::Letterbox { size, .. }
             | Self::ScaleJitter { size, .. } => Some(size),
+            Self::Cover { size, .. } => size,
             _ => None,
         }
     }
@@ -149,6 +205,7 @@ impl Op {
                 self.sides(size)?;
                 self.span("scale", "two numbers from 0.01 to 10, the smaller one first", scale, 0.01, 10.0)
             }
+            Self::Cover { size, .. } => size.map_or(Ok(()), |size| self.sides(size)),
             Self::Resize(resize) => match resize {
                 Resize::Exact { width, height } => self.sides(Size { width, height }),
                 Resize::Short(side) | Resize::Long(side) | Resize::Max(side) => self.sides(Size::from(side)),
@@ -197,6 +254,12 @@ impl Op {
             Self::TrivialAugment { bins } => self.bins(bins),
             Self::AutoAugment(_) => Ok(()),
         }
+    }
+
+    /// Checks that buckets have set the size of the op, if it has none of its own.
+    pub(super) fn check_has_size(&self) -> Result<(), AugmentError> {
+        let has_size = !matches!(self, Self::Cover { size: None, .. });
+        self.hold("size", "given, as in cover224, or set by buckets", has_size, "none".to_owned())
     }
 
     pub(super) fn hold(
@@ -265,7 +328,7 @@ impl Op {
 }
 
 /// Maximum side. Larger sides are assumed to be typos.
-const MAX_SIDE: u32 = 65_535;
+pub(super) const MAX_SIDE: u32 = 65_535;
 const MAX_KERNEL: u32 = 255;
 const MAX_POLICY_OPS: u32 = 16;
 const MAX_BINS: u32 = 1000;

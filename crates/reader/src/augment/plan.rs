@@ -127,6 +127,7 @@ impl AugmentPlan {
     pub fn new(augment: &Augment, source: &ImageSource) -> Result<Self, AugmentError> {
         source.check()?;
         augment.ops.iter().try_for_each(Op::check)?;
+        augment.ops.iter().try_for_each(Op::check_has_size)?;
         check_order(&augment.ops)?;
         check_settings(augment)?;
         let channels = source.channels;

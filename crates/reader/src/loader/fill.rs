@@ -44,9 +44,21 @@ impl Filler {
         }
     }
 
+    /// Prepares for rows of this bucket.
+    fn turn_to(&mut self, contents: &Arc<Contents>) {
+        if Arc::ptr_eq(&self.contents, contents) {
+            return;
+        }
+        self.contents = Arc::clone(contents);
+        if let (Some(filler), Some(pictures)) = (&mut self.pictures, contents.outputs.pictures_on_host()) {
+            filler.turn_to(pictures);
+        }
+    }
+
     /// Writes the rows of `piece` until `stopped` is set. Rows that fail are recorded in the piece. If bad samples are
     /// an error, the first of them ends the piece.
     pub(crate) fn fill(&mut self, filling: &Filling, piece: &mut Piece, stopped: &AtomicBool) {
+        self.turn_to(&filling.contents);
         for (place, number) in piece.rows.clone().enumerate() {
             if stopped.load(Ordering::Acquire) {
                 break;

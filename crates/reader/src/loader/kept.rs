@@ -41,6 +41,7 @@ pub(crate) struct Samples {
     /// The schedule that the samples came from. It has been stopped and does not read any more.
     pub(crate) schedule: EpochSchedule,
     pub(crate) epoch: u32,
+    pub(crate) bucket: usize,
     pub(crate) rows: Vec<Row>,
     pub(crate) items: Arc<[Option<StepItems>]>,
     /// The decoded pixels of each sample, by pack and number.
@@ -73,8 +74,9 @@ impl Kept {
         let (rows, _) = schedule.rows(0)?;
         let items = schedule.items(0)?;
         schedule.stop();
+        let (bucket, pixels) = (schedule.bucket(0), BTreeMap::new());
         let mut samples =
-            Samples { schedule, epoch, rows: Vec::new(), items, pixels: BTreeMap::new(), size: ImageSize::default() };
+            Samples { schedule, epoch, bucket, rows: Vec::new(), items, pixels, size: ImageSize::default() };
         for row in rows.iter().take(MOST_SAMPLES) {
             match samples.add(loader, *row) {
                 Err(error) if loader.shared.bad_samples == BadSamples::Error => return Err(error),
@@ -105,7 +107,7 @@ impl Kept {
     /// # Errors
     /// [`LoadError`], as for that batch.
     pub fn processed(self: &Arc<Self>, loader: &Loader) -> Result<Option<Self>, LoadError> {
-        if loader.contents.outputs.pictures_on_host().is_none() {
+        if loader.contents.of(self.samples.bucket).outputs.pictures_on_host().is_none() {
             return Ok(None);
         }
         let Some(batch) = loader.repeat(self)?.next().transpose()? else { return Ok(None) };
@@ -139,10 +141,10 @@ impl Kept {
 impl Samples {
     fn add(&mut self, loader: &Loader, row: Row) -> Result<(), LoadError> {
         let items = self.items.get(row.pack).and_then(Option::as_ref);
-        let (Some(items), Some(pack)) = (items, loader.contents.packs.get(row.pack)) else {
+        let (Some(items), Some(pack)) = (items, loader.contents.first().packs.get(row.pack)) else {
             return Ok(());
         };
-        if let Some(pictures) = loader.contents.outputs.pictures_on_host() {
+        if let Some(pictures) = loader.contents.of(self.bucket).outputs.pictures_on_host() {
             let (size, image) = pictures.decoded(pack, items, row)?;
             self.size.stored += size.stored;
             self.size.decoded += size.decoded;

@@ -85,16 +85,8 @@ impl Pictures {
     ) -> Result<Self, LoadError> {
         let schema = pack.schema();
         let is_wanted = |f: &Field| wanted.is_none_or(|names| names.contains(&f.name));
-        let by_role = |role| {
-            let mut found = schema.fields().iter().filter(|f| f.role == Some(role));
-            found.find(|f| f.store == Store::Body && is_wanted(f))
-        };
-        let image = by_role(Role::Image).ok_or_else(|| {
-            LoadError::Option(format!(
-                "{}: no loaded field contains images, so there is nothing to augment",
-                pack.file_path().display()
-            ))
-        })?;
+        let by_role = |role| loaded_of(pack, role, wanted);
+        let image = image_of(pack, wanted)?;
         let refused = |source| LoadError::Augment { path: pack.file_path().to_owned(), source: Box::new(source) };
         let source = ImageSource::of_field(image).map_err(refused)?;
         let made = AugmentPlan::new(augment, &source).map_err(refused)?;
@@ -448,6 +440,22 @@ impl PictureField {
         }
         Ok(Picture::Encoded(Encoded { bytes: item, seek_index: seek_index.filter(|index| !index.is_empty()) }))
     }
+}
+
+/// The first loaded image field in the body.
+pub(crate) fn image_of<'a>(pack: &'a Pack, wanted: Option<&[String]>) -> Result<&'a Field, LoadError> {
+    loaded_of(pack, Role::Image, wanted).ok_or_else(|| {
+        LoadError::Option(format!(
+            "{}: no loaded field contains images, so there is nothing to augment",
+            pack.file_path().display()
+        ))
+    })
+}
+
+fn loaded_of<'a>(pack: &'a Pack, role: Role, wanted: Option<&[String]>) -> Option<&'a Field> {
+    let is_wanted = |f: &Field| wanted.is_none_or(|names| names.contains(&f.name));
+    let mut found = pack.schema().fields().iter().filter(|f| f.role == Some(role));
+    found.find(|f| f.store == Store::Body && is_wanted(f))
 }
 
 pub(crate) fn bad_sample(pack: &Pack, sample: u64, source: AugmentError) -> LoadError {

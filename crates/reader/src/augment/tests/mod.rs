@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod boxes;
+mod buckets;
 mod draws;
 mod files;
 mod pipeline;

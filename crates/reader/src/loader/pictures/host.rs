@@ -55,6 +55,11 @@ impl PictureFiller {
         }
     }
 
+    /// Applies the augmentation of another bucket from now on.
+    pub(crate) fn turn_to(&mut self, pictures: &Pictures) {
+        self.augmenter.turn_to(&pictures.plan);
+    }
+
     /// Makes the views of one sample with these boxes. Uses `pixels` if its image is already decoded.
     pub(crate) fn fill(
         &mut self,
