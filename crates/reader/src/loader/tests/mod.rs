@@ -4,6 +4,7 @@
 #![expect(clippy::cast_possible_truncation, reason = "the numbers of these tests are small")]
 
 mod boxes;
+mod buckets;
 mod delivery;
 mod faults;
 mod images;
