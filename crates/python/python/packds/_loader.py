@@ -27,6 +27,7 @@ from ._words import (
     augmentation,
     balance_of,
     balanced_weights,
+    buckets_of,
     crop_of,
     cropped_to,
     drawn_seed,
@@ -194,6 +195,11 @@ class Loader(Sealed):
         normalize: `dataset` (the pack's own mean and std), `imagenet`, or `(mean, std)` for values in 0..1.
         augment: Operations of docs/reference/augmentation.md, in a list or separated by commas: `"rrc224,flip,trivialaugment"`. That
             page lists the corresponding torchvision transforms.
+        buckets: The sizes of batches, so that images of all shapes can be trained on without distorting them: a list of numbers
+            (squares) and (width, height), or a string such as `512,640x384,384x640` or `area:262144/64` (sizes with about this area
+            and sides that are multiples of 64). All images of a batch have the size with the nearest aspect ratio. They are resized
+            to cover it, and the rest is cropped, at random or with `augment="cover:center"` equally on both sides
+            (docs/reference/loading.md, "Buckets").
         rank: `env` (from torch.distributed or torchrun, else a single process), None, or `(rank, world)`.
         drop_last: Whether to drop samples that do not fill the last batch. By default they are dropped, except in the order
             `sequential`, in which every epoch would drop the same samples. With False, a single process gets a shorter batch.
@@ -259,6 +265,7 @@ class Loader(Sealed):
         layout: Layout | None = None,
         normalize: Normalize = None,
         augment: str | Sequence[str] | None = None,
+        buckets: str | Sequence[Union[int, str, "tuple[int, int]"]] | None = None,
         rank: RankLike = "env",
         drop_last: bool | None = None,
         samples: Any = None,
@@ -316,6 +323,7 @@ class Loader(Sealed):
             "pad_last": not drop_last,
             "fields": fields,
             "augment": augmentation(dataset, fields, augment, **self._finish),
+            "buckets": buckets_of(buckets),
             "threads": number_or_auto("threads", threads),
             "memory_bytes": memory_bytes(memory),
             "slots": number_or_auto("slots", slots),
@@ -329,6 +337,9 @@ class Loader(Sealed):
             **self._choice(weights, balance, batch * self.world if drop_last else 0),
             "proportions": [] if proportions is None else _checks.numbers("proportions", proportions),
         }
+        if buckets is not None and self._options["gpu"] is not None:
+            hint = "leave out device, and copy each batch with .to(device)"
+            raise OptionError(f"buckets: batches of several sizes stay on the host, found device {device!r}", hint)
         self._made_in = os.getpid()
         self._native = self._make(self._options)
         self._output = (output, layout, device, fields, as_tuple)
@@ -702,8 +713,10 @@ class Loader(Sealed):
         >>> loader.fields
         {'image': ('u8', (64, 64, 3)), 'label': ('i32', ())}
         """
+        varies = {self._plan.image, self._plan.mask} if self._native.has_buckets else set()
         return {
-            name: (dtype, None if shape is None else tuple(shape)) for name, _, dtype, shape in self._native.fields()
+            name: (dtype, None if shape is None or name in varies else tuple(shape))
+            for name, _, dtype, shape in self._native.fields()
         }
 
     # Ending.

@@ -57,6 +57,7 @@ class Plan:
         self.several_views = len(names) < len(self.fields)
         roles = [dataset.fields[name].role for name in names]
         self.image = names[roles.index("image")] if "image" in roles else None
+        self.mask = names[roles.index("mask")] if "mask" in roles else None
         # The fields of a tuple. None if fields are delivered by name.
         loaded = [dataset.fields[name] for name in names]
         self.unpacked = _unpacked(loaded, fields is not None, as_tuple)
