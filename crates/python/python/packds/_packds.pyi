@@ -72,7 +72,6 @@ class Batch:
 
 @final
 class Geometry:
-    def size(self) -> tuple[int, int]: ...
     def view(self, view: int) -> Memory: ...
 
 @final

@@ -55,9 +55,10 @@ impl AugmentPlan {
         boxes: &[BoundingBox],
     ) -> Result<Vec<ShownBox>, AugmentError> {
         let scene = Scene { size: Size { width, height }, boxes };
-        let frame = Frame::draw(&self.ops, scene, key.root(), view)?;
-        let mut matrices = vec![matrix_of(frame, scene.size, self.size())];
-        each_step(self, key.root(), view, |step| {
+        let plan = &*self.for_sample(key.root(), scene.size)?;
+        let frame = Frame::draw(&plan.ops, scene, key.root(), view)?;
+        let mut matrices = vec![matrix_of(frame, scene.size, plan.size())];
+        each_step(plan, key.root(), view, |step| {
             if let Step::Map(map) = step {
                 matrices.push(after(&map, IDENTITY));
             }
@@ -66,7 +67,7 @@ impl AugmentPlan {
         let limits = self.min_box.unwrap_or(MinBox { side: MIN_SIDE, visible: 0.0 });
         let candidates = boxes.iter().enumerate().filter(|(_, sides)| frame.keeps(sides));
         let shown = candidates.filter_map(|(index, sides)| {
-            let sides = moved(sides.map(f64::from), &matrices, self.size(), limits)?;
+            let sides = moved(sides.map(f64::from), &matrices, plan.size(), limits)?;
             Some(ShownBox { index, sides })
         });
         Ok(shown.collect())

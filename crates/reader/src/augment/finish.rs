@@ -34,7 +34,7 @@ impl AugmentPlan {
     /// work, or if a device does not support all of it.
     pub(crate) fn finish(&self) -> Option<Finish> {
         let finish = self.finish_values();
-        let is_some = !self.writes_bytes() || !finish.changes.is_empty();
+        let is_some = !self.sizes_vary() && (!self.writes_bytes() || !finish.changes.is_empty());
         (is_some && !self.erases_randomly()).then_some(finish)
     }
 
@@ -49,8 +49,8 @@ impl AugmentPlan {
                 Op::Resize(resize) => resized = Some((resized_size(resize, picture), false)),
                 Op::RandomResizedCrop { size, .. } => resized = Some((size, true)),
                 Op::IouCrop { .. } => return Err("ioucrop depends on the boxes, which stay on the host"),
-                Op::Letterbox { .. } | Op::ScaleJitter { .. } | Op::Cover { .. } => {
-                    return Err("letterbox, scalejitter and cover resize images on the host");
+                Op::Letterbox { .. } | Op::ScaleJitter { .. } | Op::Cover { .. } | Op::ShortSide { .. } => {
+                    return Err("letterbox, scalejitter, cover and shortside resize images on the host");
                 }
                 Op::RandomCrop { mode, .. } => padding = mode,
                 _ => {}

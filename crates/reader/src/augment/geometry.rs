@@ -32,6 +32,10 @@ pub struct Geometry {
     /// The coefficients a to f. The point (x, y) of the stored image is at (a x + b y + c, d x + e y + f) in the view,
     /// after resize, flips, rotations and shears. The centre of the first pixel is (0.5, 0.5).
     pub matrix: [f64; 6],
+    /// Width of the view.
+    pub out_width: u32,
+    /// Height of the view.
+    pub out_height: u32,
 }
 
 impl AugmentPlan {
@@ -53,9 +57,10 @@ impl AugmentPlan {
         boxes: &[BoundingBox],
     ) -> Result<Geometry, AugmentError> {
         let size = Size { width, height };
-        let frame = Frame::draw(&self.ops, Scene { size, boxes }, key.root(), view)?;
-        let mut geometry = Geometry::of_frame(frame, size, self.size());
-        each_step(self, key.root(), view, |step| {
+        let plan = &*self.for_sample(key.root(), size)?;
+        let frame = Frame::draw(&plan.ops, Scene { size, boxes }, key.root(), view)?;
+        let mut geometry = Geometry::of_frame(frame, size, plan.size());
+        each_step(plan, key.root(), view, |step| {
             if let Step::Map(map) = step {
                 geometry.matrix = after(&map, geometry.matrix);
             }
@@ -76,6 +81,8 @@ impl Geometry {
             flip_horizontal: frame.flip_horizontal,
             flip_vertical: frame.flip_vertical,
             matrix: matrix_of(frame, picture, out),
+            out_width: out.width,
+            out_height: out.height,
         }
     }
 }

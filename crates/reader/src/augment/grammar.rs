@@ -11,10 +11,11 @@ use super::op::{
     CROP_RATIO, CROP_SCALE, ERASE_RATIO, ERASE_SCALE, Filling, IOU_CROP_RATIO, IOU_CROP_SCALE, JITTER_SCALE,
     LETTERBOX_FILL, MAGNITUDE_BINS, Op, RAND_AUGMENT, Size, Span,
 };
+use super::varied::Sides;
 use super::{Augment, AugmentError, Policy};
 
 /// The name and the syntax of each word.
-const WORDS: [(&str, &str); 30] = [
+const WORDS: [(&str, &str); 31] = [
     ("rrc", "rrcSIZE[:SCALE-SCALE[/RATIO-RATIO]]"),
     ("crop", "cropSIZE[+PADDING][?][:edge|reflect|symmetric|VALUE[/VALUE...]]"),
     ("center", "centerSIZE"),
@@ -22,6 +23,7 @@ const WORDS: [(&str, &str); 30] = [
     ("letterbox", "letterboxSIZE[:VALUE[/VALUE...]]"),
     ("scalejitter", "scalejitterSIZE[:SCALE-SCALE[/VALUE...]]"),
     ("cover", "coverSIZE[:center]"),
+    ("shortside", "shortside:SIDE[-SIDE[+STEP]][/LONGEST]"),
     ("resize", "resizeSHORT or resizeWIDTHxHEIGHT"),
     ("flip", "flip[:P]"),
     ("vflip", "vflip[:P]"),
@@ -187,6 +189,8 @@ fn sized(augment: Augment, name: &str, text: &str, options: Option<&str>) -> Opt
 /// Parses a word without a size after the name. `options` are the values after its colon, if there are any.
 fn with_options(augment: Augment, name: &str, options: &[&str]) -> Option<Augment> {
     Some(match (name, options) {
+        ("shortside", [sides]) => short_side(augment, sides, None)?,
+        ("shortside", [sides, long]) => short_side(augment, sides, Some(whole(long)?))?,
         ("flip", []) => augment.horizontal_flip(0.5),
         ("vflip", []) => augment.vertical_flip(0.5),
         ("gray", []) => augment.random_grayscale(0.1),
@@ -241,6 +245,13 @@ fn with_options(augment: Augment, name: &str, options: &[&str]) -> Option<Augmen
         }
         _ => return None,
     })
+}
+
+/// The word `shortside` with these sides, such as `480-800+32`.
+fn short_side(augment: Augment, sides: &str, long: Option<u32>) -> Option<Augment> {
+    let (low, rest) = sides.split_once('-').unwrap_or((sides, sides));
+    let (high, step) = rest.split_once('+').unwrap_or((rest, "1"));
+    Some(augment.short_side((whole(low)?, whole(high)?), whole(step)?, long))
 }
 
 fn affine(augment: Augment, parts: &[&str]) -> Option<Augment> {
@@ -424,6 +435,12 @@ impl fmt::Display for Op {
             Self::Cover { size, center } => {
                 let size = size.map_or_else(String::new, |size| size.to_string());
                 format!("cover{size}{}", if *center { ":center" } else { "" })
+            }
+            Self::ShortSide { sides: Sides { low, high, step }, long } => {
+                let step = if *step == 1 { String::new() } else { format!("+{step}") };
+                let sides = if low == high { low.to_string() } else { format!("{low}-{high}{step}") };
+                let long = long.map_or_else(String::new, |long| format!("/{long}"));
+                format!("shortside:{sides}{long}")
             }
             Self::RandomCrop { size, padding, mode, if_needed } => {
                 let around = if *padding == 0 { String::new() } else { format!("+{padding}") };

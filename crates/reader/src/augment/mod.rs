@@ -43,6 +43,7 @@ mod render;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod varied;
 
 pub use buckets::Buckets;
 pub use description::Augment;

@@ -4,6 +4,7 @@ use packds_pixels::{Padding, Resize};
 
 use super::AugmentError;
 use super::policy::Policy;
+use super::varied::Sides;
 
 /// Width and height of a result in pixels. A single number means a square.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -81,6 +82,11 @@ pub(super) enum Op {
         center: bool,
     },
     Resize(Resize),
+    /// Resizes the short side to a random length, but the long side to at most `long`.
+    ShortSide {
+        sides: Sides,
+        long: Option<u32>,
+    },
     HorizontalFlip(f64),
     VerticalFlip(f64),
     Rotation(f64),
@@ -149,7 +155,7 @@ pub(super) enum Stage {
 impl Op {
     pub(super) fn stage(&self) -> Stage {
         match self {
-            Self::Resize(_) => Stage::Resize,
+            Self::Resize(_) | Self::ShortSide { .. } => Stage::Resize,
             Self::RandomResizedCrop { .. }
             | Self::RandomCrop { .. }
             | Self::CenterCrop(_)
@@ -211,6 +217,19 @@ impl Op {
                 Resize::Short(side) | Resize::Long(side) | Resize::Max(side) => self.sides(Size::from(side)),
                 Resize::None => self.sides(Size::from(0)),
             },
+            Self::ShortSide { sides: Sides { low, high, step }, long } => {
+                self.sides(Size { width: low, height: high })?;
+                self.sides(Size::from(long.unwrap_or(high)))?;
+                let holds = low <= high && (1..=MAX_SIDE).contains(&step);
+                self.hold(
+                    "range",
+                    "two sides, the shorter one first, and a step of at least 1",
+                    holds,
+                    self.to_string(),
+                )?;
+                let holds = long.is_none_or(|long| low <= long);
+                self.hold("longest side", "at least the short side", holds, long.unwrap_or(0).to_string())
+            }
             Self::HorizontalFlip(p) | Self::VerticalFlip(p) => self.probability(p),
             Self::Rotation(degrees) => self.degrees(degrees),
             Self::Affine { degrees, translate, scale, shear } => {

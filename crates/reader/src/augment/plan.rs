@@ -144,7 +144,8 @@ impl AugmentPlan {
         };
         let norm = norm.as_ref().map(|(mean, std)| (&mean[..], &std[..]));
         let emit = Emit::new(channels.into(), norm, float, augment.layout)?;
-        let Size { width, height } = output_size(&augment.ops, source.size)?;
+        // The size is 0 if it varies.
+        let Size { width, height } = output_size(&augment.ops, source.size)?.unwrap_or(Size { width: 0, height: 0 });
         let item_bytes = pixel_bytes(Size { width, height }, channels)
             .ok()
             .and_then(|n| n.checked_mul(to_usize(dtype.size())))
@@ -165,7 +166,11 @@ impl AugmentPlan {
         })
     }
 
-    /// Shape and type of the output.
+    pub(super) fn set_output(&mut self, output: Output, item_bytes: usize) {
+        (self.output, self.item_bytes) = (output, item_bytes);
+    }
+
+    /// Shape and type of the output. If [`sizes_vary`](Self::sizes_vary), its width and height are 0.
     pub fn output(&self) -> Output {
         self.output
     }
@@ -187,9 +192,10 @@ impl AugmentPlan {
         boxes: &[BoundingBox],
     ) -> Result<Vec<CropResize>, AugmentError> {
         let picture = Size { width, height };
+        let plan = self.for_sample(key.root(), picture)?;
         let crop = |view| {
-            let frame = Frame::draw(&self.ops, Scene { size: picture, boxes }, key.root(), view)?;
-            let shown = frame.crop_resize(picture, self.size(), self.filter);
+            let frame = Frame::draw(&plan.ops, Scene { size: picture, boxes }, key.root(), view)?;
+            let shown = frame.crop_resize(picture, plan.size(), plan.filter);
             shown.ok_or_else(|| AugmentError::TooSmall {
                 op: "crop".to_owned(),
                 expected: "the size of the crop, with neither padding nor a resize of the whole image".to_owned(),
@@ -294,7 +300,7 @@ fn check_settings(augment: &Augment) -> Result<(), AugmentError> {
             return Err(setting(name, "number of views", expected, augment.views.to_string()));
         }
     }
-    if augment.dct_scaling && !augment.ops.iter().any(|op| matches!(op, Op::Resize(_))) {
+    if augment.dct_scaling && !augment.ops.iter().any(|op| op.stage() == Stage::Resize) {
         let expected = "used with a resize of the whole image (resize256,center224), because random parts are decoded at full size";
         return Err(setting("dct", "setting", expected, "no resize".to_owned()));
     }
@@ -306,10 +312,18 @@ fn check_settings(augment: &Augment) -> Result<(), AugmentError> {
             return Err(setting("minbox", "visible part", "0 to 1", visible.to_string()));
         }
     }
-    let scales = |op: &Op| matches!(op, Op::ScaleJitter { .. });
-    if augment.views > 1 && augment.ops.iter().any(scales) {
+    let scales = |op: &&Op| matches!(op, Op::ScaleJitter { .. } | Op::ShortSide { .. });
+    if let (2.., Some(op)) = (augment.views, augment.ops.iter().find(scales)) {
         let expected = "1, because the image is resized once for all views";
-        return Err(setting("scalejitter", "number of views", expected, augment.views.to_string()));
+        return op.hold("number of views", expected, false, augment.views.to_string());
+    }
+    let varies = |op: &&Op| matches!(op, Op::ShortSide { .. });
+    if let Some(op) = augment.ops.iter().find(varies)
+        && !augment.ops.iter().any(|op| op.stage() == Stage::Crop)
+    {
+        let mixes = augment.mixup.is_some() || augment.cutmix.is_some();
+        let expected = "left out, because it needs images of one size";
+        op.hold("mixup or cutmix", expected, !mixes, "one".to_owned())?;
     }
     if !augment.fill.is_empty() && !augment.ops.iter().any(Op::maps) {
         let expected =
@@ -377,6 +391,9 @@ fn check_order(ops: &[Op]) -> Result<(), AugmentError> {
             return Err(AugmentError::Twice { op: op.to_string(), previous: previous.to_string() });
         }
         let Some(previous) = before.last() else { continue };
+        if op.stage() == Stage::Resize {
+            return order(previous, "only one resize is possible; omit one of the two");
+        }
         if op.stage() == Stage::Crop && previous.stage() == Stage::Crop {
             return order(previous, "only one crop is possible; omit one of the two");
         }
@@ -387,8 +404,15 @@ fn check_order(ops: &[Op]) -> Result<(), AugmentError> {
     Ok(())
 }
 
-/// The size of every result. It is the source's size unless an op sets it.
-fn output_size(ops: &[Op], source: Option<Size>) -> Result<Size, AugmentError> {
+/// The size of every result. It is the source's size unless an op sets it. `None` if an op makes it vary.
+fn output_size(ops: &[Op], source: Option<Size>) -> Result<Option<Size>, AugmentError> {
+    if ops.iter().any(|op| matches!(op, Op::ShortSide { .. })) {
+        let crops = ops.iter().find_map(|op| match *op {
+            Op::CenterCrop(out) | Op::RandomCrop { size: out, .. } => Some(out),
+            _ => None,
+        });
+        return Ok(crops);
+    }
     let mut size = source;
     for op in ops {
         match *op {
@@ -401,7 +425,7 @@ fn output_size(ops: &[Op], source: Option<Size>) -> Result<Size, AugmentError> {
     // If the known size is too small for the crop, every sample would fail.
     if let (Ok(size), Some(source)) = (size.ok_or(AugmentError::SizesVary), source) {
         Frame::draw(ops, Scene::of(source), 0, 0)?;
-        return Ok(size);
+        return Ok(Some(size));
     }
-    size.ok_or(AugmentError::SizesVary)
+    size.map(Some).ok_or(AugmentError::SizesVary)
 }

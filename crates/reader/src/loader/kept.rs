@@ -8,6 +8,7 @@ use packds_pixels::{Image, Pixels};
 
 use super::error::LoadError;
 use super::filling::Row;
+use super::pictures::Pictures;
 use super::schedule::{EpochSchedule, Sequence};
 use super::{BadSamples, Loader};
 use crate::fetch::StepItems;
@@ -102,12 +103,15 @@ impl Kept {
         is_decoded.then(|| Self { samples: Arc::clone(&self.samples), form: Form::Decoded })
     }
 
-    /// The same samples as a finished batch of `loader`. `None` if their images are not processed.
+    /// The same samples as a finished batch of `loader`. `None` if their images are not processed, or have different
+    /// sizes.
     ///
     /// # Errors
     /// [`LoadError`], as for that batch.
     pub fn processed(self: &Arc<Self>, loader: &Loader) -> Result<Option<Self>, LoadError> {
-        if loader.contents.of(self.samples.bucket).outputs.pictures_on_host().is_none() {
+        // Images of different sizes are not in the slot.
+        let pictures = loader.contents.of(self.samples.bucket).outputs.pictures_on_host();
+        if pictures.is_none_or(Pictures::sizes_vary) {
             return Ok(None);
         }
         let Some(batch) = loader.repeat(self)?.next().transpose()? else { return Ok(None) };

@@ -300,24 +300,35 @@ impl Pictures {
         self.plan.output()
     }
 
+    /// Whether the augmented images have different sizes.
+    pub(crate) fn sizes_vary(&self) -> bool {
+        self.made.sizes_vary()
+    }
+
     /// Element type, item shape and number of views of the augmented image or of its mask.
     pub(crate) fn output(&self, source: Source) -> (DType, Vec<usize>, u32) {
         let output = self.plan.output();
-        let (height, width) = (to_usize(output.height), to_usize(output.width));
+        let dtype = if source == Source::Mask { DType::U8 } else { output.dtype };
+        (dtype, self.shape(source, (output.width, output.height)), output.views)
+    }
+
+    /// The shape of an augmented image or mask of this width and height.
+    fn shape(&self, source: Source, (width, height): (u32, u32)) -> Vec<usize> {
+        let (height, width) = (to_usize(height), to_usize(width));
         if source == Source::Mask {
             let mut shape = vec![height, width];
             // The mask keeps its shape from the pack, with or without channels.
             if let Some(mask) = self.mask.as_ref().filter(|mask| !mask.is_flat) {
                 shape.push(mask.channels.into());
             }
-            return (DType::U8, shape, output.views);
+            return shape;
         }
+        let output = self.plan.output();
         let channels = output.channels.into();
-        let shape = match output.layout {
+        match output.layout {
             Layout::Hwc => vec![height, width, channels],
             Layout::Chw => vec![channels, height, width],
-        };
-        (output.dtype, shape, output.views)
+        }
     }
 
     /// The size of a sample's image, and its pixels if it needs decoding.
