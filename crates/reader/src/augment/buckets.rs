@@ -135,7 +135,11 @@ impl Buckets {
 impl Augment {
     /// The same augmentation for images of a bucket of this size. If no word crops, the image is resized to cover the
     /// bucket and cropped at a random place.
-    pub(crate) fn in_bucket(&self, out: Size) -> Result<Self, AugmentError> {
+    ///
+    /// # Errors
+    /// `Parameter` if a word sets another size.
+    #[doc(hidden)]
+    pub fn in_bucket(&self, out: Size) -> Result<Self, AugmentError> {
         let mut augment = self.clone();
         let sizes = |op: &Op| matches!(op.stage(), Stage::Resize | Stage::Crop);
         match augment.ops.iter_mut().find(|op| sizes(op)) {

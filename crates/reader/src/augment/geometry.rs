@@ -2,9 +2,10 @@
 //! to positions in the image.
 
 use packds_pixels::ops::Affine;
+use packds_pixels::{Area, CropResize, Filter};
 
 use super::boxes::BoundingBox;
-use super::frame::{Frame, Scene, Shown};
+use super::frame::{self, Frame, Scene, Shown};
 use super::op::{Op, Size, Stage};
 use super::steps::{Step, each_step};
 use super::{AugmentError, AugmentPlan, SampleKey};
@@ -97,6 +98,25 @@ fn part(frame: Frame, picture: Size, out: Size) -> [f64; 4] {
             let (width, height) = (f64::from(out.width), f64::from(out.height));
             [pixels(x) * across, pixels(y) * down, width * across, height * down]
         }
+    }
+}
+
+/// The part that a frame shows, rounded to pixels of the stored image and clipped to it.
+pub(super) fn rounded_crop(frame: Frame, picture: Size, out: Size, filter: Filter) -> CropResize {
+    let [x, y, width, height] = part(frame, picture, out);
+    let axis = |start: f64, len: f64, side: u32| {
+        let first = frame::pixels(start).min(side.saturating_sub(1));
+        let end = frame::pixels((start + len).round_ties_even()).clamp(first + 1, side.max(first + 1));
+        (first, end - first)
+    };
+    let ((x, width), (y, height)) = (axis(x, width, picture.width), axis(y, height, picture.height));
+    CropResize {
+        area: Area { x, y, width, height },
+        width: out.width,
+        height: out.height,
+        filter,
+        flip_horizontal: frame.flip_horizontal,
+        flip_vertical: frame.flip_vertical,
     }
 }
 

@@ -9,6 +9,7 @@ use super::SampleKey;
 use super::augmenter::pixel_bytes;
 use super::boxes::{BoundingBox, MinBox};
 use super::frame::{Frame, Scene};
+use super::geometry::rounded_crop;
 use super::op::{Filling, Op, Size, Stage};
 use super::{Augment, AugmentError};
 
@@ -181,10 +182,11 @@ impl AugmentPlan {
     }
 
     /// The part of an image of this size, with these boxes, that each view of a sample shows, with its flips. This is
-    /// what a decoder needs.
+    /// what a decoder needs. If the whole image is resized before the crop, or if the crop extends beyond the image, the
+    /// part is rounded to pixels of the image and clipped to it.
     ///
     /// # Errors
-    /// `TooSmall` if a view extends beyond the image (padding) or needs a resize of the whole image.
+    /// `TooSmall` if the image is smaller than the crop.
     pub fn crops(
         &self,
         key: SampleKey,
@@ -196,11 +198,7 @@ impl AugmentPlan {
         let crop = |view| {
             let frame = Frame::draw(&plan.ops, Scene { size: picture, boxes }, key.root(), view)?;
             let shown = frame.crop_resize(picture, plan.size(), plan.filter);
-            shown.ok_or_else(|| AugmentError::TooSmall {
-                op: "crop".to_owned(),
-                expected: "the size of the crop, with neither padding nor a resize of the whole image".to_owned(),
-                found: picture.to_string(),
-            })
+            Ok(shown.unwrap_or_else(|| rounded_crop(frame, picture, plan.size(), plan.filter)))
         };
         (0..self.output.views).map(crop).collect()
     }
