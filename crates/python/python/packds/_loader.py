@@ -114,6 +114,14 @@ def _cut(value: Any, n: int) -> Any:
     return tuple(_cut(view, n) for view in value) if isinstance(value, tuple) else value[:n]
 
 
+def _pad_to(ragged: str, pad_to: int) -> int:
+    if whole("pad_to", pad_to, 16) == 0:
+        raise OptionError("pad_to: expected a number of pixels of at least 1, found 0")
+    if pad_to != 1 and ragged != "padded":
+        raise OptionError(f"pad_to: only padded images have a multiple of it, found ragged={ragged!r}", "pass ragged='padded'")
+    return pad_to
+
+
 def _gpu_of(device: str, output: str, lend: bool, **asked: str) -> str | None:
     """The native module's number for the GPU that receives the batches. None if they stay on the host."""
     if output != "torch" or (number := number_of(device)) is None:
@@ -233,9 +241,11 @@ class Loader(Sealed):
         lend: Whether batches may be the pack's own memory if that saves a copy. Such arrays are read-only.
         ragged: How a batch has a field with any number of entries per sample, such as boxes: `list` (an array for each sample),
             `padded` (a `Padded`: one array, with zeros after shorter samples, and the lengths), or `flat` (a `Flat`: all entries in
-            one array, and the offsets of the samples). With `targets`, a batch is `(images, targets)`, as torchvision's detection
+            one array, and the offsets of the samples). Images of different sizes are a list, or with `padded` a `Padded` with
+            zeros to the right of and below smaller images, and with their heights and widths as lengths. With `targets`, a batch is `(images, targets)`, as torchvision's detection
             models take it. `images` is a list of float tensors `[C, H, W]`. `targets` has a dict for each image, with classes from
             1, because 0 is the background. `tv_tensors` is the same with `torchvision.tv_tensors`, for its transforms.
+        pad_to: With `ragged="padded"`, the sides of images of different sizes become multiples of this number, such as 32.
         proportions: With several packs, a positive number for each pack.
 
     Warns:
@@ -285,6 +295,7 @@ class Loader(Sealed):
         jpeg: Jpeg = "host",
         lend: bool = False,
         ragged: Ragged = "list",
+        pad_to: int = 1,
         proportions: Sequence[float] | None = None,
     ) -> None:
         several = isinstance(data, Sequence) and not isinstance(data, (str, bytes))
@@ -344,6 +355,7 @@ class Loader(Sealed):
         self._native = self._make(self._options)
         self._output = (output, layout, device, fields, as_tuple)
         self._ragged: Ragged = ragged
+        self._pad_to = _pad_to(ragged, pad_to)
         self._plan = self._planned(self._native, self._options)
         self._number = whole("epoch", epoch, 32)
         # An epoch without batches is reported here, not in the loop.
@@ -372,7 +384,7 @@ class Loader(Sealed):
         return _packds.Loader([dataset._pack for dataset in self.datasets], options)
 
     def _planned(self, native: _packds.Loader, options: dict[str, Any]) -> Plan:
-        return Plan(self.datasets, native, *self._output, ragged=self._ragged, augment=options["augment"])
+        return Plan(self.datasets, native, *self._output, ragged=self._ragged, pad_to=self._pad_to, augment=options["augment"])
 
     def _warn(self) -> None:
         """Warns about options that cost accuracy."""

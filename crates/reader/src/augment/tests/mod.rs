@@ -9,6 +9,7 @@ mod files;
 mod pipeline;
 mod rejections;
 mod torchvision;
+mod varied;
 mod windows;
 mod words;
 

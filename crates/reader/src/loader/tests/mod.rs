@@ -15,6 +15,7 @@ mod ragged;
 mod resuming;
 mod storage;
 mod tuning;
+mod varied;
 
 use std::fs::OpenOptions;
 use std::num::NonZero;
