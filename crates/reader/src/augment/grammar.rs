@@ -408,6 +408,18 @@ fn crop_text(name: &str, size: Size, (scale, ratio): (Span, Span), usual: (Span,
     }
 }
 
+fn cover_text(size: Option<Size>, center: bool) -> String {
+    let size = size.map_or_else(String::new, |size| size.to_string());
+    format!("cover{size}{}", if center { ":center" } else { "" })
+}
+
+fn short_side_text(Sides { low, high, step }: Sides, long: Option<u32>) -> String {
+    let step = if step == 1 { String::new() } else { format!("+{step}") };
+    let sides = if low == high { low.to_string() } else { format!("{low}-{high}{step}") };
+    let long = long.map_or_else(String::new, |long| format!("/{long}"));
+    format!("shortside:{sides}{long}")
+}
+
 impl fmt::Display for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&match self {
@@ -432,16 +444,8 @@ impl fmt::Display for Op {
             Self::ScaleJitter { size, scale, fill } => {
                 format!("scalejitter{size}:{}/{}", range(*scale), color_text(*fill))
             }
-            Self::Cover { size, center } => {
-                let size = size.map_or_else(String::new, |size| size.to_string());
-                format!("cover{size}{}", if *center { ":center" } else { "" })
-            }
-            Self::ShortSide { sides: Sides { low, high, step }, long } => {
-                let step = if *step == 1 { String::new() } else { format!("+{step}") };
-                let sides = if low == high { low.to_string() } else { format!("{low}-{high}{step}") };
-                let long = long.map_or_else(String::new, |long| format!("/{long}"));
-                format!("shortside:{sides}{long}")
-            }
+            Self::Cover { size, center } => cover_text(*size, *center),
+            Self::ShortSide { sides, long } => short_side_text(*sides, *long),
             Self::RandomCrop { size, padding, mode, if_needed } => {
                 let around = if *padding == 0 { String::new() } else { format!("+{padding}") };
                 let needed = if *if_needed { "?" } else { "" };

@@ -212,24 +212,8 @@ impl Op {
                 self.span("scale", "two numbers from 0.01 to 10, the smaller one first", scale, 0.01, 10.0)
             }
             Self::Cover { size, .. } => size.map_or(Ok(()), |size| self.sides(size)),
-            Self::Resize(resize) => match resize {
-                Resize::Exact { width, height } => self.sides(Size { width, height }),
-                Resize::Short(side) | Resize::Long(side) | Resize::Max(side) => self.sides(Size::from(side)),
-                Resize::None => self.sides(Size::from(0)),
-            },
-            Self::ShortSide { sides: Sides { low, high, step }, long } => {
-                self.sides(Size { width: low, height: high })?;
-                self.sides(Size::from(long.unwrap_or(high)))?;
-                let holds = low <= high && (1..=MAX_SIDE).contains(&step);
-                self.hold(
-                    "range",
-                    "two sides, the shorter one first, and a step of at least 1",
-                    holds,
-                    self.to_string(),
-                )?;
-                let holds = long.is_none_or(|long| low <= long);
-                self.hold("longest side", "at least the short side", holds, long.unwrap_or(0).to_string())
-            }
+            Self::Resize(resize) => self.resize(resize),
+            Self::ShortSide { sides, long } => self.short_side(sides, long),
             Self::HorizontalFlip(p) | Self::VerticalFlip(p) => self.probability(p),
             Self::Rotation(degrees) => self.degrees(degrees),
             Self::Affine { degrees, translate, scale, shear } => {
@@ -292,6 +276,23 @@ impl Op {
             return Ok(());
         }
         Err(AugmentError::Parameter { op: self.to_string(), what, expected, found })
+    }
+
+    fn resize(&self, resize: Resize) -> Result<(), AugmentError> {
+        match resize {
+            Resize::Exact { width, height } => self.sides(Size { width, height }),
+            Resize::Short(side) | Resize::Long(side) | Resize::Max(side) => self.sides(Size::from(side)),
+            Resize::None => self.sides(Size::from(0)),
+        }
+    }
+
+    fn short_side(&self, Sides { low, high, step }: Sides, long: Option<u32>) -> Result<(), AugmentError> {
+        self.sides(Size { width: low, height: high })?;
+        self.sides(Size::from(long.unwrap_or(high)))?;
+        let holds = low <= high && (1..=MAX_SIDE).contains(&step);
+        self.hold("range", "two sides, the shorter one first, and a step of at least 1", holds, self.to_string())?;
+        let holds = long.is_none_or(|long| low <= long);
+        self.hold("longest side", "at least the short side", holds, long.unwrap_or(0).to_string())
     }
 
     fn sides(&self, size: Size) -> Result<(), AugmentError> {
