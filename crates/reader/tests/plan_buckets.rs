@@ -212,7 +212,7 @@ fn chunks_are_read_about_as_often_as_without_buckets() {
             reads_per_chunk(&plan, n as f64 / 16.0 / f64::from(world))
         };
         let window = Sampler::new(Order::Window { chunks: Some(64) });
-        let even = window.clone().buckets(Bucketing::new(n, "even", |sample| (mix64(sample) % 8) as u8));
+        let even = window.clone().buckets(Bucketing::new(n, "even", |sample| u8::try_from(mix64(sample) % 8).unwrap()));
         let (without, with) = (reads(&window), reads(&even));
         println!("world {world}: {without:.2} reads of a chunk without buckets, {with:.2} with 8 buckets");
         assert!(with < 2.0 * without, "{with}");
@@ -267,7 +267,8 @@ fn a_resumed_run_with_another_global_batch_is_refused() {
 
 #[test]
 fn an_epoch_in_which_no_bucket_is_full_is_refused() {
-    let sampler = Sampler::new(Order::Random).buckets(Bucketing::new(400, "many", |sample| sample as u8 & 15));
+    let sampler =
+        Sampler::new(Order::Random).buckets(Bucketing::new(400, "many", |sample| u8::try_from(sample % 16).unwrap()));
     let schedule = &schedules(&sampler, 400, 1, Batching::global(32))[0];
     let error = schedule.epoch(0).unwrap_err();
     assert_eq!(error, PlanError::NoFullBucket { samples: 400, batch: 32, buckets: 16 });

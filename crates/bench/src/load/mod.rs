@@ -199,8 +199,7 @@ pub fn bench_load(
     progress("the first epoch");
     let first = bench.first_epoch()?;
     let loader = bench.loader(packds_reader::open(path)?, Last::Drop, bench.access())?;
-    let sizes = (bench.augment.as_ref(), options.buckets.as_ref());
-    let limit = Limit::new(&loader, sizes, options.threads.get(), options.cold, options.seed)?;
+    let limit = bench.limit(&loader)?;
     let slices = slices::run(&loader, &limit, options, &first, progress)?;
     let cpu_s_per_image = slices::cpu_s_per_image(&loader, options)?;
     let resident_after = cache::resident(loader.pack())?;
@@ -306,6 +305,12 @@ impl<'a> Bench<'a> {
             builder = builder.memory_bytes(bytes);
         }
         Ok(builder.access(access).build()?)
+    }
+
+    fn limit<'b>(&'b self, loader: &'b Loader) -> Result<Limit<'b>, BenchError> {
+        let Self { options, augment, .. } = self;
+        let sizes = (augment.as_ref(), options.buckets.as_ref());
+        Limit::new(loader, sizes, options.threads.get(), options.cold, options.seed)
     }
 
     /// Opens the pack again and reads its first epoch, for at most the given seconds.

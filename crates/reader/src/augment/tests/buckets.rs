@@ -84,7 +84,7 @@ proptest! {
 
 #[test]
 fn a_cover_of_the_images_own_size_is_the_image() {
-    let image: Vec<u8> = (0..40 * 30 * 3).map(|n| (n % 251) as u8).collect();
+    let image: Vec<u8> = (0..40 * 30 * 3_u32).map(|n| (n % 251) as u8).collect();
     for text in ["cover40x30", "cover40x30:center"] {
         let mut augmenter = augmenter(text, Some((40, 30)));
         let mut out = vec![0; augmenter.plan().item_bytes()];
