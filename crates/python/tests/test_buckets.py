@@ -83,6 +83,21 @@ def test_a_state_continues_exactly(path):
         other.load_state_dict(loader.state_dict())
 
 
+@pytest.mark.filterwarnings("ignore:the new pack has no statistics")
+@pytest.mark.parametrize("access", ["mapped", "direct"])
+def test_a_set_of_packs_has_the_batches_of_its_merged_pack(path, tmp_path, access):
+    reports = packds.split(path, tmp_path / "part.pack", ratio=(0.6, 0.4), chunk=4, progress=False)
+    packds.append(tmp_path / "s.packs", [report["output"] for report in reports.values()], progress=False)
+    packds.merge(tmp_path / "s.packs", tmp_path / "m.pack", progress=False)
+    of_set, merged = (loader_of(tmp_path / name, order="window", window=3, access=access) for name in ("s.packs", "m.pack"))
+    n = 0
+    for one, other in zip(of_set, merged, strict=True):
+        np.testing.assert_array_equal(one["image"], other["image"])
+        np.testing.assert_array_equal(one["number"], other["number"])
+        n += 1
+    assert n == len(of_set) > 10
+
+
 def test_boxes_move_with_the_images(path):
     for batch in loader_of(path, augment="cover:center,flip").batches():
         height, width = batch["image"].shape[1:3]
