@@ -65,6 +65,16 @@ def scalejitter(d, width, height, out, scale):    # width and height after the r
     sides = max(1, int(width * factor)), max(1, int(height * factor))
     return [*sides, *(int(max(0, side - out) * d.unit(1)) for side in sides)]
 
+def cover(d, width, height, out):                 # width and height after the resize, x, y
+    factor = max(out[0] / width, out[1] / height)
+    w, h = (max(least, round(side * factor)) for side, least in zip((width, height), out))
+    return [w, h, d.below(1, w - out[0] + 1), d.below(0, h - out[1] + 1)]
+
+def shortside(d, width, height, low, high, step, longest):  # width and height after the resize
+    factor = (low + step * d.below(0, (high - low) // step + 1)) / min(width, height)
+    factor = min(factor, longest / max(width, height))
+    return [max(1, int(width * factor)), max(1, int(height * factor))]
+
 def erased(d, width, height, p, scale, ratio):    # x, y, width, height, or None
     if not d.unit(0) < p: return None
     for t in range(10):
@@ -174,6 +184,8 @@ def vector(seed, epoch, sample, view, op):
             "ioucrop_500x375": ioucrop(d, 500, 375, BOXES, (0.3, 1.0), (0.5, 2.0)),
             "ioucrop_90x60": ioucrop(d, 90, 60, BOXES[:1], (0.1, 0.9), (0.25, 4.0)),
             "scalejitter256_500x375": scalejitter(d, 500, 375, 256, (0.1, 2.0)),
+            "cover192x256_500x375": cover(d, 500, 375, (192, 256)),
+            "shortside480_500x375": shortside(d, 500, 375, 480, 800, 32, 1000),
             "crop32_4": [d.below(1, 9) - 4, d.below(0, 9) - 4],
             "erase_224": erased(d, 224, 224, 0.75, (0.02, 0.33), (0.3, 3.3)), "jitter": jitter(d, 0.4, 0.4, 0.4, 0.1),
             "randaugment_224x160": randaugment(d, 2, 9, 31, (224, 160)), "trivialaugment": trivialaugment(d, 31),

@@ -388,7 +388,9 @@ fn followed(builder: LoaderBuilder, option: LoaderOption) -> LoaderBuilder {
 fn facts(builder: &LoaderBuilder, loader: &Loader, loaded: &Loaded) -> Facts {
     let (size, decodes) = (loaded.size, loaded.decodes);
     let output = loader.picture_output();
-    let needed = output.filter(|_| decodes && size.images > 0).map(|output| {
+    // Images of different sizes have no width here.
+    let one_size = output.filter(|output| decodes && size.images > 0 && output.width > 0);
+    let needed = one_size.map(|output| {
         let wanted = f64::from(output.width) * f64::from(output.height) * WANTED_PIXELS;
         wanted / ratio(size.pixels, size.images).max(1.0)
     });

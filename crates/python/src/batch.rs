@@ -207,23 +207,19 @@ pub(crate) struct Geometry(BatchGeometry);
 
 #[pymethods]
 impl Geometry {
-    /// Width and height of the result.
-    fn size(&self) -> (u32, u32) {
-        self.0.size()
-    }
-
-    /// For each sample, the geometry of the view with index `view`: left, top, width, height, the two flips, and the
-    /// six numbers of the matrix. The shape is `[samples, 12]`.
+    /// For each sample, the geometry of the view with index `view`: left, top, width, height, the two flips, width and
+    /// height of the result, and the six numbers of the matrix. The shape is `[samples, 14]`.
     fn view(&self, py: Python<'_>, view: u32) -> PyResult<Memory> {
         let drawn = py.detach(|| self.0.view(view).map_err(Failure::from))?;
         let flip = |flips| f64::from(u8::from(flips));
         let numbers = drawn.iter().flat_map(|one| {
             let window = [one.x, one.y, one.width, one.height];
             let flips = [flip(one.flip_horizontal), flip(one.flip_vertical)];
-            window.into_iter().chain(flips).chain(one.matrix)
+            let out = [one.out_width, one.out_height].map(f64::from);
+            window.into_iter().chain(flips).chain(out).chain(one.matrix)
         });
         let bytes = numbers.flat_map(f64::to_le_bytes).collect();
-        let shape = vec![drawn.len(), 12];
+        let shape = vec![drawn.len(), 14];
         Ok(Memory::new(Owner::Bytes(bytes), DType::F64, shape))
     }
 }

@@ -126,6 +126,12 @@ impl Loader {
             .collect()
     }
 
+    /// Whether the images of each batch have the size of its bucket.
+    #[getter]
+    fn has_buckets(&self) -> bool {
+        self.loader.has_buckets()
+    }
+
     /// The tier of batches on a GPU. `None` without a GPU.
     #[getter]
     fn tier(&self) -> Option<&'static str> {

@@ -5,7 +5,7 @@ use std::num::NonZero;
 use std::sync::Arc;
 
 use packds_reader::Pack;
-use packds_reader::augment::Augment;
+use packds_reader::augment::{Augment, Buckets};
 use packds_reader::device::OwnSlots;
 use packds_reader::loader::{Loader, LoaderBuilder};
 use packds_reader::plan::{Choice, Integers, Last, Order, OrderKind, Ranks};
@@ -70,6 +70,9 @@ impl LoaderOptions {
         }
         if let Some(words) = get::<String>(given, "augment")? {
             builder = builder.augment(Augment::parse(&words).map_err(Failure::from)?);
+        }
+        if let Some(sizes) = get::<String>(given, "buckets")? {
+            builder = builder.buckets(Buckets::parse(&sizes).map_err(Failure::from)?);
         }
         if let Some(bytes) = get(given, "memory_bytes")? {
             builder = builder.memory_bytes(bytes);

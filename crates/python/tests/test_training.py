@@ -66,6 +66,14 @@ def test_a_retinanet_trains_on_boxes(tmp_path, torchvision):
     assert re.search(r"step 3 of 3: loss \d", said)
 
 
+def test_a_denoiser_trains_on_buckets(tmp_path, torch):
+    said = script("aspect_buckets.py", "shapes", "--packs", tmp_path, "--steps", 30, "--batch-size", 4, "--device", "cpu")
+    first, last = (float(loss) for loss in re.findall(r"step (?:10|30) of 30: loss ([\d.]+)", said))
+    assert last < first
+    assert "each batch has samples of one of 3 buckets" in said
+    assert all(re.search(rf"{size} \d", said) for size in ("48x80", "64x64", "80x48")), said
+
+
 # Definitions that the guides assume, on one line, to keep line numbers right.
 YOURS = (
     "import torch; model = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(3, 10)); "

@@ -60,7 +60,7 @@ fn run(reference: &Reference, threads: usize, cold: bool, seed: u64, epochs: u64
         .order(Order::Sequential)
         .threads(NonZero::new(threads).unwrap_or(NonZero::<usize>::MIN))
         .build()?;
-    let limit = Limit::new(&loader, None, threads.max(1), cold, seed)?;
+    let limit = Limit::new(&loader, (None, None), threads.max(1), cold, seed)?;
     let steps = loader.schedule().epoch(0)?.steps();
     let time = limit.run(0, steps * epochs)?;
     Ok(rate(reference.n_samples() * epochs, time))

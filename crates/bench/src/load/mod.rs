@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use packds_format::{FieldKind, Role};
-use packds_reader::augment::Augment;
+use packds_reader::augment::{Augment, Buckets};
 use packds_reader::loader::{Loader, LoaderBuilder};
 use packds_reader::plan::{Last, Order};
 use packds_reader::{Access, Checksums, Pack};
@@ -36,6 +36,8 @@ pub struct LoadBenchOptions {
     pub threads: NonZero<usize>,
     /// Augmentations. Default: `rrc224,flip` for encoded images, else none.
     pub augment: Option<String>,
+    /// Sizes of batches, one for each aspect ratio.
+    pub buckets: Option<Buckets>,
     /// Whether to read from disk, bypassing the page cache.
     pub cold: bool,
     /// Maximum time per measurement in seconds.
@@ -131,6 +133,8 @@ pub struct OptionsShown {
     pub threads: usize,
     /// The augmentations. Empty for none.
     pub augment: String,
+    /// The sizes of batches, if there are several.
+    pub buckets: Option<String>,
     /// Whether the pack is read cold.
     pub cold: bool,
     /// Maximum time per measurement in seconds.
@@ -195,7 +199,7 @@ pub fn bench_load(
     progress("the first epoch");
     let first = bench.first_epoch()?;
     let loader = bench.loader(packds_reader::open(path)?, Last::Drop, bench.access())?;
-    let limit = Limit::new(&loader, bench.augment.as_ref(), options.threads.get(), options.cold, options.seed)?;
+    let limit = bench.limit(&loader)?;
     let slices = slices::run(&loader, &limit, options, &first, progress)?;
     let cpu_s_per_image = slices::cpu_s_per_image(&loader, options)?;
     let resident_after = cache::resident(loader.pack())?;
@@ -267,7 +271,12 @@ impl First {
 impl<'a> Bench<'a> {
     fn new(path: &'a Path, options: &'a LoadBenchOptions) -> Result<Self, BenchError> {
         let pack = packds_reader::open(path)?;
-        let augment = parse_augment(augment_words(&pack, options.augment.as_deref()))?;
+        let augment = match (&options.augment, &options.buckets) {
+            // The buckets set the size.
+            (None, Some(_)) => "cover,flip",
+            (given, _) => augment_words(&pack, given.as_deref()),
+        };
+        let augment = parse_augment(augment)?;
         let (default, cut_to) = default_batch(&pack);
         let batch_cut_to = cut_to.filter(|_| options.batch.is_none());
         Ok(Self { path, options, batch: options.batch.unwrap_or(default), batch_cut_to, augment })
@@ -289,10 +298,19 @@ impl<'a> Bench<'a> {
         if let Some(augment) = &self.augment {
             builder = builder.augment(augment.clone());
         }
+        if let Some(buckets) = &options.buckets {
+            builder = builder.buckets(buckets.clone());
+        }
         if let Some(bytes) = options.memory_bytes {
             builder = builder.memory_bytes(bytes);
         }
         Ok(builder.access(access).build()?)
+    }
+
+    fn limit<'b>(&'b self, loader: &'b Loader) -> Result<Limit<'b>, BenchError> {
+        let Self { options, augment, .. } = self;
+        let sizes = (augment.as_ref(), options.buckets.as_ref());
+        Limit::new(loader, sizes, options.threads.get(), options.cold, options.seed)
     }
 
     /// Opens the pack again and reads its first epoch, for at most the given seconds.
@@ -341,6 +359,7 @@ impl<'a> Bench<'a> {
             batch: self.batch,
             threads: options.threads.get(),
             augment: self.augment.as_ref().map(ToString::to_string).unwrap_or_default(),
+            buckets: options.buckets.as_ref().map(ToString::to_string),
             cold: options.cold,
             seconds: options.seconds,
             checksums: options.checksums.name().replace('_', "-"),

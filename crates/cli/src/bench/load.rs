@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{Args, ValueHint};
 use packds_bench::{LoadBench, LoadBenchOptions, bench_load};
 use packds_reader::Checksums;
+use packds_reader::augment::Buckets;
 use packds_reader::plan::Order;
 
 use super::{augmentation, check_time, show_cache, show_machine};
@@ -48,6 +49,9 @@ pub(crate) struct LoadBenchArgs {
     /// Augmentations, such as rrc224,flip; empty for none [default: rrc224,flip for variable-size images]
     #[arg(long, value_name = "OPS")]
     augment: Option<String>,
+    /// Sizes of batches, one for each aspect ratio, such as 512,640x384,384x640 or area:262144/64
+    #[arg(long, value_name = "SIZES", value_parser = Buckets::parse)]
+    buckets: Option<Buckets>,
     /// Read from disk, bypassing the page cache; requires --memory below the pack size
     #[arg(long)]
     cold: bool,
@@ -74,6 +78,7 @@ impl LoadBenchArgs {
             batch: self.batch,
             threads: n_threads(self.jobs),
             augment: self.augment.clone(),
+            buckets: self.buckets.clone(),
             cold: self.cold,
             seconds: self.seconds,
             memory_bytes: self.memory,
@@ -110,6 +115,9 @@ fn show(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {
         options.checksums,
         options.seed
     )?;
+    if let Some(sizes) = &options.buckets {
+        writeln!(out, "buckets  {sizes}")?;
+    }
     if let Some(most) = bench.batch_cut_to {
         writeln!(out, "batch    the default size was reduced to {most}: an epoch of {samples} must have one batch")?;
     }

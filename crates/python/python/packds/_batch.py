@@ -258,10 +258,9 @@ class Batch:
             return None
         drawn = as_numpy(self._geometry.view(whole("view", view, 32)))[: len(self)]
         geometry = np.zeros(len(drawn), _GEOMETRY)
-        for number, name in enumerate(("x", "y", "width", "height", "flip_horizontal", "flip_vertical")):
+        for number, name in enumerate(("x", "y", "width", "height", "flip_horizontal", "flip_vertical", "out_width", "out_height")):
             geometry[name] = drawn[:, number]
-        geometry["matrix"] = drawn[:, 6:].reshape(-1, 2, 3)
-        geometry["out_width"], geometry["out_height"] = self._geometry.size()
+        geometry["matrix"] = drawn[:, 8:].reshape(-1, 2, 3)
         return geometry
 
     def __repr__(self) -> str:

@@ -27,6 +27,7 @@ from ._words import (
     augmentation,
     balance_of,
     balanced_weights,
+    buckets_of,
     crop_of,
     cropped_to,
     drawn_seed,
@@ -113,6 +114,14 @@ def _cut(value: Any, n: int) -> Any:
     return tuple(_cut(view, n) for view in value) if isinstance(value, tuple) else value[:n]
 
 
+def _pad_to(ragged: str, pad_to: int) -> int:
+    if whole("pad_to", pad_to, 16) == 0:
+        raise OptionError("pad_to: expected a number of pixels of at least 1, found 0")
+    if pad_to != 1 and ragged != "padded":
+        raise OptionError(f"pad_to: only padded images have a multiple of it, found ragged={ragged!r}", "pass ragged='padded'")
+    return pad_to
+
+
 def _gpu_of(device: str, output: str, lend: bool, **asked: str) -> str | None:
     """The native module's number for the GPU that receives the batches. None if they stay on the host."""
     if output != "torch" or (number := number_of(device)) is None:
@@ -194,6 +203,11 @@ class Loader(Sealed):
         normalize: `dataset` (the pack's own mean and std), `imagenet`, or `(mean, std)` for values in 0..1.
         augment: Operations of docs/reference/augmentation.md, in a list or separated by commas: `"rrc224,flip,trivialaugment"`. That
             page lists the corresponding torchvision transforms.
+        buckets: The sizes of batches, so that images of all shapes can be trained on without distorting them: a list of numbers
+            (squares) and (width, height), or a string such as `512,640x384,384x640` or `area:262144/64` (sizes with about this area
+            and sides that are multiples of 64). All images of a batch have the size with the nearest aspect ratio. They are resized
+            to cover it, and the rest is cropped, at random or with `augment="cover:center"` equally on both sides
+            (docs/reference/loading.md, "Buckets").
         rank: `env` (from torch.distributed or torchrun, else a single process), None, or `(rank, world)`.
         drop_last: Whether to drop samples that do not fill the last batch. By default they are dropped, except in the order
             `sequential`, in which every epoch would drop the same samples. With False, a single process gets a shorter batch.
@@ -227,9 +241,11 @@ class Loader(Sealed):
         lend: Whether batches may be the pack's own memory if that saves a copy. Such arrays are read-only.
         ragged: How a batch has a field with any number of entries per sample, such as boxes: `list` (an array for each sample),
             `padded` (a `Padded`: one array, with zeros after shorter samples, and the lengths), or `flat` (a `Flat`: all entries in
-            one array, and the offsets of the samples). With `targets`, a batch is `(images, targets)`, as torchvision's detection
+            one array, and the offsets of the samples). Images of different sizes are a list, or with `padded` a `Padded` with
+            zeros to the right of and below smaller images, and with their heights and widths as lengths. With `targets`, a batch is `(images, targets)`, as torchvision's detection
             models take it. `images` is a list of float tensors `[C, H, W]`. `targets` has a dict for each image, with classes from
             1, because 0 is the background. `tv_tensors` is the same with `torchvision.tv_tensors`, for its transforms.
+        pad_to: With `ragged="padded"`, the sides of images of different sizes become multiples of this number, such as 32.
         proportions: With several packs, a positive number for each pack.
 
     Warns:
@@ -259,6 +275,7 @@ class Loader(Sealed):
         layout: Layout | None = None,
         normalize: Normalize = None,
         augment: str | Sequence[str] | None = None,
+        buckets: str | Sequence[Union[int, str, "tuple[int, int]"]] | None = None,
         rank: RankLike = "env",
         drop_last: bool | None = None,
         samples: Any = None,
@@ -278,6 +295,7 @@ class Loader(Sealed):
         jpeg: Jpeg = "host",
         lend: bool = False,
         ragged: Ragged = "list",
+        pad_to: int = 1,
         proportions: Sequence[float] | None = None,
     ) -> None:
         several = isinstance(data, Sequence) and not isinstance(data, (str, bytes))
@@ -316,6 +334,7 @@ class Loader(Sealed):
             "pad_last": not drop_last,
             "fields": fields,
             "augment": augmentation(dataset, fields, augment, **self._finish),
+            "buckets": buckets_of(buckets),
             "threads": number_or_auto("threads", threads),
             "memory_bytes": memory_bytes(memory),
             "slots": number_or_auto("slots", slots),
@@ -329,10 +348,14 @@ class Loader(Sealed):
             **self._choice(weights, balance, batch * self.world if drop_last else 0),
             "proportions": [] if proportions is None else _checks.numbers("proportions", proportions),
         }
+        if buckets is not None and self._options["gpu"] is not None:
+            hint = "leave out device, and copy each batch with .to(device)"
+            raise OptionError(f"buckets: batches of several sizes stay on the host, found device {device!r}", hint)
         self._made_in = os.getpid()
         self._native = self._make(self._options)
         self._output = (output, layout, device, fields, as_tuple)
         self._ragged: Ragged = ragged
+        self._pad_to = _pad_to(ragged, pad_to)
         self._plan = self._planned(self._native, self._options)
         self._number = whole("epoch", epoch, 32)
         # An epoch without batches is reported here, not in the loop.
@@ -361,7 +384,7 @@ class Loader(Sealed):
         return _packds.Loader([dataset._pack for dataset in self.datasets], options)
 
     def _planned(self, native: _packds.Loader, options: dict[str, Any]) -> Plan:
-        return Plan(self.datasets, native, *self._output, ragged=self._ragged, augment=options["augment"])
+        return Plan(self.datasets, native, *self._output, ragged=self._ragged, pad_to=self._pad_to, augment=options["augment"])
 
     def _warn(self) -> None:
         """Warns about options that cost accuracy."""
@@ -702,8 +725,10 @@ class Loader(Sealed):
         >>> loader.fields
         {'image': ('u8', (64, 64, 3)), 'label': ('i32', ())}
         """
+        varies = {self._plan.image, self._plan.mask} if self._native.has_buckets else set()
         return {
-            name: (dtype, None if shape is None else tuple(shape)) for name, _, dtype, shape in self._native.fields()
+            name: (dtype, None if shape is None or name in varies else tuple(shape))
+            for name, _, dtype, shape in self._native.fields()
         }
 
     # Ending.

@@ -14,7 +14,7 @@ from ._cuda import SIMULATED, Gpu, number_of, widened
 from ._dataset import FLOATS, Dataset, Field, is_float_label, pair_of
 from ._errors import OptionError
 from ._mixing import mixers
-from ._ragged import ragged_conversion
+from ._ragged import padded_images, ragged_conversion
 from ._targets import targets_conversion
 from ._types import Ragged
 from ._words import mixes, puts_channels_first
@@ -34,6 +34,7 @@ class Plan:
         as_tuple: bool | None,
         *,
         ragged: Ragged,
+        pad_to: int,
         augment: str | Sequence[str] | None,
     ) -> None:
         dataset = datasets[0]
@@ -47,6 +48,8 @@ class Plan:
         self.datasets = datasets
         self.device = device
         self._of_ragged = ragged_conversion(ragged, self._out)
+        self._pads, self._pad_to = ragged == "padded", pad_to
+        self._puts_channels_first = puts_channels_first(augment)
         number = number_of(device)
         self.gpu = None if number is None else Gpu(device, number, native.fields())
         self.fields: list[tuple[str, Any]] = []
@@ -57,6 +60,7 @@ class Plan:
         self.several_views = len(names) < len(self.fields)
         roles = [dataset.fields[name].role for name in names]
         self.image = names[roles.index("image")] if "image" in roles else None
+        self.mask = names[roles.index("mask")] if "mask" in roles else None
         # The fields of a tuple. None if fields are delivered by name.
         loaded = [dataset.fields[name] for name in names]
         self.unpacked = _unpacked(loaded, fields is not None, as_tuple)
@@ -70,8 +74,8 @@ class Plan:
     def _conversion(self, field: Any, dtype: str, shape: list[int] | None, layout: str | None) -> Any:
         convert, device = self.convert, self.device
         if shape is None:
-            if field.kind == "image":
-                return self._images(convert, device)
+            if field.role in ("image", "mask") or field.kind == "image":
+                return self._images(convert, device, layout)
             if field.kind == "ragged":
                 return self._of_ragged
             value = OF_KIND.get(field.kind)
@@ -92,26 +96,30 @@ class Plan:
             steps.append(lambda tensor: tensor.float())
         if device != "cpu" and self.gpu is None:
             steps.append(lambda tensor: tensor.to(device, non_blocking=True))
-        if len(steps) == 1:
-            return steps[0]
-
-        def all_steps(memory: Any) -> Any:
-            for step in steps:
-                memory = step(memory)
-            return memory
-
-        return all_steps
+        return steps[0] if len(steps) == 1 else lambda memory: _after_all(steps, memory)
 
     def _multi_hot(self, bits: Any) -> Any:
         """Sets of class ids as rows of 0 and 1."""
         n_classes = max(dataset.n_label_classes for dataset in self.datasets)
         return self._out(multi_hot(as_numpy(bits), n_classes))
 
-    def _images(self, convert: Any, device: str) -> Any:
-        """The function that converts variable-size images, one by one."""
-        if device == "cpu" or device == SIMULATED:
-            return lambda items: [convert(item) for item in items]
-        return lambda items: [convert(item).to(device, non_blocking=True) for item in items]
+    def _images(self, convert: Any, device: str, layout: str | None) -> Any:
+        """The function that converts images of different sizes, one by one or padded to one size."""
+        is_last = layout == "channels_last"
+        if self._pads:
+
+            def padded(items: Any) -> Any:
+                arrays = [as_numpy(item) for item in items]
+                made = padded_images(arrays, items[0].dtype, self._puts_channels_first, self._pad_to, self._out)
+                return made._replace(values=made.values.permute(0, 3, 1, 2)) if is_last and made.values.ndim == 4 else made
+
+            return padded
+        steps = [convert]
+        if is_last:
+            steps.append(lambda tensor: tensor.permute(2, 0, 1) if tensor.ndim == 3 else tensor)
+        if device != "cpu" and device != SIMULATED:
+            steps.append(lambda tensor: tensor.to(device, non_blocking=True))
+        return lambda items: [_after_all(steps, item) for item in items]
 
     def values(self, native: _packds.Batch) -> dict[str, Any]:
         """Every field by name; a tuple of arrays if there are several views."""
@@ -144,6 +152,12 @@ class Plan:
         if self.unpacked is None:
             return NamedBatch(values)
         return tuple(values[name] for name in self.unpacked)
+
+
+def _after_all(steps: Sequence[Any], value: Any) -> Any:
+    for step in steps:
+        value = step(value)
+    return value
 
 
 def _unpacked(fields: Sequence[Field], are_named: bool, as_tuple: bool | None) -> tuple[str, ...] | None:

@@ -1,8 +1,8 @@
-"""Ragged fields in batches: the entries of all samples in one array, with what is needed to take them apart."""
+"""Ragged fields and images of different sizes in batches: all samples in one array, with what is needed to take them apart."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,7 +46,8 @@ class Padded(NamedTuple):
 
     Attributes:
         values: The entries of each sample, `[samples, most, ...]`, where `most` is the largest number in the batch.
-        lengths: The number of entries of each sample, `[samples]` int64.
+        lengths: The number of entries of each sample, `[samples]` int64. For images of different sizes, their heights and widths,
+            `[samples, 2]`.
     """
 
     values: Any
@@ -59,6 +60,8 @@ class Padded(NamedTuple):
         Padded(values=array([[5]]), lengths=array([1]))
         """
         lengths = self.lengths[:n]
+        if lengths.ndim == 2:
+            return Padded(self.values[:n], lengths)
         return Padded(self.values[:n, : max(lengths.tolist(), default=0)], lengths)
 
 
@@ -77,6 +80,18 @@ def ragged_conversion(form: Ragged, out: Callable[[Any, str], Any]) -> Callable[
     if form == "padded":
         return lambda value: _padded(*_arrays(value), value[0].dtype, out)
     raise OptionError(f"ragged: expected list, padded, flat, targets or tv_tensors, found {form!r}")
+
+
+def padded_images(images: Sequence[np.ndarray[Any, Any]], dtype: str, channels_first: bool, pad_to: int, out: Callable[[Any, str], Any]) -> Padded:
+    """Images of different sizes in the upper left corners of one array, whose sides are multiples of `pad_to`. The rest is 0."""
+    first = 1 if channels_first and images[0].ndim == 3 else 0
+    sizes = np.array([image.shape[first : first + 2] for image in images], np.int64)
+    height, width = (-(-sizes.max(0) // pad_to) * pad_to).tolist()
+    shape = images[0].shape
+    padded = np.zeros((len(images), *shape[:first], height, width, *shape[first + 2 :]), images[0].dtype)
+    for to, image, (rows, columns) in zip(padded, images, sizes.tolist()):
+        to[(slice(None),) * first + (slice(rows), slice(columns))] = image
+    return Padded(out(padded, dtype), out(sizes, "i64"))
 
 
 def _arrays(value: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

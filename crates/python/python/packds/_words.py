@@ -24,7 +24,7 @@ Normalize = Union[str, None, "tuple[_Channels, _Channels]"]
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 # An operation that crops: its name, its size, and the rest.
-_CROP = re.compile(r"\s*(rrc|crop|center|ioucrop|letterbox|scalejitter)(\d+)(?:x(\d+))?(.*)", re.DOTALL)
+_CROP = re.compile(r"\s*(rrc|crop|center|ioucrop|letterbox|scalejitter|cover)(\d+)(?:x(\d+))?(.*)", re.DOTALL)
 _RESIZE = re.compile(r"resize(\d+)(?:x(\d+))?")
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
@@ -188,6 +188,27 @@ def augmentation(
         words.append(_normalization(dataset, image, normalize))
     words += [word for word in (wanted, order) if word is not None]
     return ",".join(words) or None
+
+
+def buckets_of(buckets: Any) -> str | None:
+    """The sizes of buckets, as one string of words. None if there are none.
+
+    >>> buckets_of([512, (640, 384), "384x640"]), buckets_of("area:262144/64")
+    ('512,640x384,384x640', 'area:262144/64')
+    """
+    if buckets is None or isinstance(buckets, str):
+        return buckets
+    if not isinstance(buckets, Sequence):
+        raise OptionError(f"buckets: expected a string or a list of sizes, found {buckets!r}")
+    return ",".join(map(_bucket, buckets))
+
+
+def _bucket(size: Any) -> str:
+    if isinstance(size, str):
+        return size
+    side = size if isinstance(size, Sequence) else (size, size)
+    width, height = (whole("buckets", one, 32) for one in _checks.two("buckets", "numbers, (width, height) or strings", side))
+    return f"{width}x{height}" if isinstance(size, Sequence) else str(width)
 
 
 def puts_channels_first(augment: str | Sequence[str] | None) -> bool:

@@ -51,9 +51,41 @@ impl Augmenter {
         Self { plan, workshop }
     }
 
+    /// Applies another plan from now on, which decodes images in the same way.
+    pub(crate) fn turn_to(&mut self, plan: &Arc<AugmentPlan>) {
+        self.plan = Arc::clone(plan);
+    }
+
     /// The plan that this augmenter applies.
     pub fn plan(&self) -> &AugmentPlan {
         &self.plan
+    }
+
+    /// Makes the image of one sample, and its mask if there is one, if their size depends on the sample. They replace the
+    /// contents of the outputs. Returns width and height.
+    ///
+    /// # Errors
+    /// As for [`apply`](Self::apply).
+    pub(crate) fn apply_varied(
+        &mut self,
+        input: Input<'_>,
+        out: &mut Vec<u8>,
+        mask_out: &mut Vec<u8>,
+    ) -> Result<(u32, u32), AugmentError> {
+        let plan = self.plan.for_sample(input.key.root(), input.image.size()?)?;
+        let (Size { width, height }, item_bytes) = (plan.size(), plan.item_bytes());
+        let of_mask = match input.mask {
+            Some(Picture::Raw(raw)) => pixel_bytes(plan.size(), raw.channels)?,
+            Some(Picture::Encoded(_)) => pixel_bytes(plan.size(), 1)?,
+            None => 0,
+        };
+        for (to, n_bytes) in [(&mut *out, item_bytes), (&mut *mask_out, of_mask)] {
+            grow(to, n_bytes)?;
+            to.truncate(n_bytes);
+        }
+        let masks: &mut [&mut [u8]] = if input.mask.is_some() { &mut [mask_out] } else { &mut [] };
+        self.apply(input, &mut [out], masks)?;
+        Ok((width, height))
     }
 
     /// Makes all views of one sample. `outs[view]` has `item_bytes()` bytes.
@@ -75,6 +107,9 @@ impl Augmenter {
         let Self { plan, workshop } = self;
         let Input { key, image, mask, boxes } = input;
         let channels = plan.output().channels;
+        let root = key.root();
+        let size = image.size()?;
+        let plan = &*plan.for_sample(root, size)?;
         check_buffers(plan, outs, plan.item_bytes())?;
         if let Picture::Raw(raw) = image
             && raw.channels != channels
@@ -85,8 +120,6 @@ impl Augmenter {
                 found: raw.channels.to_string(),
             });
         }
-        let size = image.size()?;
-        let root = key.root();
         workshop.frames.clear();
         for view in 0..plan.output().views {
             let frame = Frame::draw(&plan.ops, Scene { size, boxes }, root, view)?;

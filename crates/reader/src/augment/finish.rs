@@ -34,7 +34,7 @@ impl AugmentPlan {
     /// work, or if a device does not support all of it.
     pub(crate) fn finish(&self) -> Option<Finish> {
         let finish = self.finish_values();
-        let is_some = !self.writes_bytes() || !finish.changes.is_empty();
+        let is_some = !self.sizes_vary() && (!self.writes_bytes() || !finish.changes.is_empty());
         // What a device erases or mixes comes after a mosaic, which the host makes from finished images.
         (is_some && !self.erases_randomly() && !self.has_mosaics()).then_some(finish)
     }
@@ -53,8 +53,8 @@ impl AugmentPlan {
                 Op::Resize(resize) => resized = Some((resized_size(resize, picture), false)),
                 Op::RandomResizedCrop { size, .. } => resized = Some((size, true)),
                 Op::IouCrop { .. } => return Err("ioucrop depends on the boxes, which stay on the host"),
-                Op::Letterbox { .. } | Op::ScaleJitter { .. } => {
-                    return Err("letterbox and scalejitter resize images on the host");
+                Op::Letterbox { .. } | Op::ScaleJitter { .. } | Op::Cover { .. } | Op::ShortSide { .. } => {
+                    return Err("letterbox, scalejitter, cover and shortside resize images on the host");
                 }
                 Op::RandomCrop { mode, .. } => padding = mode,
                 _ => {}

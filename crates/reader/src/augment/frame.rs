@@ -95,6 +95,7 @@ impl Frame {
                     frame.shown = Shown::Window { resized, x, y };
                 }
                 Op::ScaleJitter { size: out, scale, .. } => frame.shown = scaled_window(draws(), picture, out, scale),
+                Op::Cover { size: Some(out), center } => frame.shown = covered(draws(), picture, out, center),
                 Op::HorizontalFlip(p) => frame.flip_horizontal = draws().chance(0, p),
                 Op::VerticalFlip(p) => frame.flip_vertical = draws().chance(0, p),
                 _ => break,
@@ -191,6 +192,20 @@ fn scaled_window(draws: Draws, picture: Size, out: Size, scale: Span) -> Shown {
     let place = draws.unit(1);
     let start = |side: u32, out: u32| i64::from(pixels(f64::from(side.saturating_sub(out)) * place));
     Shown::Window { resized, x: start(resized.width, out.width), y: start(resized.height, out.height) }
+}
+
+/// A window of an image that is resized to cover `out`. Draw 0 decides its place on the vertical axis, and draw 1 on the
+/// horizontal one. At least one of the axes has only one place.
+fn covered(draws: Draws, picture: Size, out: Size, center: bool) -> Shown {
+    let (width, height) = (f64::from(picture.width), f64::from(picture.height));
+    let factor = (f64::from(out.width) / width).max(f64::from(out.height) / height);
+    let side = |side: f64, least: u32| pixels((side * factor).round_ties_even()).max(least);
+    let resized = Size { width: side(width, out.width), height: side(height, out.height) };
+    let start = |index, side: u32, out: u32| match center {
+        true => center_start(side, out),
+        false => draws.below(index, (side - out).saturating_add(1)).into(),
+    };
+    Shown::Window { resized, x: start(1, resized.width, out.width), y: start(0, resized.height, out.height) }
 }
 
 /// Converts a number of pixels. Fractions are cut off. Negative numbers become 0.

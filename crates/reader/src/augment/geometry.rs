@@ -2,9 +2,10 @@
 //! to positions in the image.
 
 use packds_pixels::ops::Affine;
+use packds_pixels::{Area, CropResize, Filter};
 
 use super::boxes::BoundingBox;
-use super::frame::{Frame, Scene, Shown};
+use super::frame::{self, Frame, Scene, Shown};
 use super::op::{Op, Size, Stage};
 use super::steps::{Step, each_step};
 use super::{AugmentError, AugmentPlan, SampleKey};
@@ -32,6 +33,10 @@ pub struct Geometry {
     /// The coefficients a to f. The point (x, y) of the stored image is at (a x + b y + c, d x + e y + f) in the view,
     /// after resize, flips, rotations and shears. The centre of the first pixel is (0.5, 0.5).
     pub matrix: [f64; 6],
+    /// Width of the view.
+    pub out_width: u32,
+    /// Height of the view.
+    pub out_height: u32,
 }
 
 impl AugmentPlan {
@@ -53,9 +58,10 @@ impl AugmentPlan {
         boxes: &[BoundingBox],
     ) -> Result<Geometry, AugmentError> {
         let size = Size { width, height };
-        let frame = Frame::draw(&self.ops, Scene { size, boxes }, key.root(), view)?;
-        let mut geometry = Geometry::of_frame(frame, size, self.size());
-        each_step(self, key.root(), view, |step| {
+        let plan = &*self.for_sample(key.root(), size)?;
+        let frame = Frame::draw(&plan.ops, Scene { size, boxes }, key.root(), view)?;
+        let mut geometry = Geometry::of_frame(frame, size, plan.size());
+        each_step(plan, key.root(), view, |step| {
             if let Step::Map(map) = step {
                 geometry.matrix = after(&map, geometry.matrix);
             }
@@ -76,6 +82,8 @@ impl Geometry {
             flip_horizontal: frame.flip_horizontal,
             flip_vertical: frame.flip_vertical,
             matrix: matrix_of(frame, picture, out),
+            out_width: out.width,
+            out_height: out.height,
         }
     }
 }
@@ -90,6 +98,25 @@ fn part(frame: Frame, picture: Size, out: Size) -> [f64; 4] {
             let (width, height) = (f64::from(out.width), f64::from(out.height));
             [pixels(x) * across, pixels(y) * down, width * across, height * down]
         }
+    }
+}
+
+/// The part that a frame shows, rounded to pixels of the stored image and clipped to it.
+pub(super) fn rounded_crop(frame: Frame, picture: Size, out: Size, filter: Filter) -> CropResize {
+    let [x, y, width, height] = part(frame, picture, out);
+    let axis = |start: f64, len: f64, side: u32| {
+        let first = frame::pixels(start).min(side.saturating_sub(1));
+        let end = frame::pixels((start + len).round_ties_even()).clamp(first + 1, side.max(first + 1));
+        (first, end - first)
+    };
+    let ((x, width), (y, height)) = (axis(x, width, picture.width), axis(y, height, picture.height));
+    CropResize {
+        area: Area { x, y, width, height },
+        width: out.width,
+        height: out.height,
+        filter,
+        flip_horizontal: frame.flip_horizontal,
+        flip_vertical: frame.flip_vertical,
     }
 }
 

@@ -11,16 +11,19 @@ use super::op::{
     CROP_RATIO, CROP_SCALE, ERASE_RATIO, ERASE_SCALE, Filling, IOU_CROP_RATIO, IOU_CROP_SCALE, JITTER_SCALE,
     LETTERBOX_FILL, MAGNITUDE_BINS, Op, RAND_AUGMENT, Size, Span,
 };
+use super::varied::Sides;
 use super::{Augment, AugmentError, Policy};
 
 /// The name and the syntax of each word.
-const WORDS: [(&str, &str); 30] = [
+const WORDS: [(&str, &str); 32] = [
     ("rrc", "rrcSIZE[:SCALE-SCALE[/RATIO-RATIO]]"),
     ("crop", "cropSIZE[+PADDING][?][:edge|reflect|symmetric|VALUE[/VALUE...]]"),
     ("center", "centerSIZE"),
     ("ioucrop", "ioucropSIZE[:SCALE-SCALE[/RATIO-RATIO]]"),
     ("letterbox", "letterboxSIZE[:VALUE[/VALUE...]]"),
     ("scalejitter", "scalejitterSIZE[:SCALE-SCALE[/VALUE...]]"),
+    ("cover", "coverSIZE[:center]"),
+    ("shortside", "shortside:SIDE[-SIDE[+STEP]][/LONGEST]"),
     ("resize", "resizeSHORT or resizeWIDTHxHEIGHT"),
     ("flip", "flip[:P]"),
     ("vflip", "vflip[:P]"),
@@ -89,7 +92,7 @@ impl Augment {
         };
         let size = &head[name.len()..];
         let parsed = match name {
-            "rrc" | "crop" | "center" | "ioucrop" | "letterbox" | "scalejitter" | "resize" => {
+            "rrc" | "crop" | "center" | "ioucrop" | "letterbox" | "scalejitter" | "cover" | "resize" => {
                 sized(self, name, size, options)
             }
             _ if !size.is_empty() => None,
@@ -163,6 +166,10 @@ fn sized(augment: Augment, name: &str, text: &str, options: Option<&str>) -> Opt
             };
             Some(augment.scale_jitter(size(text)?, scale, fill))
         }
+        ("cover", None | Some("center")) => {
+            let size = if text.is_empty() { None } else { Some(size(text)?) };
+            Some(augment.cover(size, options.is_some()))
+        }
         ("crop", options) => {
             let mode = options.map_or(Some(Padding::Constant([0; 4])), padding)?;
             let needed = text.ends_with('?');
@@ -183,6 +190,8 @@ fn sized(augment: Augment, name: &str, text: &str, options: Option<&str>) -> Opt
 /// Parses a word without a size after the name. `options` are the values after its colon, if there are any.
 fn with_options(augment: Augment, name: &str, options: &[&str]) -> Option<Augment> {
     Some(match (name, options) {
+        ("shortside", [sides]) => short_side(augment, sides, None)?,
+        ("shortside", [sides, long]) => short_side(augment, sides, Some(whole(long)?))?,
         ("flip", []) => augment.horizontal_flip(0.5),
         ("vflip", []) => augment.vertical_flip(0.5),
         ("gray", []) => augment.random_grayscale(0.1),
@@ -241,6 +250,13 @@ fn with_options(augment: Augment, name: &str, options: &[&str]) -> Option<Augmen
     })
 }
 
+/// The word `shortside` with these sides, such as `480-800+32`.
+fn short_side(augment: Augment, sides: &str, long: Option<u32>) -> Option<Augment> {
+    let (low, rest) = sides.split_once('-').unwrap_or((sides, sides));
+    let (high, step) = rest.split_once('+').unwrap_or((rest, "1"));
+    Some(augment.short_side((whole(low)?, whole(high)?), whole(step)?, long))
+}
+
 fn affine(augment: Augment, parts: &[&str]) -> Option<Augment> {
     let at = |idx: usize| parts.get(idx).map_or(Some(0.0), |part| number(part));
     let scale = parts.get(3).map_or(Some((1.0, 1.0)), |part| span(part))?;
@@ -277,7 +293,7 @@ fn spans(options: Option<&str>, (scale, ratio): (Span, Span)) -> Option<(Span, S
     })
 }
 
-fn size(text: &str) -> Option<Size> {
+pub(super) fn size(text: &str) -> Option<Size> {
     match text.split_once('x') {
         None => Some(Size::from(whole(text)?)),
         Some((width, height)) => Some(Size { width: whole(width)?, height: whole(height)? }),
@@ -285,7 +301,7 @@ fn size(text: &str) -> Option<Size> {
 }
 
 /// Parses digits without a sign or whitespace.
-fn whole(text: &str) -> Option<u32> {
+pub(super) fn whole(text: &str) -> Option<u32> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().ok()).flatten()
 }
@@ -294,7 +310,7 @@ fn byte(text: &str) -> Option<u8> {
     u8::try_from(whole(text)?).ok()
 }
 
-fn number(text: &str) -> Option<f64> {
+pub(super) fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|value: &f64| value.is_finite())
 }
 
@@ -400,6 +416,18 @@ fn crop_text(name: &str, size: Size, (scale, ratio): (Span, Span), usual: (Span,
     }
 }
 
+fn cover_text(size: Option<Size>, center: bool) -> String {
+    let size = size.map_or_else(String::new, |size| size.to_string());
+    format!("cover{size}{}", if center { ":center" } else { "" })
+}
+
+fn short_side_text(Sides { low, high, step }: Sides, long: Option<u32>) -> String {
+    let step = if step == 1 { String::new() } else { format!("+{step}") };
+    let sides = if low == high { low.to_string() } else { format!("{low}-{high}{step}") };
+    let long = long.map_or_else(String::new, |long| format!("/{long}"));
+    format!("shortside:{sides}{long}")
+}
+
 impl fmt::Display for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&match self {
@@ -424,6 +452,8 @@ impl fmt::Display for Op {
             Self::ScaleJitter { size, scale, fill } => {
                 format!("scalejitter{size}:{}/{}", range(*scale), color_text(*fill))
             }
+            Self::Cover { size, center } => cover_text(*size, *center),
+            Self::ShortSide { sides, long } => short_side_text(*sides, *long),
             Self::RandomCrop { size, padding, mode, if_needed } => {
                 let around = if *padding == 0 { String::new() } else { format!("+{padding}") };
                 let needed = if *if_needed { "?" } else { "" };

@@ -23,6 +23,7 @@
 
 mod augmenter;
 mod boxes;
+mod buckets;
 mod color;
 mod description;
 mod draws;
@@ -46,7 +47,9 @@ mod render;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod varied;
 
+pub use buckets::Buckets;
 pub use description::Augment;
 pub use error::AugmentError;
 pub use geometry::Geometry;

@@ -43,15 +43,16 @@ impl AugmentPlan {
         boxes: &[BoundingBox],
     ) -> Result<Movement, AugmentError> {
         let scene = Scene { size: Size { width, height }, boxes };
-        let frame = Frame::draw(&self.ops, scene, key.root(), view)?;
-        let mut matrices = vec![matrix_of(frame, scene.size, self.size())];
-        each_step(self, key.root(), view, |step| {
+        let plan = &*self.for_sample(key.root(), scene.size)?;
+        let frame = Frame::draw(&plan.ops, scene, key.root(), view)?;
+        let mut matrices = vec![matrix_of(frame, scene.size, plan.size())];
+        each_step(plan, key.root(), view, |step| {
             if let Step::Map(map) = step {
                 matrices.push(after(&map, IDENTITY));
             }
             Ok(())
         })?;
-        Ok(self.movement_by(frame, matrices))
+        Ok(plan.movement_by(frame, matrices))
     }
 }
 
@@ -61,6 +62,11 @@ impl Movement {
     pub(super) fn delivered(&self, [x, y]: [f64; 2]) -> [f32; 2] {
         let [left, top] = self.origin;
         [(x + left) as f32, (y + top) as f32]
+    }
+
+    /// Width and height of the view.
+    pub fn size(&self) -> (u32, u32) {
+        (self.view.width, self.view.height)
     }
 
     /// Whether the view is a mirror image. Both flips together turn the image by half a turn.

@@ -4,6 +4,7 @@ use packds_pixels::{Padding, Resize};
 
 use super::AugmentError;
 use super::policy::Policy;
+use super::varied::Sides;
 
 /// Width and height of a result in pixels. A single number means a square.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -49,25 +50,84 @@ pub(super) const RAND_AUGMENT: (u32, u32) = (2, 9);
 /// An operation that a method of `Augment` adds.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Op {
-    RandomResizedCrop { size: Size, scale: Span, ratio: Span },
-    RandomCrop { size: Size, padding: u32, mode: Padding, if_needed: bool },
+    RandomResizedCrop {
+        size: Size,
+        scale: Span,
+        ratio: Span,
+    },
+    RandomCrop {
+        size: Size,
+        padding: u32,
+        mode: Padding,
+        if_needed: bool,
+    },
     CenterCrop(Size),
-    IouCrop { size: Size, scale: Span, ratio: Span },
-    Letterbox { size: Size, fill: [u8; 4] },
-    ScaleJitter { size: Size, scale: Span, fill: [u8; 4] },
+    IouCrop {
+        size: Size,
+        scale: Span,
+        ratio: Span,
+    },
+    Letterbox {
+        size: Size,
+        fill: [u8; 4],
+    },
+    ScaleJitter {
+        size: Size,
+        scale: Span,
+        fill: [u8; 4],
+    },
+    /// Without a size, it is that of a bucket.
+    Cover {
+        size: Option<Size>,
+        center: bool,
+    },
     Resize(Resize),
+    /// Resizes the short side to a random length, but the long side to at most `long`.
+    ShortSide {
+        sides: Sides,
+        long: Option<u32>,
+    },
     HorizontalFlip(f64),
     VerticalFlip(f64),
     Rotation(f64),
-    Affine { degrees: f64, translate: (f64, f64), scale: Span, shear: (f64, f64) },
-    Jitter { brightness: f64, contrast: f64, saturation: f64, hue: f64, p: f64 },
+    Affine {
+        degrees: f64,
+        translate: (f64, f64),
+        scale: Span,
+        shear: (f64, f64),
+    },
+    Jitter {
+        brightness: f64,
+        contrast: f64,
+        saturation: f64,
+        hue: f64,
+        p: f64,
+    },
     Grayscale(f64),
-    Blur { kernel: u32, sigma: Span, p: f64 },
-    Solarize { threshold: u8, p: f64 },
-    Erase { p: f64, scale: Span, ratio: Span, value: Filling },
+    Blur {
+        kernel: u32,
+        sigma: Span,
+        p: f64,
+    },
+    Solarize {
+        threshold: u8,
+        p: f64,
+    },
+    Erase {
+        p: f64,
+        scale: Span,
+        ratio: Span,
+        value: Filling,
+    },
     Cutout(u32),
-    RandAugment { n: u32, magnitude: u32, bins: u32 },
-    TrivialAugment { bins: u32 },
+    RandAugment {
+        n: u32,
+        magnitude: u32,
+        bins: u32,
+    },
+    TrivialAugment {
+        bins: u32,
+    },
     AutoAugment(Policy),
 }
 
@@ -95,13 +155,14 @@ pub(super) enum Stage {
 impl Op {
     pub(super) fn stage(&self) -> Stage {
         match self {
-            Self::Resize(_) => Stage::Resize,
+            Self::Resize(_) | Self::ShortSide { .. } => Stage::Resize,
             Self::RandomResizedCrop { .. }
             | Self::RandomCrop { .. }
             | Self::CenterCrop(_)
             | Self::IouCrop { .. }
             | Self::Letterbox { .. }
-            | Self::ScaleJitter { .. } => Stage::Crop,
+            | Self::ScaleJitter { .. }
+            | Self::Cover { .. } => Stage::Crop,
             Self::HorizontalFlip(_) | Self::VerticalFlip(_) => Stage::Flip,
             Self::Rotation(_) | Self::Affine { .. } => Stage::Map,
             Self::RandAugment { .. } | Self::TrivialAugment { .. } | Self::AutoAugment(_) => Stage::Policy,
@@ -117,6 +178,7 @@ impl Op {
             | Self::IouCrop { size, .. }
             | Self::Letterbox { size, .. }
             | Self::ScaleJitter { size, .. } => Some(size),
+            Self::Cover { size, .. } => size,
             _ => None,
         }
     }
@@ -149,11 +211,9 @@ impl Op {
                 self.sides(size)?;
                 self.span("scale", "two numbers from 0.01 to 10, the smaller one first", scale, 0.01, 10.0)
             }
-            Self::Resize(resize) => match resize {
-                Resize::Exact { width, height } => self.sides(Size { width, height }),
-                Resize::Short(side) | Resize::Long(side) | Resize::Max(side) => self.sides(Size::from(side)),
-                Resize::None => self.sides(Size::from(0)),
-            },
+            Self::Cover { size, .. } => size.map_or(Ok(()), |size| self.sides(size)),
+            Self::Resize(resize) => self.resize(resize),
+            Self::ShortSide { sides, long } => self.short_side(sides, long),
             Self::HorizontalFlip(p) | Self::VerticalFlip(p) => self.probability(p),
             Self::Rotation(degrees) => self.degrees(degrees),
             Self::Affine { degrees, translate, scale, shear } => {
@@ -199,6 +259,12 @@ impl Op {
         }
     }
 
+    /// Checks that buckets have set the size of the op, if it has none of its own.
+    pub(super) fn check_has_size(&self) -> Result<(), AugmentError> {
+        let has_size = !matches!(self, Self::Cover { size: None, .. });
+        self.hold("size", "given, as in cover224, or set by buckets", has_size, "none".to_owned())
+    }
+
     pub(super) fn hold(
         &self,
         what: &'static str,
@@ -210,6 +276,23 @@ impl Op {
             return Ok(());
         }
         Err(AugmentError::Parameter { op: self.to_string(), what, expected, found })
+    }
+
+    fn resize(&self, resize: Resize) -> Result<(), AugmentError> {
+        match resize {
+            Resize::Exact { width, height } => self.sides(Size { width, height }),
+            Resize::Short(side) | Resize::Long(side) | Resize::Max(side) => self.sides(Size::from(side)),
+            Resize::None => self.sides(Size::from(0)),
+        }
+    }
+
+    fn short_side(&self, Sides { low, high, step }: Sides, long: Option<u32>) -> Result<(), AugmentError> {
+        self.sides(Size { width: low, height: high })?;
+        self.sides(Size::from(long.unwrap_or(high)))?;
+        let holds = low <= high && (1..=MAX_SIDE).contains(&step);
+        self.hold("range", "two sides, the shorter one first, and a step of at least 1", holds, self.to_string())?;
+        let holds = long.is_none_or(|long| low <= long);
+        self.hold("longest side", "at least the short side", holds, long.unwrap_or(0).to_string())
     }
 
     fn sides(&self, size: Size) -> Result<(), AugmentError> {
@@ -265,7 +348,7 @@ impl Op {
 }
 
 /// Maximum side. Larger sides are assumed to be typos.
-const MAX_SIDE: u32 = 65_535;
+pub(super) const MAX_SIDE: u32 = 65_535;
 const MAX_KERNEL: u32 = 255;
 const MAX_POLICY_OPS: u32 = 16;
 const MAX_BINS: u32 = 1000;

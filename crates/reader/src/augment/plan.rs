@@ -9,6 +9,7 @@ use super::SampleKey;
 use super::augmenter::pixel_bytes;
 use super::boxes::{BoundingBox, MinBox};
 use super::frame::{Frame, Scene};
+use super::geometry::rounded_crop;
 use super::op::{Filling, Op, Size, Stage};
 use super::{Augment, AugmentError};
 
@@ -129,6 +130,7 @@ impl AugmentPlan {
     pub fn new(augment: &Augment, source: &ImageSource) -> Result<Self, AugmentError> {
         source.check()?;
         augment.ops.iter().try_for_each(Op::check)?;
+        augment.ops.iter().try_for_each(Op::check_has_size)?;
         check_order(&augment.ops)?;
         check_settings(augment)?;
         let channels = source.channels;
@@ -145,7 +147,8 @@ impl AugmentPlan {
         };
         let norm = norm.as_ref().map(|(mean, std)| (&mean[..], &std[..]));
         let emit = Emit::new(channels.into(), norm, float, augment.layout)?;
-        let Size { width, height } = output_size(&augment.ops, source.size)?;
+        // The size is 0 if it varies.
+        let Size { width, height } = output_size(&augment.ops, source.size)?.unwrap_or(Size { width: 0, height: 0 });
         let item_bytes = pixel_bytes(Size { width, height }, channels)
             .ok()
             .and_then(|n| n.checked_mul(to_usize(dtype.size())))
@@ -167,7 +170,11 @@ impl AugmentPlan {
         })
     }
 
-    /// Shape and type of the output.
+    pub(super) fn set_output(&mut self, output: Output, item_bytes: usize) {
+        (self.output, self.item_bytes) = (output, item_bytes);
+    }
+
+    /// Shape and type of the output. If [`sizes_vary`](Self::sizes_vary), its width and height are 0.
     pub fn output(&self) -> Output {
         self.output
     }
@@ -178,10 +185,11 @@ impl AugmentPlan {
     }
 
     /// The part of an image of this size, with these boxes, that each view of a sample shows, with its flips. This is
-    /// what a decoder needs.
+    /// what a decoder needs. If the whole image is resized before the crop, or if the crop extends beyond the image, the
+    /// part is rounded to pixels of the image and clipped to it.
     ///
     /// # Errors
-    /// `TooSmall` if a view extends beyond the image (padding) or needs a resize of the whole image.
+    /// `TooSmall` if the image is smaller than the crop.
     pub fn crops(
         &self,
         key: SampleKey,
@@ -189,14 +197,11 @@ impl AugmentPlan {
         boxes: &[BoundingBox],
     ) -> Result<Vec<CropResize>, AugmentError> {
         let picture = Size { width, height };
+        let plan = self.for_sample(key.root(), picture)?;
         let crop = |view| {
-            let frame = Frame::draw(&self.ops, Scene { size: picture, boxes }, key.root(), view)?;
-            let shown = frame.crop_resize(picture, self.size(), self.filter);
-            shown.ok_or_else(|| AugmentError::TooSmall {
-                op: "crop".to_owned(),
-                expected: "the size of the crop, with neither padding nor a resize of the whole image".to_owned(),
-                found: picture.to_string(),
-            })
+            let frame = Frame::draw(&plan.ops, Scene { size: picture, boxes }, key.root(), view)?;
+            let shown = frame.crop_resize(picture, plan.size(), plan.filter);
+            Ok(shown.unwrap_or_else(|| rounded_crop(frame, picture, plan.size(), plan.filter)))
         };
         (0..self.output.views).map(crop).collect()
     }
@@ -322,7 +327,7 @@ fn check_settings(augment: &Augment) -> Result<(), AugmentError> {
             return Err(setting("mosaic", "number of views", expected, augment.views.to_string()));
         }
     }
-    if augment.dct_scaling && !augment.ops.iter().any(|op| matches!(op, Op::Resize(_))) {
+    if augment.dct_scaling && !augment.ops.iter().any(|op| op.stage() == Stage::Resize) {
         let expected = "used with a resize of the whole image (resize256,center224), because random parts are decoded at full size";
         return Err(setting("dct", "setting", expected, "no resize".to_owned()));
     }
@@ -334,10 +339,18 @@ fn check_settings(augment: &Augment) -> Result<(), AugmentError> {
             return Err(setting("minbox", "visible part", "0 to 1", visible.to_string()));
         }
     }
-    let scales = |op: &Op| matches!(op, Op::ScaleJitter { .. });
-    if augment.views > 1 && augment.ops.iter().any(scales) {
+    let scales = |op: &&Op| matches!(op, Op::ScaleJitter { .. } | Op::ShortSide { .. });
+    if let (2.., Some(op)) = (augment.views, augment.ops.iter().find(scales)) {
         let expected = "1, because the image is resized once for all views";
-        return Err(setting("scalejitter", "number of views", expected, augment.views.to_string()));
+        return op.hold("number of views", expected, false, augment.views.to_string());
+    }
+    let varies = |op: &&Op| matches!(op, Op::ShortSide { .. });
+    if let Some(op) = augment.ops.iter().find(varies)
+        && !augment.ops.iter().any(|op| op.stage() == Stage::Crop)
+    {
+        let joins = [augment.mixup, augment.cutmix, augment.mosaic].iter().any(Option::is_some);
+        let expected = "left out, because it needs images of one size";
+        op.hold("mixup, cutmix or mosaic", expected, !joins, "one".to_owned())?;
     }
     if !augment.fill.is_empty() && !augment.ops.iter().any(Op::maps) {
         let expected =
@@ -405,6 +418,9 @@ fn check_order(ops: &[Op]) -> Result<(), AugmentError> {
             return Err(AugmentError::Twice { op: op.to_string(), previous: previous.to_string() });
         }
         let Some(previous) = before.last() else { continue };
+        if op.stage() == Stage::Resize {
+            return order(previous, "only one resize is possible; omit one of the two");
+        }
         if op.stage() == Stage::Crop && previous.stage() == Stage::Crop {
             return order(previous, "only one crop is possible; omit one of the two");
         }
@@ -415,8 +431,15 @@ fn check_order(ops: &[Op]) -> Result<(), AugmentError> {
     Ok(())
 }
 
-/// The size of every result. It is the source's size unless an op sets it.
-fn output_size(ops: &[Op], source: Option<Size>) -> Result<Size, AugmentError> {
+/// The size of every result. It is the source's size unless an op sets it. `None` if an op makes it vary.
+fn output_size(ops: &[Op], source: Option<Size>) -> Result<Option<Size>, AugmentError> {
+    if ops.iter().any(|op| matches!(op, Op::ShortSide { .. })) {
+        let crops = ops.iter().find_map(|op| match *op {
+            Op::CenterCrop(out) | Op::RandomCrop { size: out, .. } => Some(out),
+            _ => None,
+        });
+        return Ok(crops);
+    }
     let mut size = source;
     for op in ops {
         match *op {
@@ -429,7 +452,7 @@ fn output_size(ops: &[Op], source: Option<Size>) -> Result<Size, AugmentError> {
     // If the known size is too small for the crop, every sample would fail.
     if let (Ok(size), Some(source)) = (size.ok_or(AugmentError::SizesVary), source) {
         Frame::draw(ops, Scene::of(source), 0, 0)?;
-        return Ok(size);
+        return Ok(Some(size));
     }
-    size.ok_or(AugmentError::SizesVary)
+    size.map(Some).ok_or(AugmentError::SizesVary)
 }

@@ -178,6 +178,12 @@ fn geometry(ops: &[Op], filter: Filter, resized: Size) -> Geometry {
             Op::Letterbox { .. } | Op::ScaleJitter { .. } => {
                 geometry.resize = Resize::Exact { width: resized.width, height: resized.height };
             }
+            Op::Cover { size, center } => {
+                geometry.resize = Resize::Exact { width: resized.width, height: resized.height };
+                if let (Some(Size { width, height }), true) = (size, center) {
+                    geometry.crop = Crop::Center { width, height };
+                }
+            }
             Op::CenterCrop(Size { width, height }) => {
                 geometry.crop = Crop::Center { width, height };
             }

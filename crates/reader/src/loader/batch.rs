@@ -64,7 +64,7 @@ impl Batch {
     pub(crate) fn new(workers: &Workers, epoch: u32, ready: Ready) -> Self {
         let Ready { prepared, slot, transfer } = ready;
         Self {
-            contents: Arc::clone(&workers.contents),
+            contents: Arc::clone(workers.contents_at(prepared.step)),
             board: Arc::clone(&workers.board),
             ids: prepared.rows.iter().map(|row| row.sample).collect(),
             prepared,

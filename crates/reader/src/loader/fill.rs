@@ -47,9 +47,21 @@ impl Filler {
         }
     }
 
+    /// Prepares for rows of this bucket.
+    fn turn_to(&mut self, contents: &Arc<Contents>) {
+        if Arc::ptr_eq(&self.contents, contents) {
+            return;
+        }
+        self.contents = Arc::clone(contents);
+        if let (Some(filler), Some(pictures)) = (&mut self.pictures, contents.outputs.pictures_on_host()) {
+            filler.turn_to(pictures);
+        }
+    }
+
     /// Writes the rows of `piece` until `stopped` is set. Rows that fail are recorded in the piece. If bad samples are
     /// an error, the first of them ends the piece.
     pub(crate) fn fill(&mut self, filling: &Filling, piece: &mut Piece, stopped: &AtomicBool) {
+        self.turn_to(&filling.contents);
         for (place, number) in piece.rows.clone().enumerate() {
             if stopped.load(Ordering::Acquire) {
                 break;
@@ -82,6 +94,7 @@ impl Filler {
         let mut regions = piece.regions.iter_mut();
         let mut variable = piece.variable.iter_mut();
         let mut views = Views::default();
+        let mut varied = Vec::new();
         let Some(pack) = self.contents.packs.get(row.pack) else { return Ok(()) };
         let Contents { outputs, seeds, .. } = &*self.contents;
         let mut stored = Vec::new();
@@ -131,6 +144,9 @@ impl Filler {
                         variable.push(&pixels.data, &pixels.shape);
                     }
                 }
+                Source::Image | Source::Mask if field.shape.is_none() => {
+                    varied.extend(variable.next().map(|variable| (field.source, variable)));
+                }
                 Source::Image | Source::File | Source::Mask => {
                     if let Some(to) = regions.next().and_then(|r| slot_row(r, field, place)) {
                         views.push(field.source, to);
@@ -140,7 +156,11 @@ impl Filler {
         }
         let Some(pictures) = &mut self.pictures else { return Ok(()) };
         let pixels = self.kept.as_deref().and_then(|kept| kept.pixels(row));
-        pictures.fill(pack, items, row, (pixels, &stored), &mut views)
+        let given = (pixels, stored.as_slice());
+        match &outputs.pictures {
+            Some(made) if !varied.is_empty() => pictures.fill_varied((pack, made), items, row, given, varied),
+            _ => pictures.fill(pack, items, row, given, &mut views),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use super::error::LoadError;
-use super::outputs::{BatchField, Outputs};
+use super::outputs::{BatchField, Contents, Outputs};
 use crate::arena::{PieceMut, SlotMut};
 use crate::fetch::StepItems;
 
@@ -77,6 +77,8 @@ impl Variable {
 #[derive(Debug)]
 pub(crate) struct Filling {
     pub(crate) step: u64,
+    /// What the batch contains, by its bucket.
+    pub(crate) contents: Arc<Contents>,
     pub(crate) rows: Vec<Row>,
     pub(crate) padding: usize,
     /// The items of this step, for each pack that it takes samples from.
@@ -93,7 +95,7 @@ struct State {
 
 impl Filling {
     pub(crate) fn new(
-        step: u64,
+        (step, contents): (u64, &Arc<Contents>),
         rows: Vec<Row>,
         padding: usize,
         items: Arc<[Option<StepItems>]>,
@@ -101,7 +103,7 @@ impl Filling {
     ) -> Self {
         let n_pieces = pieces.len();
         let state = Mutex::new(State { waiting: pieces, done: Vec::with_capacity(n_pieces), n_pieces });
-        Self { step, rows, padding, items, state }
+        Self { step, contents: Arc::clone(contents), rows, padding, items, state }
     }
 
     /// Takes an unassigned piece. Also returns whether it was the last one.

@@ -23,12 +23,6 @@ impl BatchGeometry {
         Self { contents: Arc::clone(contents), rows: rows.to_vec() }
     }
 
-    /// Width and height of every view.
-    pub fn size(&self) -> (u32, u32) {
-        let made = self.contents.outputs.pictures.as_ref().map(super::Pictures::made);
-        made.map_or((0, 0), |made| (made.width, made.height))
-    }
-
     /// The part of each sample's image that a view shows, and how the part is transformed.
     ///
     /// # Errors

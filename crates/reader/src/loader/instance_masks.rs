@@ -20,7 +20,7 @@ pub(crate) struct InstanceMasks {
     /// The position of the boxes in the body.
     pub(crate) boxes: usize,
     image: PictureField,
-    /// Width and height of all masks. `None` if they have the sizes of their stored images.
+    /// Width and height of all masks. `None` if they vary.
     size: Option<(u32, u32)>,
 }
 
@@ -42,8 +42,12 @@ impl InstanceMasks {
         let image = images.next().ok_or_else(|| missing("the pack has no images that give them a size"))?;
         let image = PictureField::new(schema, image)
             .map_err(|source| LoadError::Augment { path: pack.file_path().to_owned(), source: Box::new(source) })?;
-        let made = pictures.map(|pictures| (pictures.made().width, pictures.made().height));
-        Ok(Self { polygons, boxes, size: made.or(image.fixed_size()), image })
+        let size = match pictures {
+            Some(pictures) if pictures.sizes_vary() => None,
+            Some(pictures) => Some((pictures.made().width, pictures.made().height)),
+            None => image.fixed_size(),
+        };
+        Ok(Self { polygons, boxes, size, image })
     }
 
     /// Whether the body field at this position becomes masks.
@@ -70,13 +74,9 @@ impl InstanceMasks {
         let n_stored = stored_boxes(items.item(self.boxes, row.sample, from)?).len();
         let item = items.item(self.polygons, row.sample, from)?;
         let stored = Outlines::stored(item, n_stored).map_err(refused)?;
-        let (outlines, n_boxes) = match moved.and_then(|moved| moved.view(field.view)) {
-            Some((movement, shown)) => (stored.moved(movement, shown), shown.len()),
-            None => (stored, n_stored),
-        };
-        let (width, height) = match self.size {
-            Some(size) => size,
-            None => self.image.size_in(pack, row.sample)?,
+        let (outlines, n_boxes, (width, height)) = match moved.and_then(|moved| moved.view(field.view)) {
+            Some((movement, shown)) => (stored.moved(movement, shown), shown.len(), movement.size()),
+            None => (stored, n_stored, self.image.size_in(pack, row.sample)?),
         };
         outlines.masks(n_boxes, (width, height), masks).map_err(refused)?;
         to.push(masks, &[n_boxes, to_usize(height), to_usize(width)]);

@@ -8,6 +8,7 @@ use packds_pixels::{Image, Pixels};
 
 use super::error::LoadError;
 use super::filling::Row;
+use super::pictures::Pictures;
 use super::schedule::{EpochSchedule, Sequence};
 use super::{BadSamples, Loader};
 use crate::fetch::StepItems;
@@ -41,6 +42,7 @@ pub(crate) struct Samples {
     /// The schedule that the samples came from. It has been stopped and does not read any more.
     pub(crate) schedule: EpochSchedule,
     pub(crate) epoch: u32,
+    pub(crate) bucket: usize,
     pub(crate) rows: Vec<Row>,
     pub(crate) items: Arc<[Option<StepItems>]>,
     /// The decoded pixels of each sample, by pack and number.
@@ -73,8 +75,9 @@ impl Kept {
         let (rows, _) = schedule.rows(0)?;
         let items = schedule.items(0)?;
         schedule.stop();
+        let (bucket, pixels) = (schedule.bucket(0), BTreeMap::new());
         let mut samples =
-            Samples { schedule, epoch, rows: Vec::new(), items, pixels: BTreeMap::new(), size: ImageSize::default() };
+            Samples { schedule, epoch, bucket, rows: Vec::new(), items, pixels, size: ImageSize::default() };
         for row in rows.iter().take(MOST_SAMPLES) {
             match samples.add(loader, *row) {
                 Err(error) if loader.shared.bad_samples == BadSamples::Error => return Err(error),
@@ -100,12 +103,15 @@ impl Kept {
         is_decoded.then(|| Self { samples: Arc::clone(&self.samples), form: Form::Decoded })
     }
 
-    /// The same samples as a finished batch of `loader`. `None` if their images are not processed.
+    /// The same samples as a finished batch of `loader`. `None` if their images are not processed, or have different
+    /// sizes.
     ///
     /// # Errors
     /// [`LoadError`], as for that batch.
     pub fn processed(self: &Arc<Self>, loader: &Loader) -> Result<Option<Self>, LoadError> {
-        if loader.contents.outputs.pictures_on_host().is_none() {
+        // Images of different sizes are not in the slot.
+        let pictures = loader.contents.of(self.samples.bucket).outputs.pictures_on_host();
+        if pictures.is_none_or(Pictures::sizes_vary) {
             return Ok(None);
         }
         let Some(batch) = loader.repeat(self)?.next().transpose()? else { return Ok(None) };
@@ -139,10 +145,10 @@ impl Kept {
 impl Samples {
     fn add(&mut self, loader: &Loader, row: Row) -> Result<(), LoadError> {
         let items = self.items.get(row.pack).and_then(Option::as_ref);
-        let (Some(items), Some(pack)) = (items, loader.contents.packs.get(row.pack)) else {
+        let (Some(items), Some(pack)) = (items, loader.contents.first().packs.get(row.pack)) else {
             return Ok(());
         };
-        if let Some(pictures) = loader.contents.outputs.pictures_on_host() {
+        if let Some(pictures) = loader.contents.of(self.bucket).outputs.pictures_on_host() {
             let (size, image) = pictures.decoded(pack, items, row)?;
             self.size.stored += size.stored;
             self.size.decoded += size.decoded;

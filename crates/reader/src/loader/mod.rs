@@ -46,6 +46,7 @@
 mod batch;
 mod board;
 mod boxes;
+mod buckets;
 mod epoch;
 mod error;
 mod fill;
@@ -75,8 +76,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use self::board::Board;
+use self::buckets::ByBucket;
 use self::epoch::Lease;
-use self::outputs::Contents;
 use self::pictures::Pictures;
 use self::schedule::{EpochSchedule, Sequence};
 use self::stats::{count, time};
@@ -129,7 +130,7 @@ packds_system::named!(BadSamples { Error = "error", Skip = "skip", Substitute = 
 /// one epoch can be open at a time.
 #[derive(Debug)]
 pub struct Loader {
-    contents: Arc<Contents>,
+    contents: ByBucket,
     shared: Arc<Shared>,
     /// How each pack is read.
     fetches: Vec<Arc<Fetch>>,
@@ -222,7 +223,7 @@ impl Loader {
             return Err(LoadError::Forked { made_in, found });
         }
         let lease = Lease::take(&self.in_use)?;
-        for pack in self.contents.packs.iter() {
+        for pack in self.contents.first().packs.iter() {
             pack.protect()?;
         }
         let number = sequence.number();
@@ -231,7 +232,7 @@ impl Loader {
         let workers = Arc::new(Workers {
             board: Arc::new(board),
             schedule: EpochSchedule::start(sequence, &self.fetches, first_step)?,
-            contents: Arc::clone(&self.contents),
+            contents: self.contents.clone(),
             shared: Arc::clone(&self.shared),
         });
         let table_bytes = workers.schedule.table_bytes();
@@ -246,12 +247,12 @@ impl Loader {
     /// The pack. For a mixture, the first pack.
     pub fn pack(&self) -> &Arc<Pack> {
         // A loader has at least one pack.
-        &self.contents.packs[0]
+        &self.contents.first().packs[0]
     }
 
     /// All packs. [`Batch::packs`] contains indices into this list.
     pub fn packs(&self) -> &[Arc<Pack>] {
-        &self.contents.packs
+        &self.contents.first().packs
     }
 
     /// Maximum number of threads that decode and copy. [`tuning`](Self::tuning) reports how many are active.
@@ -275,7 +276,7 @@ impl Loader {
     /// The output of the augmentation, if there is one.
     #[doc(hidden)]
     pub fn picture_output(&self) -> Option<Output> {
-        let pictures = self.contents.outputs.pictures_on_host();
+        let pictures = self.contents.first().outputs.pictures_on_host();
         pictures.map(Pictures::made)
     }
 
@@ -288,9 +289,15 @@ impl Loader {
         Ok(self.sequence(0)?.steps())
     }
 
+    /// Whether the images of each batch have the size of its bucket. The shapes of [`fields`](Self::fields) are then
+    /// those of one of the buckets, and [`Batch::fields`] has those of each batch.
+    pub fn has_buckets(&self) -> bool {
+        self.contents.has_several()
+    }
+
     /// The fields of each batch.
     pub fn fields(&self) -> &[BatchField] {
-        &self.contents.outputs.fields
+        &self.contents.first().outputs.fields
     }
 
     /// The order, batch and ranks in use. For a mixture, those of its first pack, where the batch is only that pack's
@@ -344,7 +351,7 @@ impl Loader {
     pub fn doubts(&self) -> Result<Vec<String>, LoadError> {
         let mut doubts = self.of_each_pack(|pack, schedule, _| Ok(doubts(&shuffle_report(pack, schedule)?)))?;
         for pack in self.packs().iter().skip(1) {
-            let lacking = self.contents.outputs.lacking(pack);
+            let lacking = self.contents.first().outputs.lacking(pack);
             if !lacking.is_empty() {
                 let (path, names) = (pack.file_path().display(), lacking.join("`, `"));
                 doubts.push(format!(
@@ -352,13 +359,13 @@ impl Loader {
                 ));
             }
         }
-        let outputs = &self.contents.outputs;
+        let outputs = &self.contents.first().outputs;
         if let Some(points) = outputs.pictures.as_ref().and_then(|pictures| pictures.unswapped_points(outputs)) {
             doubts.push(format!(
                 "left and right points of `{points}` do not swap in flipped images, because the pack does not name its keypoints: leave flips out, or write the pack with names"
             ));
         }
-        let unmoved = geometry::unmoved(self.pack(), &self.contents.outputs);
+        let unmoved = geometry::unmoved(self.pack(), &self.contents.first().outputs);
         if !unmoved.is_empty() {
             let (names, stay) = (unmoved.join("`, `"), if unmoved.len() == 1 { "stays" } else { "stay" });
             doubts.push(format!(
@@ -378,7 +385,7 @@ impl Loader {
             return tell(self.pack(), &self.schedule, self.access());
         };
         let mut all = Vec::new();
-        let parts = self.contents.packs.iter().zip(mixture.schedules());
+        let parts = self.contents.first().packs.iter().zip(mixture.schedules());
         for ((pack, schedule), fetch) in parts.zip(&self.fetches) {
             let path = pack.file_path().display();
             let of_pack = tell(pack, schedule, fetch.report())?;

@@ -10,11 +10,12 @@ use std::thread;
 
 use serde_json::json;
 
+use super::buckets::{ByBucket, bucketing};
 use super::filling::Row;
 use super::instance_masks::InstanceMasks;
 use super::journal::Journal;
-use super::outputs::{Contents, Outputs};
-use super::pictures::{Held, Pictures};
+use super::outputs::Outputs;
+use super::pictures::{Held, Pictures, image_of};
 use super::sources::{check_alike, check_columns, fetches, share_out};
 use super::stats::Counters;
 use super::tuner::{Tunable, Tuner};
@@ -22,7 +23,7 @@ use super::workers::Shared;
 use super::{BadSamples, LoadError, Loader, Remedy};
 use crate::Pack;
 use crate::arena::{Arena, SLOT_ALIGN};
-use crate::augment::Augment;
+use crate::augment::{Augment, Buckets};
 use crate::available::check_available;
 use crate::device::{Device, HostDevice, OnDevice, OwnSlots, Placement, Staged};
 use crate::fetch::{Access, Checksums, FetchOptions};
@@ -60,6 +61,7 @@ pub struct LoaderBuilder {
     resume: Option<State>,
     fields: Option<Vec<String>>,
     augment: Option<Augment>,
+    buckets: Option<Buckets>,
     decode_images: bool,
     instance_masks: bool,
     threads: Option<NonZero<usize>>,
@@ -87,6 +89,7 @@ impl LoaderBuilder {
             resume: None,
             fields: None,
             augment: None,
+            buckets: None,
             decode_images: false,
             instance_masks: false,
             threads: None,
@@ -156,6 +159,10 @@ impl LoaderBuilder {
         resume(state: &State) = Some(*state);
         /// The augmentation of images. By default, tensors are unchanged, and encoded images are delivered as files.
         augment(augment: Augment) = Some(augment);
+        /// Makes all images of a batch have the size of one bucket, whose aspect ratio is nearest to theirs. They are
+        /// resized to cover it, and the rest is cropped. The augmentation must not set a size. Its first word may be
+        /// `cover` or `cover:center`. See docs/reference/loading.md, "Buckets".
+        buckets(buckets: Buckets) = Some(buckets);
         /// Whether to decode variable-size images that are not augmented. Decoded images have a shape
         /// ([`Batch::item_shape`]). By default they are delivered as stored.
         ///
@@ -200,24 +207,18 @@ impl LoaderBuilder {
         let (schedule, mixture) = self.plan(memory)?;
         let packs = self.packs();
         let placement = Arc::clone(&self.device).placement(&packs);
-        let pictures = self.pictures(placement.images())?;
-        if let Some(held) = pictures.as_ref().and_then(Pictures::held) {
-            self.check_held(held, &schedule)?;
-        }
-        let outputs = self.outputs(pictures)?;
-        if matches!(placement, Placement::Files { .. }) && outputs.files().is_none() {
-            let why = outputs.pictures.as_ref().and_then(|pictures| pictures.against);
-            return Err(not_decodable(why.unwrap_or("nothing is augmented")));
-        }
-        check_alike(&packs, &outputs)?;
+        let all = self.outputs_by_bucket(&placement, &schedule)?;
+        // Each slot can hold a batch of any bucket.
+        let outputs = all.iter().max_by_key(|outputs| outputs.slot_bytes).ok_or_else(no_pack)?;
+        check_alike(&packs, outputs)?;
         let schedules: Vec<&Schedule> = match &mixture {
             None => vec![&schedule],
             Some(mixture) => mixture.schedules().collect(),
         };
-        check_columns(&packs, &schedules, &outputs)?;
-        let arena = ring(&outputs, memory, self.slots, &placement)?;
+        check_columns(&packs, &schedules, outputs)?;
+        let arena = ring(outputs, memory, self.slots, &placement)?;
         let ring_bytes = to_u64(arena.address().1);
-        let options = self.fetching(memory.saturating_sub(ring_bytes), &outputs);
+        let options = self.fetching(memory.saturating_sub(ring_bytes), outputs);
         let counters = Arc::new(Counters::default());
         let journal = self.journal(schedule.recipe(), &counters);
         let device = placement.attach(&arena)?;
@@ -246,9 +247,9 @@ impl LoaderBuilder {
             #[cfg(any(test, feature = "testing"))]
             disk_delay: self.disk_delay,
         };
-        let seeds = schedules.iter().map(|schedule| schedule.seed()).collect();
+        let seeds: Vec<u64> = schedules.iter().map(|schedule| schedule.seed()).collect();
         Ok(Loader {
-            contents: Arc::new(Contents { outputs, packs, seeds }),
+            contents: ByBucket::new(all, &packs, &seeds),
             shared: Arc::new(shared),
             fetches,
             schedule,
@@ -266,11 +267,15 @@ impl LoaderBuilder {
     /// The journal, if the doctor started this program.
     fn journal(&self, recipe: Recipe, counters: &Arc<Counters>) -> Option<Journal> {
         let kind = (recipe.order, &self.augment, &self.fields);
+        // The doctor repeats the work on images of one size, here that of the first bucket.
+        let size = self.buckets.as_ref().and_then(|buckets| buckets.sizes().first().copied());
+        let in_bucket = size.and_then(|size| self.augment.clone().unwrap_or_default().in_bucket(size).ok());
+        let augment = in_bucket.as_ref().or(self.augment.as_ref());
         let told = || {
             json!({
                 "order": recipe.order.name(),
                 "window": (recipe.order == OrderKind::Window).then_some(recipe.window),
-                "augment": self.augment.as_ref().map(ToString::to_string),
+                "augment": augment.map(ToString::to_string),
                 "fields": self.fields,
                 "threads": self.threads,
                 "memory_bytes": self.memory_bytes,
@@ -291,7 +296,7 @@ impl LoaderBuilder {
 
     /// The same loader, but with items as they are stored.
     pub fn unaugmented(mut self) -> Self {
-        self.augment = None;
+        (self.augment, self.buckets) = (None, None);
         self
     }
 
@@ -347,6 +352,36 @@ impl LoaderBuilder {
             outputs.decode_images(self.pack.schema());
         }
         Ok(outputs)
+    }
+
+    /// What batches contain, for each bucket.
+    fn outputs_by_bucket(&self, placement: &Placement, schedule: &Schedule) -> Result<Vec<Outputs>, LoadError> {
+        let device = placement.images();
+        let Some(buckets) = &self.buckets else {
+            let pictures = self.pictures(device)?;
+            if let Some(held) = pictures.as_ref().and_then(Pictures::held) {
+                self.check_held(held, schedule)?;
+            }
+            let outputs = self.outputs(pictures)?;
+            if matches!(placement, Placement::Files { .. }) && outputs.files().is_none() {
+                let why = outputs.pictures.as_ref().and_then(|pictures| pictures.against);
+                return Err(not_decodable(why.unwrap_or("nothing is augmented")));
+            }
+            return Ok(vec![outputs]);
+        };
+        if device != OnDevice::Nothing {
+            return Err(LoadError::Option(
+                "a device takes images of one size, but each bucket has another one: load on the host, and copy each batch to the device".to_owned(),
+            ));
+        }
+        let augment = self.augment.clone().unwrap_or_default();
+        let of_bucket = |size| {
+            let refused =
+                |source| LoadError::Augment { path: self.pack.file_path().to_owned(), source: Box::new(source) };
+            let augment = augment.in_bucket(size).map_err(refused)?;
+            self.outputs(Some(Pictures::new(&self.pack, &augment, self.fields.as_deref(), device)?))
+        };
+        buckets.sizes().iter().copied().map(of_bucket).collect()
     }
 
     /// How the packs are read if the buffers have this much memory.
@@ -419,11 +454,14 @@ impl LoaderBuilder {
         if !self.others.is_empty() {
             let mixture = self.plan_mixture(memory)?;
             let first = mixture.schedules().next().cloned();
-            let no_pack = || LoadError::Option("there is no pack to load".to_owned());
             return Ok((first.ok_or_else(no_pack)?, Some(mixture)));
         }
         check_proportion(0, self.proportion)?;
-        let sampler = self.sampler.clone().memory_bytes(memory);
+        let mut sampler = self.sampler.clone().memory_bytes(memory);
+        if let Some(buckets) = &self.buckets {
+            let image = image_of(&self.pack, self.fields.as_deref())?;
+            sampler = sampler.buckets(bucketing(&self.pack, image, buckets)?);
+        }
         let batching = Batching::per_rank(self.batch).last(self.last);
         let dataset = self.pack.dataset()?;
         let schedule = match &self.resume {
@@ -439,6 +477,11 @@ impl LoaderBuilder {
         if self.resume.is_some() {
             return refused(
                 "`resume` takes the state of a single pack: make the mixture with the same options as before, and continue with `Loader::epoch_at_mixture`",
+            );
+        }
+        if self.buckets.is_some() {
+            return refused(
+                "the samples of several packs cannot be put into buckets: load one pack, or convert the packs into one",
             );
         }
         if self.last == Last::Pad {
@@ -463,6 +506,10 @@ impl LoaderBuilder {
         let batching = Batching::per_rank(self.batch);
         Ok(Mixture::new(&sources, self.ranks, batching)?)
     }
+}
+
+fn no_pack() -> LoadError {
+    LoadError::Option("there is no pack to load".to_owned())
 }
 
 /// The staging ring. Its slots are reserved now, but take memory only when they are first written to.

@@ -25,7 +25,7 @@ pub struct BatchField {
     pub view: u32,
     /// Element type.
     pub dtype: DType,
-    /// Dimensions of one sample. `None` for variable-size items.
+    /// Dimensions of one sample. `None` for variable-size items, such as images whose size the augmentation does not fix.
     pub shape: Option<Vec<usize>>,
     /// Dimensions of one entry of a ragged field. `None` for other fields.
     pub entry: Option<Vec<usize>>,
@@ -96,7 +96,7 @@ impl BatchField {
 
     /// Whether the field has a region in each slot that the pieces of the batch fill.
     pub(crate) const fn is_filled(&self) -> bool {
-        matches!(self.source, Source::Tensor(_) | Source::Image | Source::File | Source::Mask)
+        matches!(self.source, Source::Tensor(_) | Source::Image | Source::File | Source::Mask) && self.shape.is_some()
     }
 }
 
@@ -215,6 +215,9 @@ impl Outputs {
     fn push_views(&mut self, field: &Field, source: Source) -> Result<(), LoadError> {
         let Some(pictures) = &self.pictures else { return Ok(()) };
         let (dtype, shape, views) = pictures.output(source);
+        if pictures.sizes_vary() {
+            return self.place(field, 0, dtype, None, 0, source);
+        }
         let bytes = shape.iter().fold(dtype.size(), |n, d| n.saturating_mul(to_u64(*d)));
         let bytes = match (source, pictures.files()) {
             (Source::Held, _) => 0,

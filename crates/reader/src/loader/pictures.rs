@@ -86,16 +86,8 @@ impl Pictures {
     ) -> Result<Self, LoadError> {
         let schema = pack.schema();
         let is_wanted = |f: &Field| wanted.is_none_or(|names| names.contains(&f.name));
-        let by_role = |role| {
-            let mut found = schema.fields().iter().filter(|f| f.role == Some(role));
-            found.find(|f| f.store == Store::Body && is_wanted(f))
-        };
-        let image = by_role(Role::Image).ok_or_else(|| {
-            LoadError::Option(format!(
-                "{}: no loaded field contains images, so there is nothing to augment",
-                pack.file_path().display()
-            ))
-        })?;
+        let by_role = |role| loaded_of(pack, role, wanted);
+        let image = image_of(pack, wanted)?;
         let refused = |source| LoadError::Augment { path: pack.file_path().to_owned(), source: Box::new(source) };
         let source = ImageSource::of_field(image).map_err(refused)?;
         let made = AugmentPlan::new(augment, &source).map_err(refused)?;
@@ -307,24 +299,35 @@ impl Pictures {
         self.plan.output()
     }
 
+    /// Whether the augmented images have different sizes.
+    pub(crate) fn sizes_vary(&self) -> bool {
+        self.made.sizes_vary()
+    }
+
     /// Element type, item shape and number of views of the augmented image or of its mask.
     pub(crate) fn output(&self, source: Source) -> (DType, Vec<usize>, u32) {
         let output = self.plan.output();
-        let (height, width) = (to_usize(output.height), to_usize(output.width));
+        let dtype = if source == Source::Mask { DType::U8 } else { output.dtype };
+        (dtype, self.shape(source, (output.width, output.height)), output.views)
+    }
+
+    /// The shape of an augmented image or mask of this width and height.
+    fn shape(&self, source: Source, (width, height): (u32, u32)) -> Vec<usize> {
+        let (height, width) = (to_usize(height), to_usize(width));
         if source == Source::Mask {
             let mut shape = vec![height, width];
             // The mask keeps its shape from the pack, with or without channels.
             if let Some(mask) = self.mask.as_ref().filter(|mask| !mask.is_flat) {
                 shape.push(mask.channels.into());
             }
-            return (DType::U8, shape, output.views);
+            return shape;
         }
+        let output = self.plan.output();
         let channels = output.channels.into();
-        let shape = match output.layout {
+        match output.layout {
             Layout::Hwc => vec![height, width, channels],
             Layout::Chw => vec![channels, height, width],
-        };
-        (output.dtype, shape, output.views)
+        }
     }
 
     /// The size of a sample's image, and its pixels if it needs decoding.
@@ -497,6 +500,22 @@ impl PictureField {
         }
         Ok(Picture::Encoded(Encoded { bytes: item, seek_index: seek_index.filter(|index| !index.is_empty()) }))
     }
+}
+
+/// The first loaded image field in the body.
+pub(crate) fn image_of<'a>(pack: &'a Pack, wanted: Option<&[String]>) -> Result<&'a Field, LoadError> {
+    loaded_of(pack, Role::Image, wanted).ok_or_else(|| {
+        LoadError::Option(format!(
+            "{}: no loaded field contains images, so there is nothing to augment",
+            pack.file_path().display()
+        ))
+    })
+}
+
+fn loaded_of<'a>(pack: &'a Pack, role: Role, wanted: Option<&[String]>) -> Option<&'a Field> {
+    let is_wanted = |f: &Field| wanted.is_none_or(|names| names.contains(&f.name));
+    let mut found = pack.schema().fields().iter().filter(|f| f.role == Some(role));
+    found.find(|f| f.store == Store::Body && is_wanted(f))
 }
 
 pub(crate) fn bad_sample(pack: &Pack, sample: u64, source: AugmentError) -> LoadError {

@@ -94,6 +94,15 @@ impl EpochSchedule {
         Ok((slots.into_iter().map(row).collect(), padding))
     }
 
+    /// The bucket of all samples of a step. 0 without buckets.
+    pub(crate) fn bucket(&self, step: u64) -> usize {
+        match self {
+            Self::One { plan, .. } => plan.bucket(step),
+            Self::Mixed(_) => 0,
+            Self::Kept(kept) => kept.samples.bucket,
+        }
+    }
+
     /// Waits for the bytes of a step. Returns them for each pack that has rows in it.
     pub(crate) fn items(&self, step: u64) -> Result<Arc<[Option<StepItems>]>, LoadError> {
         let fetches: Vec<Option<&dyn EpochFetch>> = match self {

@@ -9,12 +9,13 @@ use std::time::Instant;
 use super::BadSamples;
 use super::batch::Prepared;
 use super::board::{Board, Progress, Ready};
+use super::buckets::ByBucket;
 use super::error::LoadError;
 use super::fill::Filler;
 use super::filling::{Filling, Piece, Row, cut};
 use super::finish::finish;
 use super::journal::Journal;
-use super::outputs::{Contents, Source};
+use super::outputs::{Contents, Outputs, Source};
 use super::pictures::{ChunkSource, Pictures};
 use super::schedule::EpochSchedule;
 use super::stats::{Counters, add, add_time};
@@ -51,7 +52,7 @@ pub(crate) struct Shared {
 pub(crate) struct Workers {
     pub(crate) board: Arc<Board>,
     pub(crate) schedule: EpochSchedule,
-    pub(crate) contents: Arc<Contents>,
+    pub(crate) contents: ByBucket,
     pub(crate) shared: Arc<Shared>,
 }
 
@@ -94,6 +95,11 @@ impl Workers {
         Ok(threads)
     }
 
+    /// What the batch of a step contains.
+    pub(crate) fn contents_at(&self, step: u64) -> &Arc<Contents> {
+        self.contents.of(self.schedule.bucket(step))
+    }
+
     /// Makes the threads end soon, even if they are waiting.
     pub(crate) fn stop(&self) {
         self.board.stop();
@@ -112,7 +118,7 @@ impl Workers {
     }
 
     fn work(&self, number: usize) {
-        let mut filler = Filler::new(&self.contents, self.shared.bad_samples, self.schedule.kept());
+        let mut filler = Filler::new(self.contents.first(), self.shared.bad_samples, self.schedule.kept());
         while let Some(job) = self.next_job(number) {
             let result = match job {
                 Job::Begin(step) => self.begin(step),
@@ -205,12 +211,13 @@ impl Workers {
         add_time(&self.shared.counters.disk_waited, started.elapsed().saturating_sub(planned));
         let started = Instant::now();
         self.shared.device.receiver().recycle(&mut slot);
-        self.write_columns(&mut slot, &rows)?;
-        let borrowed = self.borrow(&rows, &items)?;
+        let contents = self.contents_at(step);
+        self.write_columns(contents, &mut slot, &rows)?;
+        let borrowed = self.borrow(&contents.outputs, &rows, &items)?;
         // Columns and tables were read from mappings. If a file was truncated, they are not valid.
         self.still_good()?;
         if let Some(borrowed) = borrowed {
-            let Contents { outputs, seeds, .. } = &*self.contents;
+            let Contents { outputs, seeds, .. } = &**contents;
             let mix = match &outputs.pictures {
                 // Fields of boxes are never borrowed.
                 Some(pictures) => pictures.join(outputs, &mut slot, &mut [], (&rows, seeds))?,
@@ -221,8 +228,8 @@ impl Workers {
             // Only files can be rejected, and files are always copied.
             return self.hand_over(slot, prepared, &items).map(drop);
         }
-        let pieces = cut(slot, &self.contents.outputs, rows.len(), self.shared.piece_rows);
-        let filling = Arc::new(Filling::new(step, rows, padding, items, pieces));
+        let pieces = cut(slot, &contents.outputs, rows.len(), self.shared.piece_rows);
+        let filling = Arc::new(Filling::new((step, contents), rows, padding, items, pieces));
         self.board.hand_out(filling);
         add_time(&self.shared.counters.threads_busy, planned + started.elapsed());
         Ok(())
@@ -249,10 +256,10 @@ impl Workers {
     /// Finishes a batch from its pieces and delivers it. If the device rejects files, the host decodes them, and the
     /// batch is delivered again.
     fn complete(&self, filler: &mut Filler, filling: &Filling, mut pieces: Vec<Piece>) -> Result<(), LoadError> {
-        let (outputs, n_rows) = (&self.contents.outputs, filling.rows.len());
+        let (contents, n_rows) = (&filling.contents, filling.rows.len());
         let mut is_again = false;
         loop {
-            let finished = finish(filling, pieces, &self.contents, self.shared.bad_samples)?;
+            let finished = finish(filling, pieces, contents, self.shared.bad_samples)?;
             let Some((slot, prepared)) = finished else { return Ok(()) };
             let Some(Refused { mut slot, is_new }) = self.hand_over(slot, prepared, &filling.items)? else {
                 return Ok(());
@@ -266,8 +273,8 @@ impl Workers {
             }
             is_again = true;
             // Bad samples may have moved rows, so write all rows again.
-            self.write_columns(&mut slot, &filling.rows)?;
-            pieces = cut(slot, outputs, n_rows, n_rows).into();
+            self.write_columns(contents, &mut slot, &filling.rows)?;
+            pieces = cut(slot, &contents.outputs, n_rows, n_rows).into();
             for piece in &mut pieces {
                 filler.fill(filling, piece, &self.board.stopped);
             }
@@ -285,19 +292,20 @@ impl Workers {
         prepared: Prepared,
         items: &[Option<StepItems>],
     ) -> Result<Option<Refused>, LoadError> {
-        let (rows, seeds) = (&prepared.rows, &self.contents.seeds);
+        let Contents { outputs, packs, seeds } = &**self.contents_at(prepared.step);
+        let rows = &prepared.rows;
         // Only the first pack is needed, because a device holds images of at most one pack.
-        let first = self.contents.packs.first().zip(items.first().and_then(Option::as_ref));
+        let first = packs.first().zip(items.first().and_then(Option::as_ref));
         let device = match &self.shared.device {
             Attached::Chunks(device) => Some(device.as_ref()),
             _ => None,
         };
         let source = first.map(|(pack, items)| ChunkSource { device, pack, items });
-        let n_decoded = self.contents.outputs.write_finish(&mut slot, rows, seeds, source.as_ref())?;
-        let (slot, transfer) = match self.submit(slot, &prepared)? {
+        let n_decoded = outputs.write_finish(&mut slot, rows, seeds, source.as_ref())?;
+        let (slot, transfer) = match self.submit(slot, outputs, &prepared)? {
             FilesTaken::All(slot, transfer) => (slot, transfer),
             FilesTaken::Refused(slot, refused) => {
-                let is_new = self.note_refused(&prepared.rows, &refused);
+                let is_new = note_refused(outputs, &prepared.rows, &refused);
                 return Ok(Some(Refused { slot, is_new }));
             }
         };
@@ -310,19 +318,11 @@ impl Workers {
         Ok(None)
     }
 
-    /// Records the files that the device rejected. From now on, the host decodes them. Returns whether any of them is
-    /// new.
-    fn note_refused(&self, rows: &[Row], refused: &[usize]) -> bool {
-        let files = self.contents.outputs.pictures.as_ref().and_then(Pictures::files);
-        let rows = refused.iter().filter_map(|row| rows.get(*row));
-        files.is_some_and(|files| rows.fold(false, |is_new, row| files.refuse(*row) | is_new))
-    }
-
     /// Passes a slot to the device. Some devices also receive the position of the batch's files in the slot, or of its
     /// bytes in the pack.
-    fn submit(&self, slot: SlotMut, prepared: &Prepared) -> Result<FilesTaken, LoadError> {
-        let len = self.contents.outputs.slot_bytes;
-        if let (Attached::Files(device), Some(field)) = (&self.shared.device, self.contents.outputs.files()) {
+    fn submit(&self, slot: SlotMut, outputs: &Outputs, prepared: &Prepared) -> Result<FilesTaken, LoadError> {
+        let len = outputs.slot_bytes;
+        if let (Attached::Files(device), Some(field)) = (&self.shared.device, outputs.files()) {
             let files = FilesPart {
                 offset: field.offset,
                 item_bytes: field.item_bytes,
@@ -332,24 +332,16 @@ impl Workers {
             return Ok(device.submit_files(slot, len, files)?);
         }
         let slot: SlotRef = slot.freeze();
-        let transfer = match (&self.shared.device, self.stored_part(prepared)) {
+        let transfer = match (&self.shared.device, stored_part(outputs, prepared)) {
             (Attached::Stored(device), Some(part)) => device.submit_stored(slot.clone(), len, part)?,
             (device, _) => device.receiver().submit(slot.clone(), len)?,
         };
         Ok(FilesTaken::All(slot, transfer))
     }
 
-    /// The part of a batch that is borrowed from the pack.
-    fn stored_part<'a>(&self, prepared: &'a Prepared) -> Option<StoredPart<'a>> {
-        let (number, run) = prepared.borrowed.as_ref()?;
-        let (pack, range) = run.in_pack()?;
-        let offset = self.contents.outputs.fields.get(*number)?.offset;
-        Some(StoredPart { pack, range: range.clone(), offset })
-    }
-
     /// Copies the column values of `rows` into the slot.
-    fn write_columns(&self, slot: &mut SlotMut, rows: &[Row]) -> Result<(), LoadError> {
-        for field in &self.contents.outputs.fields {
+    fn write_columns(&self, contents: &Contents, slot: &mut SlotMut, rows: &[Row]) -> Result<(), LoadError> {
+        for field in &contents.outputs.fields {
             let Source::Column(number) = field.source else { continue };
             let n = field.item_bytes;
             let len = n * rows.len();
@@ -357,7 +349,7 @@ impl Workers {
                 continue;
             };
             for (row, to) in rows.iter().zip(region.chunks_exact_mut(n.max(1))) {
-                let Some(pack) = self.contents.packs.get(row.pack) else { continue };
+                let Some(pack) = contents.packs.get(row.pack) else { continue };
                 let item = pack.item(number, row.sample).map_err(|e| pack.error(e))?;
                 to.copy_from_slice(&item);
             }
@@ -366,8 +358,13 @@ impl Workers {
     }
 
     /// Borrows the batch's bytes from the pack, if they are contiguous there.
-    fn borrow(&self, rows: &[Row], items: &[Option<StepItems>]) -> Result<Option<(usize, ItemRun)>, LoadError> {
-        let (Some((number, position)), true) = (self.contents.outputs.borrowable(), self.shared.borrows) else {
+    fn borrow(
+        &self,
+        outputs: &Outputs,
+        rows: &[Row],
+        items: &[Option<StepItems>],
+    ) -> Result<Option<(usize, ItemRun)>, LoadError> {
+        let (Some((number, position)), true) = (outputs.borrowable(), self.shared.borrows) else {
             return Ok(None);
         };
         let (Some(first), Some(Some(items)), Ok(n)) = (rows.first(), items.first(), u32::try_from(rows.len())) else {
@@ -389,7 +386,7 @@ impl Workers {
 
     /// Makes lost pages of the packs read as zeros. Without this call, reading a lost page would end the process.
     fn protect(&self) -> Result<(), LoadError> {
-        for pack in self.contents.packs.iter() {
+        for pack in self.contents.first().packs.iter() {
             pack.protect()?;
         }
         Ok(())
@@ -397,9 +394,24 @@ impl Workers {
 
     /// Checks that all packs are still the files that were opened.
     fn still_good(&self) -> Result<(), LoadError> {
-        for pack in self.contents.packs.iter() {
+        for pack in self.contents.first().packs.iter() {
             pack.still_good()?;
         }
         Ok(())
     }
+}
+
+/// Records the files that the device rejected. From now on, the host decodes them. Returns whether any of them is new.
+fn note_refused(outputs: &Outputs, rows: &[Row], refused: &[usize]) -> bool {
+    let files = outputs.pictures.as_ref().and_then(Pictures::files);
+    let rows = refused.iter().filter_map(|row| rows.get(*row));
+    files.is_some_and(|files| rows.fold(false, |is_new, row| files.refuse(*row) | is_new))
+}
+
+/// The part of a batch that is borrowed from the pack.
+fn stored_part<'a>(outputs: &Outputs, prepared: &'a Prepared) -> Option<StoredPart<'a>> {
+    let (number, run) = prepared.borrowed.as_ref()?;
+    let (pack, range) = run.in_pack()?;
+    let offset = outputs.fields.get(*number)?.offset;
+    Some(StoredPart { pack, range: range.clone(), offset })
 }

@@ -3,9 +3,11 @@
 use packds_system::{to_u64, to_usize};
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use packds_format::Permutation;
 
+use super::buckets::{Member, Walk};
 use super::error::PlanError;
 use super::lanes::{LaneGroups, Lanes};
 use super::line::{ChunkOrder, Line};
@@ -41,6 +43,8 @@ pub struct EpochPlan {
     line: Line,
     lanes: Lanes,
     mix: Mix,
+    /// The batches, if there are buckets.
+    buckets: Option<Arc<Walk>>,
     /// Number of positions before step 0, if a resumed run changed its batch size. It is less than one batch.
     origin: u64,
     steps: u64,
@@ -91,10 +95,21 @@ impl EpochPlan {
             Last::Drop => left / batch,
             Last::Pad => left.div_ceil(batch),
         };
-        if steps == 0 && origin == 0 {
+        let mut plan = Self { schedule: schedule.clone(), epoch, line, lanes, mix, buckets: None, origin, steps };
+        if let Some(bucketing) = &schedule.buckets {
+            let walk = Walk::new(bucketing, schedule);
+            plan.steps = match choice {
+                None => walk.steps_of_all(),
+                Some(_) => walk.steps((0..len).map(|x| plan.line.sample(x))),
+            };
+            if plan.steps == 0 {
+                return Err(PlanError::NoFullBucket { samples: len, batch: schedule.batch, buckets: walk.n_used() });
+            }
+            plan.buckets = Some(Arc::new(walk));
+        } else if steps == 0 && origin == 0 {
             return Err(PlanError::NoBatch { samples: len, batch: schedule.batch });
         }
-        Ok(Self { schedule: schedule.clone(), epoch, line, lanes, mix, origin, steps })
+        Ok(plan)
     }
 
     /// The epoch.
@@ -135,7 +150,8 @@ impl EpochPlan {
             Mix::Groups(lanes) => size_of_val(lanes.as_slice()),
             Mix::Keep | Mix::All(_) => 0,
         };
-        self.line.memory_bytes() + to_u64(lanes)
+        let buckets = self.buckets.as_ref().map_or(0, |walk| walk.memory_bytes());
+        self.line.memory_bytes() + to_u64(lanes) + buckets
     }
 
     /// The sample at position `position` of the epoch, over all ranks. `None` past the end. It does not allocate.
@@ -163,20 +179,35 @@ impl EpochPlan {
         Some(self.line.sample(place))
     }
 
+    /// The bucket of all samples of a step. 0 without buckets.
+    pub fn bucket(&self, step: u64) -> usize {
+        self.buckets.as_ref().and_then(|walk| walk.bucket(self, step)).unwrap_or(0)
+    }
+
+    /// The batches, if there are buckets.
+    pub(crate) fn walk(&self) -> Option<&Walk> {
+        self.buckets.as_deref()
+    }
+
     /// The samples of this rank at a step. Empty past the last step.
     pub fn batch(&self, step: u64) -> Batch<'_> {
+        if let Some(walk) = &self.buckets {
+            let members = walk.members(self, step);
+            return Batch { plan: self, start: 0, next: 0, end: to_u64(members.len()), members: Some(members) };
+        }
         let per_rank = u64::from(self.schedule.rank_batch());
         let first = u64::from(self.schedule.ranks.rank()) * per_rank;
         self.batch_part(step, first..first + per_rank)
     }
 
-    /// The samples in these positions of a step's global batch. Empty past the last step.
+    /// The samples in these positions of a step's global batch, without buckets. Empty past the last step.
     pub(crate) fn batch_part(&self, step: u64, places: Range<u64>) -> Batch<'_> {
         Batch {
             plan: self,
             start: self.origin.saturating_add(step.saturating_mul(u64::from(self.schedule.batch))),
             next: places.start,
             end: if step < self.steps { places.end } else { places.start },
+            members: None,
         }
     }
 
@@ -241,7 +272,10 @@ impl EpochPlan {
             }
         };
         let last = self.lanes.last_position(lane, end - 1 - start);
-        last.saturating_sub(self.origin) / u64::from(self.schedule.batch)
+        let step = last.saturating_sub(self.origin) / u64::from(self.schedule.batch);
+        // A sample waits until the batch of its bucket is full, which usually takes this many steps more. A chunk with a
+        // sample that waits longer may be read again.
+        step + self.buckets.as_ref().map_or(0, |walk| to_u64(walk.n_used() / 2))
     }
 
     /// The `nth` position of the batch that starts at `start`, in the order in which ranks take their shares. This
@@ -277,6 +311,8 @@ pub struct Batch<'a> {
     start: u64,
     next: u64,
     end: u64,
+    /// The samples, if there are buckets.
+    members: Option<Arc<[Member]>>,
 }
 
 impl Batch<'_> {
@@ -284,6 +320,11 @@ impl Batch<'_> {
     fn advance(&mut self) -> Option<(u64, Slot)> {
         if self.next >= self.end {
             return None;
+        }
+        if let Some(members) = &self.members {
+            let member = members.get(to_usize(self.next)).copied();
+            self.next += 1;
+            return member;
         }
         let position = self.plan.share(self.start, self.next);
         self.next += 1;

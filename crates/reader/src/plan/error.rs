@@ -67,6 +67,28 @@ pub enum PlanError {
         /// Samples in the global batch.
         batch: u32,
     },
+    /// No bucket has enough samples for a batch.
+    #[error(
+        "no whole batch: {} are in {}, and none of them has the {batch} of a global batch; use fewer buckets, or smaller batches",
+        counted(*samples, "sample"),
+        counted(*buckets, "bucket")
+    )]
+    NoFullBucket {
+        /// Samples in the epoch.
+        samples: u64,
+        /// Samples in the global batch.
+        batch: u32,
+        /// Number of buckets that have samples.
+        buckets: usize,
+    },
+    /// A resumed run with buckets has another global batch. Its batches cannot be continued.
+    #[error("a run with buckets must keep its global batch: it has {}, but this run has {found}", counted(*planned, "sample"))]
+    BucketBatch {
+        /// Samples in the global batch of the saved run.
+        planned: u32,
+        /// Samples in the global batch of this run.
+        found: u32,
+    },
     /// The order or the batch does not allow this number of lanes.
     #[error("{lanes} lanes are not possible: {why}")]
     Lanes {

@@ -106,6 +106,11 @@ impl Mixture {
             if schedule.choice.is_some() {
                 return Err(wrong("a mixture uses whole packs, not a selection of samples"));
             }
+            if schedule.buckets.is_some() {
+                return Err(wrong(
+                    "the samples of a mixture cannot be put into buckets; load one pack, or convert the packs into one",
+                ));
+            }
             let state = schedule.epoch(0)?.state(0);
             hash = hash_bytes(hash, state.to_json().as_bytes());
             parts.push(Part { schedule, quota, steps: samples / u64::from(quota) });

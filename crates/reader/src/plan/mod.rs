@@ -3,8 +3,8 @@
 //!
 //! A [`Sampler`] contains the options. Combined with a [`Dataset`], [`Ranks`] and a [`Batching`], it becomes a
 //! [`Schedule`]. Each epoch of a schedule is an [`EpochPlan`]. All of this is arithmetic on a few numbers. Without a
-//! [`Choice`] of samples, time and memory do not grow with the dataset. The only part that reads a file is a [`Choice`]
-//! by columns.
+//! [`Choice`] of samples and without a [`Bucketing`], time and memory do not grow with the dataset. The only part that
+//! reads a file is a [`Choice`] by columns.
 //!
 //! ```
 //! use packds_format::Geometry;
@@ -25,6 +25,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod buckets;
 mod choice;
 mod columns;
 mod counted;
@@ -52,6 +53,7 @@ pub use state::State;
 // Internals for the other crates of this workspace. They may change in any version.
 #[doc(hidden)]
 pub use self::{
+    buckets::Bucketing,
     columns::Integers,
     epoch::{Batch, ChunkUse, EpochPlan, Slot},
     mixture::{MixedSlot, Mixture, Source},

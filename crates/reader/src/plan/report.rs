@@ -5,6 +5,7 @@ use std::fmt;
 use packds_format::LabelStats;
 use packds_system::{Words, counted};
 
+use super::buckets::Walk;
 use super::epoch::EpochPlan;
 use super::error::PlanError;
 use super::order::{OrderKind, Shuffled};
@@ -63,6 +64,13 @@ pub enum Notice {
         /// Number of these samples.
         samples: u64,
     },
+    /// All samples of a batch come from one bucket.
+    Buckets {
+        /// Number of buckets that have samples.
+        buckets: usize,
+        /// Number of samples that epoch 0 leaves out, because the last batches of their buckets are not full.
+        dropped: u64,
+    },
     /// There are too many different weights to represent each one exactly.
     WeightsRounded {
         /// The maximum relative error of a weight.
@@ -116,6 +124,12 @@ impl fmt::Display for Notice {
             Self::NeverSeen { samples } => {
                 write!(f, "every epoch leaves out the same {samples} samples: to include them, {PAD_LAST}")
             }
+            Self::Buckets { buckets, dropped } => write!(
+                f,
+                "each batch has samples of one of {}: an epoch leaves out {}, because the last batches of buckets are not full",
+                counted(*buckets, "bucket"),
+                counted(*dropped, "sample")
+            ),
             Self::WeightsRounded { by } => write!(
                 f,
                 "there are more than 128 different weights, so each is rounded by up to {:.1} %; the averages do not change",
@@ -270,6 +284,9 @@ impl Schedule {
         if let Some(times) = report.chunk_reads.filter(|&times| times > MUCH_REREADING) {
             report.notices.push(Notice::Rereading { times, world: self.ranks.world(), window: self.unshared_window() });
         }
+        if let Some(walk) = plan.walk() {
+            report.notices.push(Notice::Buckets { buckets: walk.n_used(), dropped: plan.dropped() });
+        }
         let samples = self.never_seen(plan);
         if samples > 0 {
             report.notices.push(Notice::NeverSeen { samples });
@@ -380,6 +397,8 @@ impl Schedule {
         }
         match self.recipe.order {
             order if order.is_fixed() => dropped,
+            _ if self.buckets.is_some() && self.choice.is_some() => 0,
+            _ if self.buckets.is_some() => plan.walk().map_or(0, Walk::never_full),
             OrderKind::Chunks if self.recipe.lanes == 1 && self.choice.is_none() => {
                 let per_chunk = u64::from(geometry.chunk_samples());
                 let full = geometry.n_samples() / per_chunk;

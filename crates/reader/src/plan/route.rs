@@ -17,6 +17,11 @@ pub(crate) trait Route: Debug + Send + Sync {
 
     fn order(&self) -> OrderKind;
 
+    /// Whether all steps take samples from about the same number of chunks.
+    fn is_even(&self) -> bool {
+        true
+    }
+
     /// Whether the steps from `first_step` on cover at least one whole epoch of the pack.
     fn is_whole_from(&self, first_step: u64) -> bool;
 }
@@ -36,6 +41,10 @@ impl Route for EpochPlan {
 
     fn order(&self) -> OrderKind {
         Self::order(self)
+    }
+
+    fn is_even(&self) -> bool {
+        self.walk().is_none()
     }
 
     fn is_whole_from(&self, first_step: u64) -> bool {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use packds_format::{Geometry, hash_bytes};
 
+use super::buckets::Bucketing;
 use super::choice::Choice;
 use super::epoch::EpochPlan;
 use super::error::PlanError;
@@ -195,6 +196,7 @@ pub struct Sampler {
     order: Order,
     seed: u64,
     choice: Option<Arc<Choice>>,
+    buckets: Option<Arc<Bucketing>>,
     lanes: Option<u32>,
     memory_bytes: u64,
 }
@@ -208,7 +210,7 @@ impl Default for Sampler {
 impl Sampler {
     /// All samples in this order, with seed 0 and 4 GiB for windows.
     pub const fn new(order: Order) -> Self {
-        Self { order, seed: 0, choice: None, lanes: None, memory_bytes: DEFAULT_MEMORY_BYTES }
+        Self { order, seed: 0, choice: None, buckets: None, lanes: None, memory_bytes: DEFAULT_MEMORY_BYTES }
     }
 
     setters! {
@@ -218,6 +220,8 @@ impl Sampler {
         seed(seed: u64) = seed;
         /// Selects samples, or makes some of them more frequent than others.
         choice(choice: Choice) = Some(Arc::new(choice));
+        /// Makes all samples of a batch come from one bucket.
+        buckets(buckets: Bucketing) = Some(Arc::new(buckets));
         /// The number of lanes. For `Window`, the default is the largest divisor of the global batch that the window
         /// and the number of chunks allow. For `Chunks`, the default is 1. Other orders have one lane.
         lanes(lanes: u32) = Some(lanes);
@@ -343,10 +347,19 @@ impl Sampler {
         {
             return Err(PlanError::Selection { expected: choice.n_samples(), found: n_samples });
         }
+        if let Some(buckets) = &self.buckets {
+            if buckets.n_samples() != n_samples {
+                return Err(PlanError::Selection { expected: buckets.n_samples(), found: n_samples });
+            }
+            if batch != recipe.batch {
+                return Err(PlanError::BucketBatch { planned: recipe.batch, found: batch });
+            }
+        }
         Ok(Schedule {
             dataset,
             seed: self.seed,
             choice: self.choice.clone(),
+            buckets: self.buckets.clone(),
             recipe,
             ranks,
             batch,
@@ -401,6 +414,7 @@ pub struct Schedule {
     pub(crate) dataset: Dataset,
     pub(crate) seed: u64,
     pub(crate) choice: Option<Arc<Choice>>,
+    pub(crate) buckets: Option<Arc<Bucketing>>,
     pub(crate) recipe: Recipe,
     pub(crate) ranks: Ranks,
     /// The global batch that is delivered. It differs from the recipe's batch if a resumed run changed it.
@@ -477,16 +491,17 @@ impl Schedule {
         }
     }
 
-    /// A hash of the choice of samples, or 0 if there is none.
-    pub(crate) fn choice_fingerprint(&self) -> u64 {
-        self.choice.as_ref().map_or(0, |choice| choice.fingerprint())
+    /// A hash of the choice of samples and of the buckets, or 0 if there are none.
+    fn choice_fingerprint(&self) -> u64 {
+        let choice = self.choice.as_ref().map_or(0, |choice| choice.fingerprint());
+        self.buckets.as_ref().map_or(choice, |buckets| hash_bytes(choice, &buckets.fingerprint().to_le_bytes()))
     }
 
     fn check(&self, state: &State) -> Result<(), PlanError> {
         let hex = |number: u64| format!("{number:016x}");
         let numbers = [
             ("dataset", state.dataset, self.dataset.fingerprint),
-            ("choice of samples", state.choice, self.choice_fingerprint()),
+            ("choice of samples or buckets", state.choice, self.choice_fingerprint()),
             ("seed", state.seed, self.seed),
         ];
         if let Some((what, expected, found)) = numbers.into_iter().find(|(_, a, b)| a != b) {

@@ -59,6 +59,10 @@ impl Route for StoredRoute {
         self.plan.order()
     }
 
+    fn is_even(&self) -> bool {
+        self.plan.is_even()
+    }
+
     fn is_whole_from(&self, first_step: u64) -> bool {
         self.plan.is_whole_from(first_step)
     }

@@ -6,7 +6,7 @@ mod pictures;
 
 use std::time::Duration;
 
-use packds_reader::augment::Augment;
+use packds_reader::augment::{Augment, Buckets};
 use packds_reader::loader::Loader;
 
 use crate::BenchError;
@@ -26,7 +26,7 @@ pub(crate) enum Limit<'a> {
 impl<'a> Limit<'a> {
     pub(crate) fn new(
         loader: &'a Loader,
-        augment: Option<&Augment>,
+        (augment, buckets): (Option<&Augment>, Option<&'a Buckets>),
         threads: usize,
         cold: bool,
         seed: u64,
@@ -34,7 +34,7 @@ impl<'a> Limit<'a> {
         Ok(match augment {
             _ if cold => Self::DirectRead(DirectRead::new(loader)?),
             None => Self::Memcpy(Memcpy::new(loader, threads)?),
-            Some(augment) => Self::CropResizes(Box::new(CropResizes::new(loader, augment, seed, threads)?)),
+            Some(augment) => Self::CropResizes(Box::new(CropResizes::new(loader, (augment, buckets), seed, threads)?)),
         })
     }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use packds_format::{Coding, FieldKind, FormatError, Role};
 use packds_pixels::{Color, CropResize, DecodeOptions, Decoder, Encoded, PixelError, Pixels, Resizer, probe};
-use packds_reader::augment::{Augment, AugmentPlan, ImageSource, SampleKey, stored_boxes};
+use packds_reader::augment::{Augment, AugmentPlan, Buckets, ImageSource, SampleKey, stored_boxes};
 use packds_reader::loader::Loader;
 
 use crate::BenchError;
@@ -19,7 +19,9 @@ const TAKEN: usize = 8;
 
 pub(crate) struct CropResizes<'a> {
     loader: &'a Loader,
-    plan: AugmentPlan,
+    /// One for each bucket.
+    plans: Vec<AugmentPlan>,
+    buckets: Option<&'a Buckets>,
     /// Schema numbers of the image field and its seek indexes.
     image: usize,
     seek: Option<usize>,
@@ -45,20 +47,30 @@ enum Image<'a> {
 }
 
 impl<'a> CropResizes<'a> {
-    pub(super) fn new(loader: &'a Loader, augment: &Augment, seed: u64, threads: usize) -> Result<Self, BenchError> {
+    pub(super) fn new(
+        loader: &'a Loader,
+        (augment, buckets): (&Augment, Option<&'a Buckets>),
+        seed: u64,
+        threads: usize,
+    ) -> Result<Self, BenchError> {
         let schema = loader.pack().schema();
         let mut body = schema.body();
         let found = body.find(|(_, field)| field.role == Some(Role::Image));
         let (image, field) = found.ok_or_else(|| BenchError::wrong("fields of the pack", "an image", "none"))?;
         let source = ImageSource::of_field(field).map_err(BenchError::Augment)?;
-        let plan = AugmentPlan::new(augment, &source).map_err(BenchError::Augment)?;
+        let plan = |augment: &Augment| AugmentPlan::new(augment, &source);
+        let plans = match buckets {
+            None => plan(augment).map(|plan| vec![plan]),
+            Some(all) => all.sizes().iter().map(|size| plan(&augment.in_bucket(*size)?)).collect(),
+        };
         let seek = schema.seek_index_of(&field.name).map(|(number, _)| number);
         let size = source.size.filter(|_| field.kind == FieldKind::Tensor);
         let pack = loader.pack();
         let coding = pack.located(pack.coding(&field.name, 0))?;
         Ok(Self {
             loader,
-            plan,
+            plans: plans.map_err(BenchError::Augment)?,
+            buckets,
             image,
             seek,
             boxes: schema.by_role(Role::Boxes, None).map(|(number, _)| number),
@@ -113,7 +125,9 @@ impl<'a> CropResizes<'a> {
         };
         let key = SampleKey { seed: self.seed, epoch, sample };
         let boxes = self.boxes.map(borrowed).transpose()?.map(stored_boxes).unwrap_or_default();
-        let views = self.plan.crops(key, (width, height), &boxes);
+        let bucket = self.buckets.map_or(0, |buckets| buckets.nearest(width, height));
+        // There is a plan for each bucket.
+        let views = self.plans[usize::from(bucket)].crops(key, (width, height), &boxes);
         Ok(Work { image, views: views.map_err(BenchError::Augment)? })
     }
 
@@ -133,12 +147,11 @@ impl<'a> CropResizes<'a> {
     }
 
     fn work_off(&self, work: &[Work<'_>], next: &AtomicUsize) -> Result<(), PixelError> {
-        let output = self.plan.output();
-        let n_bytes = to_usize(output.width) * to_usize(output.height) * usize::from(output.channels);
+        let output = self.plans[0].output();
         let color = if output.channels == 1 { Color::Gray } else { Color::Rgb };
         let mut decoder = Decoder::new(DecodeOptions { color, ..DecodeOptions::default() });
         let mut resizer = Resizer::new();
-        let mut outs = vec![vec![0; n_bytes]; to_usize(output.views)];
+        let mut outs = vec![Vec::new(); to_usize(output.views)];
         loop {
             let first = next.fetch_add(TAKEN, Ordering::Relaxed);
             let mine = work.get(first..(first + TAKEN).min(work.len())).unwrap_or_default();
@@ -146,6 +159,10 @@ impl<'a> CropResizes<'a> {
                 return Ok(());
             }
             for work in mine {
+                for (view, out) in work.views.iter().zip(&mut outs) {
+                    let n_bytes = to_usize(view.width) * to_usize(view.height) * usize::from(output.channels);
+                    out.resize(n_bytes, 0);
+                }
                 let mut views: Vec<&mut [u8]> = outs.iter_mut().map(Vec::as_mut_slice).collect();
                 match work.image {
                     Image::Raw(image) => {

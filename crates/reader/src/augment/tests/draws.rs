@@ -99,6 +99,8 @@ fn padded_crops_are_the_documented_vectors() {
     let vectors: Vec<Value> = serde_json::from_str(VECTORS).unwrap();
     let Augment { ops, .. } = Augment::parse("crop32+4").unwrap();
     let Augment { ops: jitter, .. } = Augment::parse("scalejitter256").unwrap();
+    let Augment { ops: cover, .. } = Augment::parse("cover192x256").unwrap();
+    let short_side = plan("shortside:480-800+32/1000", None).unwrap();
     for vector in vectors.iter().filter(|vector| vector["at"][4] == "0") {
         let number = |idx: usize| vector["at"][idx].as_str().unwrap().parse::<u64>().unwrap();
         let key = SampleKey { seed: number(0), epoch: u32::try_from(number(1)).unwrap(), sample: number(2) };
@@ -110,6 +112,13 @@ fn padded_crops_are_the_documented_vectors() {
         let frame = Frame::draw(&jitter, scene, key.root(), view).unwrap();
         let Shown::Window { resized, x, y } = frame.shown else { panic!("a resized image is a window") };
         assert_eq!(json!([resized.width, resized.height, x, y]), vector["scalejitter256_500x375"]);
+        let frame = Frame::draw(&cover, scene, key.root(), view).unwrap();
+        let Shown::Window { resized, x, y } = frame.shown else { panic!("a resized image is a window") };
+        assert_eq!(json!([resized.width, resized.height, x, y]), vector["cover192x256_500x375"]);
+        if view == 0 {
+            let shown = short_side.geometry(key, view, (500, 375), &[]).unwrap();
+            assert_eq!(json!([shown.out_width, shown.out_height]), vector["shortside480_500x375"]);
+        }
     }
 }
 

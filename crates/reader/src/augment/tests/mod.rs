@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod boxes;
+mod buckets;
 mod draws;
 mod files;
 mod keypoints;
@@ -10,6 +11,7 @@ mod pipeline;
 mod polygons;
 mod rejections;
 mod torchvision;
+mod varied;
 mod windows;
 mod words;
 

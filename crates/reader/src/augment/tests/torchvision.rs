@@ -1,5 +1,6 @@
 //! Compares policies, boxes and keypoints with torchvision's results in `fixtures/torchvision`, written by
-//! `fixtures/make/make_policies.py`, `fixtures/make/make_boxes.py` and `fixtures/make/make_keypoints.py`.
+//! `fixtures/make/make_policies.py`, `fixtures/make/make_boxes.py`, `fixtures/make/make_keypoints.py` and
+//! `fixtures/make/make_short_side.py`.
 
 use serde_json::Value;
 
@@ -10,6 +11,8 @@ const RESULTS: &str = include_str!("../../../../../fixtures/torchvision/policies
 const BOXES: &str = include_str!("../../../../../fixtures/torchvision/boxes.json");
 
 const KEYPOINTS: &str = include_str!("../../../../../fixtures/torchvision/keypoints.json");
+
+const SHORT_SIDE: &str = include_str!("../../../../../fixtures/torchvision/short_side.json");
 
 fn bytes(value: &Value) -> Vec<u8> {
     let digits = value["pixels"].as_str().unwrap();
@@ -85,4 +88,26 @@ fn keypoints_are_where_torchvision_moves_them() {
         }
     }
     assert!(n_lost > 50 && n_kept > 150, "{n_lost} {n_kept}");
+}
+
+#[test]
+fn a_random_short_side_gives_the_sizes_and_boxes_of_torchvision() {
+    let results: Value = serde_json::from_str(SHORT_SIDE).unwrap();
+    for case in results["cases"].as_array().unwrap() {
+        let (words, sample) = (case["words"].as_str().unwrap(), case["sample"].as_u64().unwrap());
+        let size: (u32, u32) = serde_json::from_value(case["size"].clone()).unwrap();
+        let out: (u32, u32) = serde_json::from_value(case["out"].clone()).unwrap();
+        let boxes: Vec<[f32; 4]> = serde_json::from_value(case["boxes"].clone()).unwrap();
+        let expected: Vec<[f64; 4]> = serde_json::from_value(case["moved"].clone()).unwrap();
+        let plan = plan(&format!("{words},minbox:0"), None).unwrap();
+        let shown = plan.geometry(key(sample), 0, size, &[]).unwrap();
+        assert_eq!((shown.out_width, shown.out_height), out, "{words}, sample {sample}, {size:?}");
+        let found = plan.movement(key(sample), 0, size, &boxes).unwrap().boxes(&boxes);
+        for (found, expected) in found.iter().zip(&expected) {
+            for (found, expected) in found.sides.into_iter().zip(expected) {
+                assert!((f64::from(found) - expected).abs() < 2e-3, "{words}, sample {sample}: {found} {expected}");
+            }
+        }
+        assert_eq!(found.len(), expected.len());
+    }
 }

@@ -19,6 +19,11 @@ fn op() -> impl Strategy<Value = fn(Augment, f64, u32) -> Augment> {
         |a, _, n| a.letterbox(Size { width: n, height: 9 }, [1, 2, 3, 0]),
         |a, _, n| a.scale_jitter(n, (0.1, 2.0), [0; 4]),
         |a, p, n| a.scale_jitter(n, (0.1, 1.0 + p), [7; 4]),
+        |a, _, n| a.short_side((n, n + 9), 3, Some(n + 99)),
+        |a, _, n| a.short_side((n, n), 1, None),
+        |a, _, n| a.cover(Some(Size::from(n)), false),
+        |a, _, n| a.cover(Some(Size { width: n, height: 9 }), true),
+        |a, _, _| a.cover(None, true),
         |a, p, _| a.min_box(p * 9.0, 0.0),
         |a, p, _| a.min_box(2.0, p),
         |a, _, n| a.resize(Resize::Short(n)),
@@ -77,7 +82,7 @@ proptest! {
 #[test]
 fn every_word_of_the_page_is_read() {
     let page = "rrc224|rrc224:0.2-1.0|crop32+4|center224|ioucrop300|ioucrop300:0.3-1|ioucrop300:0.3-1/0.5-2|letterbox640|letterbox640x384:114|letterbox640:124/116/104|\
-        scalejitter1024|scalejitter1024:0.1-2|scalejitter1024:0.8-1.2/128|minbox:8|minbox:8/0.25|resize256|resize256x128|flip|vflip|rotate:15|affine:15|\
+        scalejitter1024|scalejitter1024:0.1-2|scalejitter1024:0.8-1.2/128|minbox:8|minbox:8/0.25|cover512|cover512x384:center|cover|shortside:800|shortside:800/1333|shortside:480-800|shortside:480-800+32/1333|resize256|resize256x128|flip|vflip|rotate:15|affine:15|\
         affine:15/0.1/0.1|affine:15/0.1/0.1/0.9-1.1/10|jitter:0.4/0.4/0.4/0.1|gray:0.2|blur:23/0.1-2|solarize:128/0.2|\
         randaugment|randaugment:2/9|randaugment:1/5/10|trivialaugment|trivialaugment:10|autoaugment|autoaugment:imagenet|\
         autoaugment:cifar10|autoaugment:svhn|fill:128|fill:1/2/3|erase:0.25|erase:0.25/random|\

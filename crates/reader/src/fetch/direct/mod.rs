@@ -267,15 +267,15 @@ impl DirectFetch {
 }
 
 /// Maximum number of chunks from which a single step takes samples, for `first_step` and all later steps. The steps of
-/// an epoch are usually similar. All of them are checked only if the first one takes more than half of the `slots`, so
-/// that the epoch does not fail midway.
+/// an epoch are usually similar. All of them are checked only if the first one takes more than half of the `slots`, or
+/// if a step of a rare bucket may take more than all of them, so that the epoch does not fail midway.
 fn most_chunks(plan: &dyn Route, first_step: u64, slots: usize) -> usize {
     let uses = |step| plan.chunk_uses(step).len();
     if first_step >= plan.steps() {
         return 0;
     }
     let first = uses(first_step);
-    if first <= slots / 2 {
+    if first <= slots / 2 && (plan.is_even() || plan.samples_at(first_step).len() <= slots) {
         return first;
     }
     (first_step..plan.steps()).map(uses).max().unwrap_or(first)

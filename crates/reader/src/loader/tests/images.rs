@@ -46,7 +46,7 @@ fn raw_pack(n: u64) -> (TempDir, Arc<Pack>) {
 }
 
 /// A variable-size image field, and the columns that describe it.
-fn sized(name: &str, role: Role) -> Vec<Field> {
+pub(super) fn sized(name: &str, role: Role) -> Vec<Field> {
     let column = |what: &str, dtype, role| {
         let mut field = Field::column(&format!("{name}_{what}"), dtype, &[]).with_role(role);
         field.of = Some(name.to_owned());
@@ -62,7 +62,13 @@ fn sized(name: &str, role: Role) -> Vec<Field> {
 }
 
 /// Writes an item into field number `first`, and its properties into the four columns that follow.
-fn put(block: &mut BlockBuilder, first: usize, item: &[u8], coding: Coding, (width, height, channels): (u32, u32, u8)) {
+pub(super) fn put(
+    block: &mut BlockBuilder,
+    first: usize,
+    item: &[u8],
+    coding: Coding,
+    (width, height, channels): (u32, u32, u8),
+) {
     block.item_mut(first).unwrap().extend(item);
     block.set_column(first + 1, &[coding.number()]).unwrap();
     block.set_column(first + 2, &width.to_le_bytes()).unwrap();
@@ -71,7 +77,7 @@ fn put(block: &mut BlockBuilder, first: usize, item: &[u8], coding: Coding, (wid
 }
 
 /// A pack of `n` variable-size JPEG files. Sample `bad` is truncated.
-fn jpeg_pack(n: u64, bad: Option<u64>) -> (TempDir, Arc<Pack>) {
+pub(super) fn jpeg_pack(n: u64, bad: Option<u64>) -> (TempDir, Arc<Pack>) {
     write(n, sized("image", Role::Image), |block, sample| {
         let (width, height) = (40 + sample as u32 % 30, 30 + sample as u32 % 50);
         let pixels: Vec<u8> = (0..width * height * 3).map(|i| (i / 7 + sample as u32) as u8).collect();

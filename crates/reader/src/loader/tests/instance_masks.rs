@@ -71,6 +71,19 @@ fn masks_of_images_that_vary_in_size_have_shapes_of_their_own() {
 }
 
 #[test]
+fn masks_have_the_sizes_of_images_that_a_resize_makes_different() {
+    let pack = pack(16, true, true, u64::MAX);
+    let loader = augmented(&pack, "shortside:64/70").instance_masks(true).build().unwrap();
+    for batch in loader.epoch(0).unwrap() {
+        let batch = batch.unwrap();
+        for (row, id) in batch.ids().iter().enumerate() {
+            let image = batch.item_shape("image", row).unwrap();
+            assert_eq!(batch.item_shape("outlines", row), Some(&[boxes(*id).len(), image[0], image[1]][..]));
+        }
+    }
+}
+
+#[test]
 fn masks_can_be_loaded_without_boxes() {
     let pack = pack(16, true, false, u64::MAX);
     let count = |loader: LoaderBuilder| -> usize {

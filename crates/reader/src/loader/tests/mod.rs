@@ -4,6 +4,7 @@
 #![expect(clippy::cast_possible_truncation, reason = "the numbers of these tests are small")]
 
 mod boxes;
+mod buckets;
 mod delivery;
 mod faults;
 mod images;
@@ -17,6 +18,7 @@ mod ragged;
 mod resuming;
 mod storage;
 mod tuning;
+mod varied;
 
 use std::fs::OpenOptions;
 use std::num::NonZero;

@@ -2,6 +2,7 @@
 
 use super::instance_masks::cover;
 use super::keypoints::{augmented, boxes, pack};
+use crate::augment::Buckets;
 use crate::loader::{Batch, LoadError};
 
 /// The entries of a field, for each row.
@@ -122,4 +123,20 @@ fn boxes_are_refused_where_they_cannot_follow() {
         assert!(matches!(&error, LoadError::Option(text) if text.contains(expected)), "{error}");
     }
     augmented(&pack, "cutmix:1").fields(&["image"]).build().unwrap();
+}
+
+#[test]
+fn mosaics_of_buckets_have_the_sizes_of_their_buckets() {
+    let pack = pack(60, true, true, u64::MAX);
+    let buckets = Buckets::parse("32x32,32x34").unwrap();
+    let loader = augmented(&pack, "mosaic").fields(&["image", "boxes", "outlines"]).buckets(buckets);
+    let mut sizes = std::collections::BTreeSet::new();
+    for batch in loader.instance_masks(true).build().unwrap().epoch(0).unwrap() {
+        let batch = batch.unwrap();
+        let shape = batch.field("image").unwrap().shape[1..3].to_vec();
+        let (masks, offsets) = batch.entries("outlines").unwrap();
+        assert_eq!((&masks.shape[1..], batch.entries("boxes").unwrap().1), (&shape[..], offsets));
+        sizes.insert(shape);
+    }
+    assert_eq!(sizes.len(), 2);
 }
