@@ -125,7 +125,10 @@ pub(super) fn list(
     for part in parts {
         let split = part.split.clone();
         let images = Images::of(root, part, reader.extension())?;
-        let (sets, n_files) = read_all(root, &images, reader, options.jobs)?;
+        let (mut sets, n_files) = read_all(root, &images, reader, options.jobs)?;
+        if let (Some((remark, n)), Some(first)) = (reader.remark(split.as_deref(), &images), sets.first_mut()) {
+            first.remarks.insert(remark, n);
+        }
         all.push(Read { split, images, sets, n_files });
     }
     if all.iter().all(|part| part.n_files == 0) {
@@ -135,7 +138,7 @@ pub(super) fn list(
     }
     let classes = match reader.classes() {
         Classes::Given(names) => names,
-        Classes::OfNames => names_of(&all),
+        Classes::OfNames => names_of(all.iter().flat_map(|part| &part.sets)),
         Classes::Numbered => numbers_of(all.iter().flat_map(|part| &part.sets)),
     };
     // Parts have the same fields, so the values must be there everywhere.
@@ -165,9 +168,9 @@ pub(super) fn numbers_of<'a>(sets: impl Iterator<Item = &'a BoxSet>) -> Vec<Stri
 }
 
 /// The class names of all boxes, sorted.
-fn names_of(all: &[Read]) -> Vec<String> {
-    let boxes = all.iter().flat_map(|part| part.sets.iter().flat_map(|set| &set.boxes));
-    let names: BTreeSet<&str> = boxes
+pub(super) fn names_of<'a>(sets: impl Iterator<Item = &'a BoxSet>) -> Vec<String> {
+    let names: BTreeSet<&str> = sets
+        .flat_map(|set| &set.boxes)
         .filter_map(|one| match &one.class {
             Class::Name(name) => Some(&**name),
             Class::Id(_) => None,

@@ -1,21 +1,24 @@
-//! Folders with boxes in separate files: YOLO, Pascal VOC, LabelMe and COCO. Finds the layout, and makes one listing for each split.
+//! Folders with boxes in separate files: YOLO, Pascal VOC, LabelMe, COCO and Open Images. Finds the layout, and makes one listing for each split.
 //!
 //! Each layout has its own module, which finds the parts of the folder and reads the file of an image. `parts` pairs images with
 //! their files, and `collected` turns boxes into fields.
 
+mod box_table;
 mod coco_folder;
 mod collected;
 mod data_yaml;
+mod fractions;
 mod labelme;
 mod objects;
+mod open_images;
 mod parts;
 mod voc;
 mod yolo;
 
 use std::path::{Path, PathBuf};
 
-use self::collected::{BoxSet, Classes};
-use self::parts::Part;
+use self::collected::{BoxSet, Classes, Remark};
+use self::parts::{Images, Part};
 use super::candidate::SampleFiles;
 use super::directory::Directory;
 use super::folder_note::FolderNote;
@@ -105,7 +108,7 @@ fn of_top(top: &Top, options: &ListOptions) -> Result<Option<Listed>, ConvertErr
     if let Some(listed) = coco_folder::list(top, options)? {
         return Ok(Some(listed));
     }
-    for find in [yolo::find, voc::find, labelme::find] {
+    for find in [open_images::find, yolo::find, voc::find, labelme::find] {
         if let Some(found) = find(top, options)? {
             return found.list(top, options).map(Some);
         }
@@ -137,6 +140,11 @@ trait Reader: Sync {
     /// Number of other files with this extension that were read.
     fn n_others(&self) -> u64 {
         0
+    }
+
+    /// What else was seen in a part, and how often.
+    fn remark(&self, _split: Option<&str>, _images: &Images) -> Option<(Remark, u64)> {
+        None
     }
 
     /// A field that is read in place of the boxes unless it is left out.

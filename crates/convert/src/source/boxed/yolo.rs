@@ -1,13 +1,10 @@
 //! YOLO: a text file for each image, with a line for each box. The numbers of a line are parts of the width and height of the image.
 
-use std::io::Read;
 use std::path::Path;
-
-use packds_pixels::{ImageInfo, probe};
-use packds_system::open_regular;
 
 use super::collected::{BoxSet, Class, Classes, Marks, Remark};
 use super::data_yaml::{self, DataYaml, MAX_CLASSES};
+use super::fractions::{is_fraction, size_of};
 use super::parts::{From, Part, Place, has_extension, text_of};
 use super::{Found, Reader, Top};
 use crate::error::ConvertError;
@@ -28,10 +25,6 @@ const LABELS: &[u8] = b"labels";
 const LABEL_FOLDERS: [&str; 3] = ["labels", "annotations", "labeltxt"];
 /// Maximum number of text files of a folder to inspect, to find out whether they have boxes.
 const MAX_TEXTS: usize = 8;
-/// First bytes to read of an image. Most headers fit.
-const HEAD_BYTES: u64 = 32 << 10;
-/// Numbers may be this much below 0 or above 1, because tools round.
-const ROUNDING: f64 = 0.01;
 
 /// Whether this file has the names of the classes.
 pub(super) fn is_names_file(name: &[u8]) -> bool {
@@ -267,8 +260,8 @@ impl Reader for Yolo {
             let (class, [left, top, right, bottom], remark) = self.parsed(line.trim()).map_err(wrong)?;
             if !is_probed {
                 is_probed = true;
-                match header(image) {
-                    Ok(info) => size = Some((f64::from(info.width), f64::from(info.height))),
+                match size_of(image) {
+                    Ok(found) => size = Some(found),
                     Err(reason) => set.fault = Some(Fault::from(reason)),
                 }
             }
@@ -330,7 +323,7 @@ impl Yolo {
         let is_outline = n_keypoints.is_none() && n >= 6 && n % 2 == 0;
         // Keypoints may be outside the image.
         let own = if is_outline { numbers.as_slice() } else { numbers.get(..4).unwrap_or(&numbers) };
-        if let Some(number) = own.iter().find(|number| !(-ROUNDING..=1.0 + ROUNDING).contains(*number)) {
+        if let Some(number) = own.iter().find(|number| !is_fraction(**number)) {
             return Err(format!("expected numbers from 0 to 1, found {number} in '{line}'"));
         }
         match *own {
@@ -364,18 +357,4 @@ impl Yolo {
 /// The number of a class. Some tools write it as a float.
 fn class_of(word: &str) -> Option<i64> {
     word.strip_suffix(".0").unwrap_or(word).parse().ok()
-}
-
-/// The properties of an image. The error says why its boxes cannot be computed.
-fn header(image: &Path) -> Result<ImageInfo, String> {
-    let mut failed = String::new();
-    for limit in [HEAD_BYTES, u64::MAX] {
-        let mut head = Vec::new();
-        let read = open_regular(image).and_then(|file| file.take(limit).read_to_end(&mut head));
-        match read.map_err(|error| error.to_string()).and_then(|_| probe(&head).map_err(|error| error.to_string())) {
-            Ok(info) => return Ok(info),
-            Err(reason) => failed = reason,
-        }
-    }
-    Err(format!("the boxes need the size of the image, which cannot be read: {failed}"))
 }
