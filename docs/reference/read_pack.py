@@ -18,7 +18,7 @@ DTYPES = dict(bool="?", u8="u1", i8="i1", u16="<u2", i16="<i2", u32="<u4", i32="
               f16="<f2", bf16="<u2", f32="<f4", f64="<f8")
 KINDS = {"tensor", "image", "bytes", "string", "json", "ragged"}
 FIELD = dict(name=None, kind=None, store=None, dtype=None, shape=[], role=None, of=None, seek_index_of=None,
-             codec={"name": "none"}, layout=None, color=None, normalize=None)
+             codec={"name": "none"}, layout=None, color=None, normalize=None, keypoints=None)
 U64, UUID = range(1 << 64), "[0-9a-f]{32}"
 SHARD = dict(path=str, n_samples=range(1, 1 << 48), bytes=U64, pack_uuid=UUID, footer_crc32c="[0-9a-f]{8}", body_bytes=U64,
              largest_chunk=U64)

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::codec::Codec;
 use crate::filter::Filter;
+use crate::keypoints::Keypoints;
 use crate::limits::{MAX_COLUMN_ITEM_BYTES, MAX_DIMS, MAX_FIELDS, MAX_ITEM_BYTES, MAX_NAME_BYTES};
 use crate::{DType, FormatError};
 
@@ -71,6 +72,12 @@ pub enum Role {
     BoxLabels,
     /// Something else about each box, such as the area of its object.
     BoxAttribute,
+    /// The points of each box, such as the joints of a person. A point is x and y, in pixels of the stored image, and
+    /// its visibility: 0 if it is not labelled (x and y are 0 too), 1 if it is hidden, 2 if it is visible.
+    Keypoints,
+    /// The outlines of the objects in the boxes. An entry is a vertex: the index of the box, the index of the ring
+    /// among those of the box, x and y. A mask is what the rings of a box enclose, by the nonzero winding rule.
+    Polygons,
     /// The sample's number in the source's order.
     SourceId,
     /// Width of the source image in pixels, before any transform.
@@ -99,6 +106,8 @@ packds_system::named!(Role {
     Boxes = "boxes",
     BoxLabels = "box_labels",
     BoxAttribute = "box_attribute",
+    Keypoints = "keypoints",
+    Polygons = "polygons",
     SourceId = "source_id",
     SourceWidth = "source_width",
     SourceHeight = "source_height",
@@ -217,6 +226,9 @@ pub struct Field {
     /// Normalization that was applied, or is still to be applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub normalize: Option<Normalize>,
+    /// What the points of a field with role [`Role::Keypoints`] are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keypoints: Option<Keypoints>,
 }
 
 impl Field {
@@ -236,6 +248,7 @@ impl Field {
             layout: None,
             color: None,
             normalize: None,
+            keypoints: None,
         }
     }
 
@@ -305,13 +318,19 @@ impl Field {
     pub fn is_data(&self) -> bool {
         use Role::{Image, Label, Labels, Mask, Valid};
         let of_data = matches!(self.role, None | Some(Image | Mask | Label | Labels | Valid));
-        (of_data || self.is_of_boxes()) && self.seek_index_of.is_none()
+        (of_data || self.concerns_boxes()) && self.seek_index_of.is_none()
     }
 
-    /// Whether the field has one entry for each box: the boxes themselves, their classes and their attributes.
+    /// Whether the field has one entry for each box: the boxes themselves, their classes, attributes and keypoints.
     #[must_use]
     pub const fn is_of_boxes(&self) -> bool {
-        matches!(self.role, Some(Role::Boxes | Role::BoxLabels | Role::BoxAttribute))
+        matches!(self.role, Some(Role::Boxes | Role::BoxLabels | Role::BoxAttribute | Role::Keypoints))
+    }
+
+    /// Whether the field means nothing without the boxes: it has an entry for each box, or is their polygons.
+    #[must_use]
+    pub const fn concerns_boxes(&self) -> bool {
+        self.is_of_boxes() || matches!(self.role, Some(Role::Polygons))
     }
 
     /// `(height, width, channels)` if the field is an image tensor with a known layout.
@@ -371,14 +390,22 @@ impl Field {
                 return bad(format!("a column's item must have at most {MAX_COLUMN_ITEM_BYTES} bytes"));
             }
         }
+        match &self.keypoints {
+            Some(_) if self.role != Some(Role::Keypoints) => {
+                return bad("only a field with role keypoints can name keypoints".to_owned());
+            }
+            Some(keypoints) => keypoints.check(&self.shape).or_else(bad)?,
+            None => {}
+        }
         self.validate_image()
     }
 
     /// Checks the kind and the type that `role`, of boxes or something about them, requires.
     fn check_boxes(&self, role: Role) -> Result<(), FormatError> {
         let expected = match role {
-            Role::Boxes => Self::ragged(&self.name, DType::F32, &[4]),
+            Role::Boxes | Role::Polygons => Self::ragged(&self.name, DType::F32, &[4]),
             Role::BoxLabels => Self::ragged(&self.name, DType::I64, &[]),
+            Role::Keypoints => Self::ragged(&self.name, DType::F32, &[self.shape.first().copied().unwrap_or(1), 3]),
             _ => Self::ragged(&self.name, self.dtype, &self.shape),
         };
         if (self.kind, self.dtype, &self.shape) == (expected.kind, expected.dtype, &expected.shape) {
@@ -455,7 +482,24 @@ impl Schema {
         if !fields.iter().any(|f| f.store == Store::Body) {
             return Err(FormatError::schema("*", "at least one field must be in the body"));
         }
-        Self { fields }.with_valid_roles()?.with_valid_indexes()
+        Self { fields }.with_valid_roles()?.with_valid_outlines()?.with_valid_indexes()
+    }
+
+    /// Checks that keypoints and polygons belong to boxes, and that there is at most one field of each.
+    fn with_valid_outlines(self) -> Result<Self, FormatError> {
+        for role in [Role::Keypoints, Role::Polygons] {
+            let mut fields = self.fields.iter().filter(|field| field.role == Some(role));
+            let Some(first) = fields.next() else { continue };
+            if self.by_role(Role::Boxes, None).is_none() {
+                let reason = format!("a field with role {role} needs a field with role boxes");
+                return Err(FormatError::schema(&first.name, reason));
+            }
+            if let Some(second) = fields.next() {
+                let reason = format!("only one field may have role {role}, and `{}` has it too", first.name);
+                return Err(FormatError::schema(&second.name, reason));
+            }
+        }
+        Ok(self)
     }
 
     /// Checks that each seek index belongs to an image field, and that no image field has two.
@@ -484,7 +528,9 @@ impl Schema {
         for field in &self.fields {
             let expected: &[DType] = match field.role {
                 None | Some(Role::Image | Role::Mask) => continue,
-                Some(role @ (Role::Boxes | Role::BoxLabels | Role::BoxAttribute)) => {
+                Some(
+                    role @ (Role::Boxes | Role::BoxLabels | Role::BoxAttribute | Role::Keypoints | Role::Polygons),
+                ) => {
                     field.check_boxes(role)?;
                     continue;
                 }

@@ -5,7 +5,8 @@
 
 use packds_format::{
     BlockBuilder, Classes, Codec, Coding, DType, Field, FieldKind, FieldStats, Filter, FooterParts, FormatError,
-    LabelStats, Normalize, PackOptions, PackWriter, Role, Schema, SizeStats, Store, Uuid, crc32c, hash_bytes, mix64,
+    Keypoints, LabelStats, Normalize, PackOptions, PackWriter, Role, Schema, SizeStats, Store, Uuid, crc32c,
+    hash_bytes, mix64,
 };
 
 /// One golden pack.
@@ -52,6 +53,8 @@ impl Case {
             Some(Role::Channels) => bytes_of(self.image(sample).1[2]),
             Some(Role::Labels | Role::Image | Role::Mask) | None => self.content(described, field, sample),
             Some(Role::Boxes | Role::BoxLabels | Role::BoxAttribute) => self.content(described, field, sample),
+            Some(Role::Keypoints) => bytes_of_floats(&keypoints(sample, described.shape[0])),
+            Some(Role::Polygons) => bytes_of_floats(&polygons(sample)),
         }
     }
 
@@ -73,8 +76,7 @@ impl Case {
             FieldKind::String if sample == 0 => Vec::new(),
             FieldKind::String => format!("caption {sample}: caf\u{e9} \u{1f40d}").into_bytes(),
             FieldKind::Ragged => {
-                // No entries in the first sample.
-                let n = sample * 2 % 7;
+                let n = n_boxes(sample);
                 let entry = field.shape.iter().product::<u64>() * field.dtype.size();
                 noise(seed, usize::try_from(n * entry).unwrap_or(0))
             }
@@ -168,6 +170,52 @@ impl Case {
 
 fn item_len(field: &Field) -> usize {
     field.item_bytes().and_then(|n| usize::try_from(n).ok()).unwrap_or(0)
+}
+
+/// The number of entries of a ragged field. The first sample has none.
+const fn n_boxes(sample: u64) -> u64 {
+    sample * 2 % 7
+}
+
+/// Points of each box, with every visibility.
+fn keypoints(sample: u64, n_points: u64) -> Vec<f32> {
+    let points = (0..n_boxes(sample)).flat_map(|of| (0..n_points).map(move |point| (of, point)));
+    let point = |(of, point): (u64, u64)| match (of + point + sample) % 3 {
+        0 => [0.0, 0.0, 0.0],
+        visibility => [float(point * 10 + of) + 0.5, float(sample * 10 + of) + 0.25, float(visibility)],
+    };
+    points.flat_map(point).collect()
+}
+
+/// The outlines of each box: nothing, a square, or a square with a hole and a triangle beside it.
+fn polygons(sample: u64) -> Vec<f32> {
+    let square = [[0.0, 0.0], [8.0, 0.0], [8.0, 8.5], [0.0, 8.5]];
+    let hole = [[2.0, 2.0], [2.0, 6.0], [6.0, 6.0], [6.0, 2.0]];
+    let triangle = [[9.0, 0.0], [12.0, 0.0], [12.0, 3.0]];
+    let rings = |of: u64| -> Vec<&[[f32; 2]]> {
+        match (of + sample) % 3 {
+            0 => vec![],
+            1 => vec![&square],
+            _ => vec![&square, &hole, &triangle],
+        }
+    };
+    let mut floats = Vec::new();
+    for of in 0..n_boxes(sample) {
+        for (ring, vertices) in (0_u64..).zip(rings(of)) {
+            for [x, y] in vertices {
+                floats.extend([float(of), float(ring), x + float(sample), *y]);
+            }
+        }
+    }
+    floats
+}
+
+fn float(number: u64) -> f32 {
+    u16::try_from(number).map_or(f32::NAN, f32::from)
+}
+
+fn bytes_of_floats(floats: &[f32]) -> Vec<u8> {
+    floats.iter().flat_map(|float| float.to_le_bytes()).collect()
 }
 
 fn uuid(name: &[u8]) -> Uuid {
@@ -297,10 +345,16 @@ fn ragged_cases() -> Result<Vec<Case>, FormatError> {
     let ids = || Field::ragged("ids", DType::I64, &[]);
     let (found, classes) = (boxes().with_role(Role::Boxes), ids().with_role(Role::BoxLabels));
     let points = Field::ragged("points", DType::F16, &[2, 2]).with_role(Role::BoxAttribute);
+    let mut joints = Field::ragged("joints", DType::F32, &[3, 3]).with_role(Role::Keypoints);
+    let names = ["nose", "left_eye", "right_eye"].map(str::to_owned).to_vec();
+    joints.keypoints = Some(Keypoints::named(names, vec![[0, 1], [0, 2]]));
+    let outlines = Field::ragged("outlines", DType::F32, &[4]).with_role(Role::Polygons);
     Ok(vec![
         Case::new("ragged", 5, 2, vec![tiny(), boxes(), ids()])?,
         Case::new("boxes", 3, 2, vec![tiny(), found.clone(), classes])?,
-        Case::new("box_attributes", 3, 2, vec![tiny(), points, found])?,
+        Case::new("box_attributes", 3, 2, vec![tiny(), points, found.clone()])?,
+        Case::new("keypoints", 3, 2, vec![tiny(), found.clone(), joints])?,
+        Case::new("polygons", 4, 2, vec![tiny(), outlines, found])?,
         Case::new("zstd_ragged", 5, 3, vec![tiny(), zstd(boxes(), 3, Filter::NONE), zstd(ids(), 1, Filter::NONE)])?,
     ])
 }

@@ -207,6 +207,13 @@ fn with_schema(file: &[u8], json: &str) -> File {
     rebuild(file, |parts| parts[0].bytes = json.as_bytes().to_vec())
 }
 
+/// Fields of boxes, and what belongs to them.
+const FOUND: &str = r#"{"name":"found","kind":"ragged","store":"body","dtype":"f32","shape":[4],"role":"boxes"}"#;
+const JOINTS: &str =
+    r#"{"name":"joints","kind":"ragged","store":"body","dtype":"f32","shape":[2,3],"role":"keypoints"}"#;
+const OUTLINES: &str =
+    r#"{"name":"outlines","kind":"ragged","store":"body","dtype":"f32","shape":[4],"role":"polygons"}"#;
+
 #[expect(clippy::too_many_lines, reason = "a list")]
 fn schemas() -> Vec<(&'static str, File)> {
     let one = |field: &str| with_schema(&strided(), &format!("{{\"fields\":[{field}]}}"));
@@ -219,6 +226,10 @@ fn schemas() -> Vec<(&'static str, File)> {
     let two = |second: &str| {
         let first = r#"{"name":"x","kind":"tensor","store":"body","dtype":"u8"}"#;
         one(&format!("{first},{second}"))
+    };
+    let joints = |named: &str| {
+        let rest = JOINTS.strip_suffix('}').unwrap();
+        one(&format!("{FOUND},{rest},\"keypoints\":{named}}}"))
     };
     let mut copies_differ = rebuild(&strided(), |_| {});
     put(&mut copies_differ, 80, &[1]);
@@ -294,6 +305,19 @@ fn schemas() -> Vec<(&'static str, File)> {
             "box_attribute_of_one_size",
             two(r#"{"name":"y","kind":"tensor","store":"body","dtype":"f32","role":"box_attribute"}"#),
         ),
+        ("keypoints_without_boxes", one(JOINTS)),
+        ("polygons_without_boxes", one(OUTLINES)),
+        ("two_fields_of_polygons", {
+            let second = OUTLINES.replace("\"outlines\"", "\"others\"");
+            one(&format!("{FOUND},{OUTLINES},{second}"))
+        }),
+        ("keypoints_without_visibility", one(&format!("{FOUND},{}", JOINTS.replace("[2,3]", "[2,2]")))),
+        ("polygons_of_integers", one(&format!("{FOUND},{}", OUTLINES.replace("f32", "i32")))),
+        ("keypoints_with_too_few_names", joints(r#"{"names":["a"],"swaps":[0,1]}"#)),
+        ("keypoints_of_one_name", joints(r#"{"names":["a","a"],"swaps":[0,1]}"#)),
+        ("keypoints_swap_outside", joints(r#"{"names":["a","b"],"swaps":[0,4294967295]}"#)),
+        ("skeleton_outside", joints(r#"{"names":["a","b"],"swaps":[1,0],"skeleton":[[0,2]]}"#)),
+        ("names_of_no_keypoints", tensor("u8", r#","keypoints":{"names":[],"swaps":[]}"#)),
         ("ragged_in_column", two(r#"{"name":"y","kind":"ragged","store":"column","dtype":"f32","shape":[4]}"#)),
         (
             "ragged_entry_of_2_64_bytes",

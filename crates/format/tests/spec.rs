@@ -161,7 +161,7 @@ fn codings_filters_roles_and_tags_are_those_of_the_tables() {
         assert_eq!(u64::from(filter.number()), number(&row[1]));
     }
     let roles = table("| role | dtype |", "role");
-    assert_eq!(roles.len(), 16);
+    assert_eq!(roles.len(), 18);
     for row in roles {
         let role: Role = serde_json::from_str(&format!("\"{}\"", row[0])).unwrap();
         assert_eq!(role.name(), row[0]);

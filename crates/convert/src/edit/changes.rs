@@ -44,7 +44,7 @@ impl Changes {
         let boxes = fields.iter().find(|field| field.role == Some(Role::Boxes));
         let drops_boxes = boxes.is_some_and(|boxes| is_named(&boxes.name));
         let is_dropped = |field: &Field| {
-            is_named(&field.name) || described(field).is_some_and(is_named) || (drops_boxes && field.is_of_boxes())
+            is_named(&field.name) || described(field).is_some_and(is_named) || (drops_boxes && field.concerns_boxes())
         };
         for field in fields.iter().filter(|field| is_named(&field.name)) {
             // Without a seek index, images are only slower to read. Without its other fields, an image cannot be read.
