@@ -14,8 +14,11 @@ mod open_images;
 mod parts;
 mod voc;
 mod yolo;
+mod yolo_line;
 
 use std::path::{Path, PathBuf};
+
+use packds_format::Keypoints;
 
 use self::collected::{BoxSet, Classes, Remark};
 use self::parts::{Images, Part};
@@ -134,6 +137,11 @@ trait Reader: Sync {
     /// What the boxes and their classes are, for a warning.
     fn about(&self) -> String;
 
+    /// The names of the keypoints.
+    fn keypoints(&self) -> Option<Keypoints> {
+        None
+    }
+
     /// The extension of the files.
     fn extension(&self) -> &'static str;
 
@@ -201,4 +209,13 @@ impl Listed {
         let found = splits.into_iter().find(|(name, _)| name == wanted);
         found.map(|(_, listing)| Self::one(listing)).ok_or_else(|| no_split(source, wanted, names))
     }
+}
+
+/// The box around points: left, top, right and bottom.
+fn around(points: &[[f64; 2]]) -> [f64; 4] {
+    let side = |axis: fn(&[f64; 2]) -> f64, choose: fn(f64, f64) -> f64| {
+        points.iter().map(axis).reduce(choose).unwrap_or_default()
+    };
+    let (x, y) = (|point: &[f64; 2]| point[0], |point: &[f64; 2]| point[1]);
+    [side(x, f64::min), side(y, f64::min), side(x, f64::max), side(y, f64::max)]
 }
