@@ -55,6 +55,7 @@ mod histogram;
 mod jpeg;
 pub mod ops;
 mod padded;
+mod polygon;
 mod probe;
 mod resize;
 mod seek;
@@ -74,6 +75,7 @@ pub use histogram::Histogram;
 #[cfg(feature = "codecs")]
 pub use jpeg::{encode_jpeg, jpeg_simd};
 pub use padded::{Padding, padded_crop_into};
+pub use polygon::fill_rings;
 pub use probe::{ImageInfo, TiffBands, check_structure, probe, tiff_bands};
 pub use resize::{AxisTaps, Resizer, resize, rows_come_first};
 pub use seek::build_seek_index;

@@ -1,10 +1,8 @@
 //! Moves boxes with the image: where each one is in a view, and which of them remain.
 
-use super::frame::{Frame, Scene};
-use super::geometry::{IDENTITY, Matrix, after, matrix_of};
+use super::geometry::Matrix;
+use super::movement::{Movement, moved};
 use super::op::Size;
-use super::steps::{Step, each_step};
-use super::{AugmentError, AugmentPlan, SampleKey};
 
 /// The left, top, right and bottom side of a box, in pixels. 0, 0 is the upper left corner of the image.
 pub type BoundingBox = [f32; 4];
@@ -40,42 +38,23 @@ pub fn stored_boxes(item: &[u8]) -> Vec<BoundingBox> {
     boxes.iter().map(sides).collect()
 }
 
-impl AugmentPlan {
-    /// The boxes that a view of a sample shows, if the stored image has this size. A box is clipped after the crop and
-    /// after each rotation or affine transform, which make it the rectangle around its corners. This is how
-    /// torchvision's transforms move boxes. Boxes that become smaller than the limits of the plan are left out.
-    ///
-    /// # Errors
-    /// `TooSmall` if the image is smaller than the crop.
-    pub fn shown_boxes(
-        &self,
-        key: SampleKey,
-        view: u32,
-        (width, height): (u32, u32),
-        boxes: &[BoundingBox],
-    ) -> Result<Vec<ShownBox>, AugmentError> {
-        let scene = Scene { size: Size { width, height }, boxes };
-        let frame = Frame::draw(&self.ops, scene, key.root(), view)?;
-        let mut matrices = vec![matrix_of(frame, scene.size, self.size())];
-        each_step(self, key.root(), view, |step| {
-            if let Step::Map(map) = step {
-                matrices.push(after(&map, IDENTITY));
-            }
-            Ok(())
-        })?;
-        let limits = self.min_box.unwrap_or(MinBox { side: MIN_SIDE, visible: 0.0 });
-        let candidates = boxes.iter().enumerate().filter(|(_, sides)| frame.keeps(sides));
+impl Movement {
+    /// The boxes that the view shows. A box is clipped after the crop and after each rotation or affine transform, which
+    /// make it the rectangle around its corners. This is how torchvision's transforms move boxes. Boxes that become
+    /// smaller than the limits of the plan are left out.
+    pub fn boxes(&self, boxes: &[BoundingBox]) -> Vec<ShownBox> {
+        let candidates = boxes.iter().enumerate().filter(|(_, sides)| self.frame.keeps(sides));
         let shown = candidates.filter_map(|(index, sides)| {
-            let sides = moved(sides.map(f64::from), &matrices, self.size(), limits)?;
+            let sides = remaining(sides.map(f64::from), &self.matrices, self.view, self.limits)?;
             Some(ShownBox { index, sides })
         });
-        Ok(shown.collect())
+        shown.collect()
     }
 }
 
 /// Moves a box by each matrix. `None` if too little of it remains, or if it is not a box.
 #[expect(clippy::cast_possible_truncation, reason = "sides are stored as f32")]
-fn moved(mut sides: [f64; 4], matrices: &[Matrix], view: Size, limits: MinBox) -> Option<BoundingBox> {
+fn remaining(mut sides: [f64; 4], matrices: &[Matrix], view: Size, limits: MinBox) -> Option<BoundingBox> {
     let [left, top, right, bottom] = sides;
     if right < left || bottom < top {
         return None;
@@ -93,10 +72,9 @@ fn moved(mut sides: [f64; 4], matrices: &[Matrix], view: Size, limits: MinBox) -
 }
 
 /// The rectangle around the corners of a box after the transform.
-fn around([left, top, right, bottom]: [f64; 4], [a, b, c, d, e, f]: &Matrix) -> [f64; 4] {
-    let corners = [(left, top), (right, top), (right, bottom), (left, bottom)];
-    let xs = corners.map(|(x, y)| a * x + b * y + c);
-    let ys = corners.map(|(x, y)| d * x + e * y + f);
+fn around([left, top, right, bottom]: [f64; 4], matrix: &Matrix) -> [f64; 4] {
+    let corners = [[left, top], [right, top], [right, bottom], [left, bottom]].map(|corner| moved(corner, matrix));
+    let (xs, ys) = (corners.map(|[x, _]| x), corners.map(|[_, y]| y));
     let least = |values: [f64; 4]| values.into_iter().fold(f64::INFINITY, f64::min);
     let most = |values: [f64; 4]| values.into_iter().fold(f64::NEG_INFINITY, f64::max);
     [least(xs), least(ys), most(xs), most(ys)]

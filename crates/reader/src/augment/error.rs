@@ -5,7 +5,7 @@ use packds_pixels::PixelError;
 /// Why an augmentation cannot be made, or cannot be applied to an image.
 ///
 /// `Word`, `Parameter`, `Order` and `Twice` are errors in the description. `Source`, `SizesVary` and `TooSmall` are
-/// conflicts with the pack. `Picture`, `MaskSize`, `Entries` and `Pixels` are errors in the sample. `Label` and `Buffer` are
+/// conflicts with the pack. `Picture`, `MaskSize`, `Entries`, `Polygons` and `Pixels` are errors in the sample. `Label` and `Buffer` are
 /// errors of the caller. Messages do not name the file or the sample, so the caller adds them.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -102,6 +102,16 @@ pub enum AugmentError {
         expected: usize,
         /// Number of entries.
         found: usize,
+    },
+    /// A field with role polygons is malformed, or has too many masks.
+    #[error("polygons: {what}: expected {expected}, found {found}")]
+    Polygons {
+        /// What is wrong.
+        what: String,
+        /// What was expected.
+        expected: String,
+        /// What was found.
+        found: String,
     },
     /// A label is not a valid class id.
     #[error("label {place} of the batch: expected a class id of at least 0 and below {n_classes}, found {found}")]

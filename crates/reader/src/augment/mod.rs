@@ -33,11 +33,14 @@ mod frame;
 mod geometry;
 mod grammar;
 mod iou_crop;
+mod keypoints;
 mod mix;
+mod movement;
 mod op;
 mod picture;
 mod plan;
 mod policy;
+mod polygons;
 mod render;
 mod steps;
 #[cfg(test)]
@@ -56,9 +59,12 @@ pub use policy::Policy;
 pub use self::{
     augmenter::Augmenter,
     boxes::{BoundingBox, ShownBox, stored_boxes},
+    keypoints::Keypoint,
     mix::blend,
+    movement::Movement,
     picture::{Input, Picture, SampleKey},
     plan::{AugmentPlan, ImageSource, Output},
+    polygons::Outlines,
 };
 
 pub(crate) use finish::Located;

@@ -214,6 +214,11 @@ impl AugmentPlan {
         op.or_else(|| self.min_box.map(|_| "minbox".to_owned()))
     }
 
+    /// Whether a view may be a mirror image.
+    pub(crate) fn mirrors(&self) -> bool {
+        self.ops.iter().any(|op| matches!(op, Op::HorizontalFlip(_) | Op::VerticalFlip(_)))
+    }
+
     /// Whether an op may move pixels after the crop and the resize.
     pub(super) fn maps(&self) -> bool {
         self.ops.iter().any(Op::maps)

@@ -28,6 +28,8 @@ pub(crate) struct Filler {
     /// The results that repeated batches reuse.
     kept: Option<Arc<Kept>>,
     scratch: Vec<u8>,
+    /// Buffers for a decompressed item and for the masks of a sample.
+    for_masks: [Vec<u8>; 2],
 }
 
 impl Filler {
@@ -41,6 +43,7 @@ impl Filler {
             decoders: decoders(&contents.outputs, &contents.packs),
             kept: kept.map(Arc::clone),
             scratch: Vec::new(),
+            for_masks: Default::default(),
         }
     }
 
@@ -87,7 +90,7 @@ impl Filler {
             stored = boxes.stored(items, row.sample, &mut self.scratch)?;
             moved = Some((boxes, Moved::new(pictures, (pack, row), seeds, &stored)?));
         }
-        for field in &self.contents.outputs.fields {
+        for field in &outputs.fields {
             match field.source {
                 Source::Column(_) | Source::Held => {}
                 Source::Tensor(position) => {
@@ -111,6 +114,12 @@ impl Filler {
                     let item = items.item(position, row.sample, &mut self.scratch)?;
                     if let (Some(variable), Some((boxes, moved))) = (variable.next(), &moved) {
                         boxes.push((pack, row), (field, position), item, moved, variable)?;
+                    }
+                }
+                Source::InstanceMasks(_) => {
+                    if let (Some(variable), Some(masks)) = (variable.next(), &outputs.instance_masks) {
+                        let moved = moved.as_ref().map(|(_, moved)| moved);
+                        masks.push((pack, row), (items, &mut self.for_masks), field, moved, variable)?;
                     }
                 }
                 Source::Decoded(position) => {

@@ -91,8 +91,10 @@ pub(crate) fn unmoved<'a>(pack: &Pack, outputs: &'a Outputs) -> Vec<&'a str> {
     };
     let size = pictures.stored_size();
     let stays = |field: &&BatchField| {
-        let is_made =
-            matches!(field.source, Source::Image | Source::File | Source::Held | Source::Mask | Source::Boxes(_));
+        let is_made = matches!(
+            field.source,
+            Source::Image | Source::File | Source::Held | Source::Mask | Source::Boxes(_) | Source::InstanceMasks(_)
+        );
         let described = pack.schema().fields().iter().find(|f| f.name == field.name);
         !is_made && described.is_some_and(|described| is_of_places(described, size))
     };

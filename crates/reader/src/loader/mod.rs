@@ -52,6 +52,7 @@ mod fill;
 mod filling;
 mod finish;
 mod geometry;
+mod instance_masks;
 mod journal;
 mod kept;
 mod options;
@@ -333,9 +334,9 @@ impl Loader {
     }
 
     /// Problems that cost accuracy: samples that no epoch uses, an order that does not shuffle this pack enough, fields
-    /// of a mixture that only some packs have, and fields that should move with the images but do not
-    /// ([`Batch::geometry`]). Poor shuffling is not reported for the
-    /// order `sequential`, because users choose this order on purpose.
+    /// of a mixture that only some packs have, keypoints that do not swap in flipped images, and fields that should move
+    /// with the images but do not ([`Batch::geometry`]). Poor shuffling is not reported for the order `sequential`,
+    /// because users choose this order on purpose.
     ///
     /// # Errors
     /// As for [`shuffle_report`](Self::shuffle_report).
@@ -349,6 +350,12 @@ impl Loader {
                     "{path}: `{names}` will not be loaded, because the first pack has no such field: list the fields to load"
                 ));
             }
+        }
+        let outputs = &self.contents.outputs;
+        if let Some(points) = outputs.pictures.as_ref().and_then(|pictures| pictures.unswapped_points(outputs)) {
+            doubts.push(format!(
+                "left and right points of `{points}` do not swap in flipped images, because the pack does not name its keypoints: leave flips out, or write the pack with names"
+            ));
         }
         let unmoved = geometry::unmoved(self.pack(), &self.contents.outputs);
         if !unmoved.is_empty() {

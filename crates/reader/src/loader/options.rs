@@ -11,6 +11,7 @@ use std::thread;
 use serde_json::json;
 
 use super::filling::Row;
+use super::instance_masks::InstanceMasks;
 use super::journal::Journal;
 use super::outputs::{Contents, Outputs};
 use super::pictures::{Held, Pictures};
@@ -60,6 +61,7 @@ pub struct LoaderBuilder {
     fields: Option<Vec<String>>,
     augment: Option<Augment>,
     decode_images: bool,
+    instance_masks: bool,
     threads: Option<NonZero<usize>>,
     memory_bytes: Option<u64>,
     slots: Option<NonZero<usize>>,
@@ -86,6 +88,7 @@ impl LoaderBuilder {
             fields: None,
             augment: None,
             decode_images: false,
+            instance_masks: false,
             threads: None,
             memory_bytes: None,
             slots: None,
@@ -158,6 +161,12 @@ impl LoaderBuilder {
         ///
         /// [`Batch::item_shape`]: super::Batch::item_shape
         decode_images(decodes: bool) = decodes;
+        /// Whether to deliver polygons as masks: one for each box that a view shows, `[boxes, height, width]` of `u8`, 1
+        /// inside the object, at the size of the view. Masks of images that vary in size have a shape for each sample
+        /// ([`Batch::item_shape`]). By default, polygons are delivered as entries.
+        ///
+        /// [`Batch::item_shape`]: super::Batch::item_shape
+        instance_masks(makes: bool) = makes;
         /// A fixed number of threads that copy and decode, at most 1024. By default, the number adapts to the training
         /// run, between 1 and one per core. See [`Loader::tuning`].
         threads(threads: NonZero<usize>) = Some(threads);
@@ -331,8 +340,9 @@ impl LoaderBuilder {
     }
 
     fn outputs(&self, pictures: Option<Pictures>) -> Result<Outputs, LoadError> {
-        let rows = to_usize(self.batch);
-        let mut outputs = Outputs::new(&self.pack, self.fields.as_deref(), pictures, rows)?;
+        let (rows, wanted) = (to_usize(self.batch), self.fields.as_deref());
+        let masks = self.instance_masks.then(|| InstanceMasks::new(&self.pack, pictures.as_ref(), wanted));
+        let mut outputs = Outputs::new(&self.pack, wanted, (pictures, masks.transpose()?), rows)?;
         if self.decode_images {
             outputs.decode_images(self.pack.schema());
         }

@@ -8,6 +8,7 @@ use packds_format::{DType, Field, FieldKind, Schema, Store};
 
 use super::error::LoadError;
 use super::filling::Row;
+use super::instance_masks::InstanceMasks;
 use super::pictures::{ChunkSource, Pictures};
 use crate::Pack;
 use crate::arena::{SLOT_ALIGN, SlotMut};
@@ -50,6 +51,8 @@ pub(crate) enum Source {
     Decoded(usize),
     /// The same as `Variable`, but for boxes that move with the images, and the fields that describe them.
     Boxes(usize),
+    /// The same as `Variable`, but for polygons that become masks.
+    InstanceMasks(usize),
     /// A view of the augmented image.
     Image,
     /// The image's JPEG file for a device to decode, or the image's pixels.
@@ -107,6 +110,8 @@ pub(crate) struct Outputs {
     pub(crate) positions: Vec<usize>,
     /// The processing of images. `None` if no field is augmented.
     pub(crate) pictures: Option<Pictures>,
+    /// How polygons become masks. `None` if they are delivered as polygons.
+    pub(crate) instance_masks: Option<InstanceMasks>,
     /// Whether the user chose the fields. Otherwise all data fields of the first pack are loaded.
     is_chosen: bool,
 }
@@ -125,12 +130,12 @@ impl Outputs {
     pub(crate) fn new(
         pack: &Pack,
         wanted: Option<&[String]>,
-        pictures: Option<Pictures>,
+        (pictures, instance_masks): (Option<Pictures>, Option<InstanceMasks>),
         rows: usize,
     ) -> Result<Self, LoadError> {
         let schema = pack.schema();
         let (fields, positions, is_chosen) = (Vec::new(), Vec::new(), wanted.is_some());
-        let mut outputs = Self { fields, rows, slot_bytes: 0, positions, pictures, is_chosen };
+        let mut outputs = Self { fields, rows, slot_bytes: 0, positions, pictures, instance_masks, is_chosen };
         for number in numbers(pack, wanted)? {
             outputs.add(schema, number)?;
         }
@@ -140,6 +145,7 @@ impl Outputs {
         if let Some(pictures) = &outputs.pictures {
             outputs.positions.extend(pictures.positions());
         }
+        outputs.positions.extend(outputs.instance_masks.as_ref().map(|masks| masks.boxes));
         outputs.positions.sort_unstable();
         outputs.positions.dedup();
         Ok(outputs)
@@ -151,11 +157,22 @@ impl Outputs {
             return self.push(field, Source::Column(number));
         }
         let position = schema.body().position(|(n, _)| n == number).unwrap_or(0);
-        let role = self.pictures.as_ref().and_then(|pictures| pictures.source_of(position));
-        match role {
+        let source = self.pictures.as_ref().and_then(|pictures| pictures.source_of(position));
+        let masks = self.instance_masks.as_ref().filter(|masks| masks.are_of(position)).map(InstanceMasks::entry);
+        let views = self.pictures.as_ref().map_or(1, |pictures| pictures.made().views);
+        if let Some(entry) = masks {
+            self.positions.push(position);
+            return (0..views).try_for_each(|view| {
+                self.place(field, view, DType::U8, None, 0, Source::InstanceMasks(position))?;
+                if let Some(placed) = self.fields.last_mut() {
+                    placed.entry.clone_from(&entry);
+                }
+                Ok(())
+            });
+        }
+        match source {
             Some(Source::Boxes(position)) => {
                 self.positions.push(position);
-                let views = self.pictures.as_ref().map_or(1, |pictures| pictures.made().views);
                 (0..views).try_for_each(|view| self.place(field, view, field.dtype, None, 0, Source::Boxes(position)))
             }
             Some(source) => self.push_views(field, source),

@@ -20,8 +20,8 @@ use super::kept::ImageSize;
 use super::outputs::{BatchField, Outputs, Source};
 use crate::arena::SlotMut;
 use crate::augment::{
-    Augment, AugmentError, AugmentPlan, BoundingBox, Geometry, ImageSource, Located, Mix, Output, Picture, SampleKey,
-    ShownBox, Size,
+    Augment, AugmentError, AugmentPlan, BoundingBox, Geometry, ImageSource, Located, Mix, Movement, Output, Picture,
+    SampleKey, Size,
 };
 use crate::device::{Changes, ColorOp, Finish, Frame, OnDevice, Patch, Resampling, Windows};
 use crate::fetch::StepItems;
@@ -64,7 +64,7 @@ enum Place {
 
 /// An image field in the body.
 #[derive(Debug, Clone)]
-struct PictureField {
+pub(crate) struct PictureField {
     name: String,
     position: usize,
     /// Width, height and channels. `None` for variable-size images.
@@ -262,46 +262,39 @@ impl Pictures {
 
     /// Width and height of all stored images. `None` for variable-size images.
     pub(crate) fn stored_size(&self) -> Option<(u32, u32)> {
-        self.image.size.map(|(width, height, _)| (width, height))
+        self.image.fixed_size()
     }
 
-    /// The boxes that move with the images. `None` if none are loaded, or if the images do not move.
+    /// The boxes that move with the images. `None` if nothing of them is loaded, or if the images do not move.
     pub(crate) fn boxes(&self) -> Option<&Boxes> {
         self.boxes.as_ref()
+    }
+
+    /// The loaded keypoints whose left and right points would swap in a mirror image, if they had names.
+    pub(crate) fn unswapped_points(&self, outputs: &Outputs) -> Option<&str> {
+        let points = self.boxes.as_ref().filter(|_| self.made.mirrors())?.unnamed_points.as_deref()?;
+        outputs.fields.iter().any(|field| field.name == points).then_some(points)
     }
 
     /// The part of a row's image that a view shows.
     pub(crate) fn geometry(&self, pack: &Pack, row: Row, seeds: &[u64], view: u32) -> Result<Geometry, LoadError> {
         let boxes = self.boxes().map(|boxes| boxes.read(pack, row.sample)).transpose()?;
-        let size = self.size_of(pack, row)?;
+        let size = self.image.size_in(pack, row.sample)?;
         let drawn = self.made.geometry(key(seeds, row), view, size, boxes.as_deref().unwrap_or_default());
         drawn.map_err(|error| bad_sample(pack, row.sample, error))
     }
 
-    /// The boxes of a row's image that a view shows.
-    pub(crate) fn shown_boxes(
+    /// How a view of a row's image moves places.
+    pub(crate) fn movement(
         &self,
         (pack, row): (&Pack, Row),
         seeds: &[u64],
         view: u32,
         boxes: &[BoundingBox],
-    ) -> Result<Vec<ShownBox>, LoadError> {
-        let shown = self.made.shown_boxes(key(seeds, row), view, self.size_of(pack, row)?, boxes);
-        shown.map_err(|error| bad_sample(pack, row.sample, error))
-    }
-
-    /// Width and height of a row's stored image.
-    fn size_of(&self, pack: &Pack, row: Row) -> Result<(u32, u32), LoadError> {
-        let size = match self.stored_size() {
-            Some(size) => Some(size),
-            None => pack
-                .located(pack.item_shape(&self.image.name, row.sample))?
-                .and_then(|(height, width, _)| Some((u32::try_from(width).ok()?, u32::try_from(height).ok()?))),
-        };
-        size.ok_or_else(|| {
-            let (path, sample) = (pack.file_path().display(), row.sample);
-            LoadError::Option(format!("{path}: sample {sample}: the pack does not store the size of its image"))
-        })
+    ) -> Result<Movement, LoadError> {
+        let size = self.image.size_in(pack, row.sample)?;
+        let movement = self.made.movement(key(seeds, row), view, size, boxes);
+        movement.map_err(|error| bad_sample(pack, row.sample, error))
     }
 
     pub(crate) fn made(&self) -> Output {
@@ -413,7 +406,7 @@ impl Place {
 }
 
 impl PictureField {
-    fn new(schema: &Schema, field: &Field) -> Result<Self, AugmentError> {
+    pub(crate) fn new(schema: &Schema, field: &Field) -> Result<Self, AugmentError> {
         let position = schema.body().position(|(_, f)| f.name == field.name);
         let source = ImageSource::of_field(field)?;
         let size = source.size.map(|size| (size.width, size.height, source.channels));
@@ -425,6 +418,25 @@ impl PictureField {
             size,
             channels: if is_mask { 1 } else { source.channels },
             is_flat: is_mask || (field.kind == FieldKind::Tensor && field.shape.len() == 2),
+        })
+    }
+
+    /// Width and height of all stored images. `None` for variable-size images.
+    pub(crate) fn fixed_size(&self) -> Option<(u32, u32)> {
+        self.size.map(|(width, height, _)| (width, height))
+    }
+
+    /// Width and height of a sample's stored image.
+    pub(crate) fn size_in(&self, pack: &Pack, sample: u64) -> Result<(u32, u32), LoadError> {
+        let size = match self.fixed_size() {
+            Some(size) => Some(size),
+            None => pack
+                .located(pack.item_shape(&self.name, sample))?
+                .and_then(|(height, width, _)| Some((u32::try_from(width).ok()?, u32::try_from(height).ok()?))),
+        };
+        size.ok_or_else(|| {
+            let path = pack.file_path().display();
+            LoadError::Option(format!("{path}: sample {sample}: the pack does not store the size of its image"))
         })
     }
 

@@ -26,7 +26,7 @@ fn white(pixels: &[u8], width: u32) -> Option<[f32; 4]> {
 }
 
 fn shown(text: &str, sample: u64, boxes: &[BoundingBox]) -> Vec<ShownBox> {
-    plan(text, Some(SIZE)).unwrap().shown_boxes(key(sample), 0, SIZE, boxes).unwrap()
+    plan(text, Some(SIZE)).unwrap().movement(key(sample), 0, SIZE, boxes).unwrap().boxes(boxes)
 }
 
 proptest! {
@@ -49,7 +49,7 @@ proptest! {
         let mut pixels = vec![0; augmenter.plan().item_bytes()];
         let input = Input { boxes: &boxes, ..Input::new(key(sample), raw(&image, SIZE.0, SIZE.1, 3)) };
         augmenter.apply(input, &mut [&mut pixels], &mut []).unwrap();
-        let moved = augmenter.plan().shown_boxes(key(sample), 0, SIZE, &boxes).unwrap();
+        let moved = augmenter.plan().movement(key(sample), 0, SIZE, &boxes).unwrap().boxes(&boxes);
         let mut found = white(&pixels, out.width);
         if text.starts_with("ioucrop") && moved.is_empty() {
             found = None;
@@ -133,7 +133,7 @@ fn an_overlapping_crop_keeps_a_box_and_only_boxes_with_their_centre_inside() {
             part.x < x && x < part.x + part.width && part.y < y && y < part.y + part.height
         };
         let expected: Vec<usize> = (0..2).filter(|n| is_inside(boxes[*n].map(f64::from))).collect();
-        let found = plan.shown_boxes(key(sample), 0, SIZE, &boxes).unwrap();
+        let found = plan.movement(key(sample), 0, SIZE, &boxes).unwrap().boxes(&boxes);
         assert_eq!(found.iter().map(|shown| shown.index).collect::<Vec<_>>(), expected);
         assert!(!expected.is_empty());
         n_left_out += 2 - expected.len();

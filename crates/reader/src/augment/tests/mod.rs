@@ -5,7 +5,9 @@
 mod boxes;
 mod draws;
 mod files;
+mod keypoints;
 mod pipeline;
+mod polygons;
 mod rejections;
 mod torchvision;
 mod windows;

@@ -1,5 +1,5 @@
-//! Compares policies and boxes with torchvision's results in `fixtures/torchvision`, written by
-//! `fixtures/make/make_policies.py` and `fixtures/make/make_boxes.py`.
+//! Compares policies, boxes and keypoints with torchvision's results in `fixtures/torchvision`, written by
+//! `fixtures/make/make_policies.py`, `fixtures/make/make_boxes.py` and `fixtures/make/make_keypoints.py`.
 
 use serde_json::Value;
 
@@ -8,6 +8,8 @@ use super::{apply, augmenter_of, key, plan, raw};
 const RESULTS: &str = include_str!("../../../../../fixtures/torchvision/policies.json");
 
 const BOXES: &str = include_str!("../../../../../fixtures/torchvision/boxes.json");
+
+const KEYPOINTS: &str = include_str!("../../../../../fixtures/torchvision/keypoints.json");
 
 fn bytes(value: &Value) -> Vec<u8> {
     let digits = value["pixels"].as_str().unwrap();
@@ -43,7 +45,7 @@ fn boxes_are_where_torchvision_moves_them() {
     let mut n_left_out = 0;
     for case in results["cases"].as_array().unwrap() {
         let (words, sample) = (case["words"].as_str().unwrap(), case["sample"].as_u64().unwrap());
-        let found = plan(words, Some(size)).unwrap().shown_boxes(key(sample), 0, size, &boxes).unwrap();
+        let found = plan(words, Some(size)).unwrap().movement(key(sample), 0, size, &boxes).unwrap().boxes(&boxes);
         let expected: Vec<(usize, f64, f64, f64, f64)> = serde_json::from_value(case["boxes"].clone()).unwrap();
         let indices: Vec<usize> = expected.iter().map(|one| one.0).collect();
         assert_eq!(found.iter().map(|shown| shown.index).collect::<Vec<_>>(), indices, "{words}, sample {sample}");
@@ -55,4 +57,32 @@ fn boxes_are_where_torchvision_moves_them() {
         n_left_out += boxes.len() - found.len();
     }
     assert!(n_left_out > 50, "{n_left_out}");
+}
+
+#[test]
+fn keypoints_are_where_torchvision_moves_them() {
+    let results: Value = serde_json::from_str(KEYPOINTS).unwrap();
+    let size: (u32, u32) = serde_json::from_value(results["size"].clone()).unwrap();
+    let boxes: Vec<[f32; 4]> = serde_json::from_value(results["boxes"].clone()).unwrap();
+    let points: Vec<[[f32; 3]; 3]> = serde_json::from_value(results["points"].clone()).unwrap();
+    let swaps: Vec<u32> = serde_json::from_value(results["swaps"].clone()).unwrap();
+    let (mut n_lost, mut n_kept) = (0, 0);
+    for case in results["cases"].as_array().unwrap() {
+        let (words, sample) = (case["words"].as_str().unwrap(), case["sample"].as_u64().unwrap());
+        let movement = plan(words, Some(size)).unwrap().movement(key(sample), 0, size, &boxes).unwrap();
+        let expected: Vec<(usize, [[f64; 3]; 3])> = serde_json::from_value(case["points"].clone()).unwrap();
+        let shown = movement.boxes(&boxes);
+        assert_eq!(shown.len(), expected.len());
+        for (shown, (index, expected)) in shown.iter().zip(expected) {
+            assert_eq!(shown.index, index);
+            let entry: Vec<u8> = points[index].iter().flatten().flat_map(|number| number.to_le_bytes()).collect();
+            let found = movement.keypoints(&entry, &swaps);
+            for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {
+                assert!((f64::from(*found) - expected).abs() < 1e-3, "{words}, sample {sample}: {found} {expected}");
+            }
+            n_lost += found.iter().filter(|point| point[2] == 0.0).count();
+            n_kept += found.iter().filter(|point| point[2] > 0.0).count();
+        }
+    }
+    assert!(n_lost > 50 && n_kept > 150, "{n_lost} {n_kept}");
 }

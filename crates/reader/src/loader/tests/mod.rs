@@ -7,6 +7,8 @@ mod boxes;
 mod delivery;
 mod faults;
 mod images;
+mod instance_masks;
+mod keypoints;
 mod lifetimes;
 mod limits;
 mod mixture;
