@@ -73,9 +73,9 @@ fn line(from: [f64; 2], to: [f64; 2], color: Rgb, shown: &mut Image) {
     if !(start < end && (0.0..=f64::from(shown.width) + f64::from(shown.height)).contains(&long)) {
         return;
     }
-    let mut step = 0.0;
-    while step <= long {
-        let share = start + (end - start) * step / long.max(1.0);
+    let mut step = 0.5;
+    while step < long {
+        let share = start + (end - start) * step / long;
         dot([from[0] + along[0] * share, from[1] + along[1] * share], color, shown);
         step += 1.0;
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ._checks import truth
+from ._checks import text, truth
 from ._dataset import Dataset, Field
 from ._errors import OptionError
 from ._types import Ragged
@@ -23,7 +23,7 @@ def makes_masks(dataset: Dataset, fields: Sequence[str] | None, form: Ragged, as
     if asked is not None:
         return truth("instance_masks", asked)
     loaded = dataset.fields.values() if fields is None else [dataset.fields[name] for name in fields if name in dataset.fields]
-    return form in _FORMS and any(field.role == "polygons" for field in loaded)
+    return text("ragged", form) in _FORMS and any(field.role == "polygons" for field in loaded)
 
 
 def targets_conversion(
