@@ -553,7 +553,10 @@ fn add_others(listing: &Listing, options: &ConvertOptions, fields: &mut Fields) 
     };
     let column = |c: &SourceColumn| (place(&c.name), extra_field(&c.name, &c.values, options));
     let columns = listing.columns().iter().map(column);
-    let source = |s: &SourceField| (place(&s.name), source_field(s, known(&s.name), options));
+    let source = |s: &SourceField| {
+        let keypoints = listing.keypoints().filter(|_| s.role == Some(Role::Keypoints)).cloned();
+        (place(&s.name), Field { keypoints, ..source_field(s, known(&s.name), options) })
+    };
     let mut others: Vec<(usize, Field)> = columns.chain(listing.fields().iter().map(source)).collect();
     others.sort_by_key(|(place, _)| *place);
     others.into_iter().map(|(_, field)| fields.add(field)).collect()

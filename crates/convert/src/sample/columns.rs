@@ -71,9 +71,9 @@ impl SampleReader<'_> {
             if source.role == Some(Role::Valid) {
                 valid = self.file.iter().any(|byte| *byte != 0);
             }
-            if source.role == Some(Role::Boxes) {
+            if let Some(axes) = source.role.and_then(axes_of) {
                 let stored = self.plan.geometry.output_size(size.width, size.height, size.orientation);
-                scale_boxes(&mut self.file, (size.width, size.height), stored);
+                scale_places(&mut self.file, axes, (size.width, size.height), stored);
             }
             if self.plan.is_column(field) {
                 block.set_column(field, &self.file)?;
@@ -92,17 +92,40 @@ impl SampleReader<'_> {
     }
 }
 
-/// Scales the sides of boxes, which are little-endian `f32`, from an image of one size to another.
-#[expect(clippy::cast_possible_truncation, reason = "sides are stored as f32")]
-fn scale_boxes(boxes: &mut [u8], from: (u32, u32), to: (u32, u32)) {
+/// A number of an entry of a field.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Axis {
+    X,
+    Y,
+    Other,
+}
+
+/// What the numbers of a field with places in the image are, in turn. `None` for other roles.
+fn axes_of(role: Role) -> Option<&'static [Axis]> {
+    match role {
+        Role::Boxes => Some(&[Axis::X, Axis::Y]),
+        Role::Keypoints => Some(&[Axis::X, Axis::Y, Axis::Other]),
+        Role::Polygons => Some(&[Axis::Other, Axis::Other, Axis::X, Axis::Y]),
+        _ => None,
+    }
+}
+
+/// Scales places, which are little-endian `f32`, from an image of one size to another.
+#[expect(clippy::cast_possible_truncation, reason = "places are stored as f32")]
+fn scale_places(places: &mut [u8], axes: &[Axis], from: (u32, u32), to: (u32, u32)) {
     if from == to {
         return;
     }
     let factor = |to: u32, from: u32| f64::from(to) / f64::from(from.max(1));
-    let factors = [factor(to.0, from.0), factor(to.1, from.1)];
-    let (sides, _) = boxes.as_chunks_mut();
-    for (side, factor) in sides.iter_mut().zip(factors.into_iter().cycle()) {
-        *side = ((f64::from(f32::from_le_bytes(*side)) * factor) as f32).to_le_bytes();
+    let (wide, high) = (factor(to.0, from.0), factor(to.1, from.1));
+    let (numbers, _) = places.as_chunks_mut();
+    for (number, axis) in numbers.iter_mut().zip(axes.iter().cycle()) {
+        let factor = match axis {
+            Axis::X => wide,
+            Axis::Y => high,
+            Axis::Other => continue,
+        };
+        *number = ((f64::from(f32::from_le_bytes(*number)) * factor) as f32).to_le_bytes();
     }
 }
 

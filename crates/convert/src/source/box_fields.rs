@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use packds_format::{DType, Field, Role};
+use packds_format::{DType, Field, Keypoints, Role};
 
 pub(super) const BOXES: &str = "boxes";
 pub(super) const BOX_LABELS: &str = "box_labels";
 pub(crate) const AREA: &str = "box_area";
 pub(crate) const CROWD: &str = "box_crowd";
 pub(super) const DIFFICULT: &str = "box_difficult";
+pub(super) const KEYPOINTS: &str = "keypoints";
+pub(super) const POLYGONS: &str = "polygons";
 
 /// The fields of boxes, and the names of their classes.
 #[derive(Debug, Clone)]
@@ -28,6 +30,24 @@ impl BoxFields {
             Field::ragged(DIFFICULT, DType::Bool, &[]).with_role(Role::BoxAttribute),
         ];
         Self { fields, classes }
+    }
+
+    /// Adds the keypoints, of which each box has `n`.
+    pub(super) fn with_keypoints(mut self, n: u64, keypoints: Option<Keypoints>) -> Self {
+        let field = Field::ragged(KEYPOINTS, DType::F32, &[n, 3]).with_role(Role::Keypoints);
+        self.fields.push(Field { keypoints, ..field });
+        self
+    }
+
+    /// Adds the polygons.
+    pub(super) fn with_polygons(mut self) -> Self {
+        self.fields.push(Field::ragged(POLYGONS, DType::F32, &[4]).with_role(Role::Polygons));
+        self
+    }
+
+    /// The names of the keypoints, if they have any.
+    pub(super) fn keypoints(&self) -> Option<&Keypoints> {
+        self.fields.iter().find_map(|field| field.keypoints.as_ref())
     }
 }
 

@@ -1,13 +1,17 @@
 //! Boxes in a COCO file: `bbox` is left, top, width and height in pixels. Each image gets the list of its boxes and the list of
-//! their classes.
+//! their classes, and the outlines and keypoints of its boxes if there are any.
 
 use std::collections::{BTreeSet, HashMap};
 
+use packds_system::to_u64;
 use serde_json::value::RawValue;
 
-use super::box_fields::{AREA, BOX_LABELS, BOXES, BoxFields, CROWD, Seen};
+use super::box_fields::{AREA, BOX_LABELS, BOXES, BoxFields, CROWD, KEYPOINTS, POLYGONS, Seen};
 use super::coco::{ANNOTATIONS, CATEGORIES, Categories, IMAGES, check_images, is_part};
+use super::coco_keypoints::{self, Skeletons};
+use super::coco_outlines::{Outlines, Rings};
 use super::json_rows::{File, JsonRows, Member, with_json_member};
+use super::keypoints::Points;
 use super::table_note::TableNote;
 use super::warning::Warning;
 use crate::error::ConvertError;
@@ -19,12 +23,34 @@ struct Boxes {
     labels: Vec<String>,
     areas: Vec<String>,
     crowds: Vec<String>,
+    keypoints: Vec<Points>,
+    outlines: Outlines,
+}
+
+/// What the annotations are read with, and what was seen in them.
+struct Reading<'a, 'b> {
+    file: &'a File<'b>,
+    categories: Categories,
+    skeletons: Skeletons,
+    seen: Seen,
+    has_keypoints: bool,
+    has_polygons: bool,
+    /// Number of polygons without an area.
+    n_empty: u64,
 }
 
 /// The rows of a COCO file with boxes: the members of each image, and its boxes.
 pub(super) fn rows<'a>(file: &File<'a>, members: &[Member<'a>]) -> Result<JsonRows, ConvertError> {
-    let mut seen = Seen::default();
-    let categories = Categories::of(file, file.list(members, CATEGORIES)?, &mut BTreeSet::new())?;
+    let categories = file.list(members, CATEGORIES)?;
+    let mut reading = Reading {
+        file,
+        skeletons: Skeletons::of(file, &categories)?,
+        categories: Categories::of(file, categories, &mut BTreeSet::new())?,
+        seen: Seen::default(),
+        has_keypoints: false,
+        has_polygons: false,
+        n_empty: 0,
+    };
     let images = file.list(members, IMAGES)?;
     let mut sizes = HashMap::new();
     for image in &images {
@@ -41,88 +67,122 @@ pub(super) fn rows<'a>(file: &File<'a>, members: &[Member<'a>]) -> Result<JsonRo
         let Some(image) = find(&keys, "image_id").map(RawValue::get) else {
             return Err(file.unread(annotation, "an annotation that lacks 'image_id'"));
         };
-        let boxes = of_image.entry(image).or_default();
-        boxes.add((file, annotation), &keys, &categories, sizes.get(image).copied(), &mut seen)?;
+        reading.add(annotation, &keys, sizes.get(image).copied(), of_image.entry(image).or_default())?;
     }
-    if let Some(first) = annotations.first().filter(|_| seen.are_parts()) {
+    if let Some(first) = annotations.first().filter(|_| reading.seen.are_parts()) {
         let reason = "all boxes have numbers from 0 to 1, but boxes of COCO are in pixels: multiply them by the width and height of their image";
         return Err(file.wrong(first, reason.to_owned()));
     }
-    let has = |list: fn(&Boxes) -> &Vec<String>| of_image.values().all(|own| list(own).len() == own.boxes.len());
-    let (has_areas, has_crowds) = (has(|own| &own.areas), has(|own| &own.crowds));
-    let some = |list: fn(&Boxes) -> &Vec<String>| of_image.values().any(|own| !list(own).is_empty());
-    let partial = [("area", some(|own| &own.areas) && !has_areas), ("iscrowd", some(|own| &own.crowds) && !has_crowds)];
-    seen.left_out.extend(partial.into_iter().filter(|(_, is_partial)| *is_partial).map(|(name, _)| name.to_owned()));
-    let mut rows = Vec::with_capacity(images.len());
-    let mut without = 0;
-    for image in images {
-        let keys = file.members(image)?;
-        let own = find(&keys, "id").and_then(|id| of_image.remove(id.get())).unwrap_or_default();
-        without += u64::from(own.boxes.is_empty());
-        let lists = [
-            (CROWD, &own.crowds, has_crowds),
-            (AREA, &own.areas, has_areas),
-            (BOX_LABELS, &own.labels, true),
-            (BOXES, &own.boxes, true),
-        ];
-        let mut row = image.get().to_owned();
-        for (name, list, _) in lists.into_iter().filter(|(_, _, is_there)| *is_there) {
-            row = with_json_member(name, &format!("[{}]", list.join(",")), &row);
-        }
-        rows.push((file.line(image), row));
-    }
-    check_images(file, of_image.keys())?;
-    let left_out = seen.left_out.into_iter().collect();
-    let note = TableNote::Boxes {
-        about: "their classes are the file's categories, in the order of their ids".to_owned(),
-        counts: [without, seen.empty, seen.outside],
-        remarks: Vec::new(),
-        left_out,
-    };
-    let boxes = Some(BoxFields::new(categories.names));
-    Ok(JsonRows { rows, boxes, warnings: vec![Warning::Table(note)], ..JsonRows::default() })
+    reading.into_rows(&images, of_image)
 }
 
-impl Boxes {
+impl Reading<'_, '_> {
+    /// Adds the box of an annotation to those of its image.
     fn add(
         &mut self,
-        (file, annotation): (&File<'_>, &RawValue),
+        annotation: &RawValue,
         keys: &[Member<'_>],
-        categories: &Categories,
         size: Option<(f64, f64)>,
-        seen: &mut Seen,
+        own: &mut Boxes,
     ) -> Result<(), ConvertError> {
+        let file = self.file;
+        let wrong = |reason: String| file.wrong(annotation, reason);
         let Some(category) = find(keys, "category_id") else {
             return Err(file.unread(annotation, "an annotation that lacks 'category_id'"));
         };
-        let place = category.get().parse().ok().and_then(|id: i64| categories.place_of.get(&id));
+        let place = category.get().parse().ok().and_then(|id: i64| self.categories.place_of.get(&id));
         let Some(place) = place else {
             let reason =
                 format!("the annotation refers to the category {}, which is not in 'categories'", category.get());
-            return Err(file.wrong(annotation, reason));
+            return Err(wrong(reason));
         };
         let sides = find(keys, "bbox").and_then(|bbox| serde_json::from_str::<[f64; 4]>(bbox.get()).ok());
         let Some([left, top, width, height]) = sides else {
             return Err(file.unread(annotation, "an annotation whose 'bbox' is not a list of four numbers"));
         };
-        let known = ["id", "image_id", "category_id", "bbox", "area", "iscrowd"];
+        let known =
+            ["id", "image_id", "category_id", "bbox", "area", "iscrowd", "segmentation", "keypoints", "num_keypoints"];
         let others = keys.iter().filter(|(key, _)| !known.contains(&key.as_str()));
-        seen.left_out.extend(others.map(|(key, _)| key.clone()));
+        self.seen.left_out.extend(others.map(|(key, _)| key.clone()));
         let (right, bottom) = (left + width, top + height);
-        if !seen.keeps([left, top, right, bottom], size) {
+        let rings = find(keys, "segmentation").map_or_else(|| Ok(Rings::default()), |value| Rings::of(value, size));
+        let rings = rings.map_err(wrong)?;
+        let points = self.skeletons.points(find(keys, coco_keypoints::KEYPOINTS), category).map_err(wrong)?;
+        if !self.seen.keeps([left, top, right, bottom], size) {
             return Ok(());
         }
-        self.boxes.push(format!("[{left},{top},{right},{bottom}]"));
-        self.labels.push(place.to_string());
+        own.outlines.add(own.boxes.len(), &rings.rings).map_err(wrong)?;
+        self.has_polygons |= !rings.rings.is_empty();
+        self.n_empty += rings.n_empty;
+        self.has_keypoints |= !points.is_empty();
+        own.keypoints.push(points);
+        own.boxes.push(format!("[{left},{top},{right},{bottom}]"));
+        own.labels.push(place.to_string());
         let area = find(keys, "area").map(RawValue::get).filter(|area| area.parse::<f32>().is_ok_and(f32::is_finite));
-        self.areas.extend(area.map(str::to_owned));
+        own.areas.extend(area.map(str::to_owned));
         let crowd = match find(keys, "iscrowd").map(RawValue::get) {
             Some("0" | "false") => Some("false"),
             Some("1" | "true") => Some("true"),
             _ => None,
         };
-        self.crowds.extend(crowd.map(str::to_owned));
+        own.crowds.extend(crowd.map(str::to_owned));
         Ok(())
+    }
+
+    /// The rows of the images, with their boxes.
+    fn into_rows(mut self, images: &[&RawValue], mut of_image: HashMap<&str, Boxes>) -> Result<JsonRows, ConvertError> {
+        let has = |list: fn(&Boxes) -> &Vec<String>| of_image.values().all(|own| list(own).len() == own.boxes.len());
+        let (has_areas, has_crowds) = (has(|own| &own.areas), has(|own| &own.crowds));
+        let some = |list: fn(&Boxes) -> &Vec<String>| of_image.values().any(|own| !list(own).is_empty());
+        let partial =
+            [("area", some(|own| &own.areas) && !has_areas), ("iscrowd", some(|own| &own.crowds) && !has_crowds)];
+        let partial = partial.into_iter().filter(|(_, is_partial)| *is_partial).map(|(name, _)| name.to_owned());
+        self.seen.left_out.extend(partial);
+        let mut rows = Vec::with_capacity(images.len());
+        let mut without = 0;
+        let n_points = self.skeletons.n();
+        for image in images {
+            let keys = self.file.members(image)?;
+            let own = find(&keys, "id").and_then(|id| of_image.remove(id.get())).unwrap_or_default();
+            without += u64::from(own.boxes.is_empty());
+            let keypoints = || own.keypoints.iter().map(|points| coco_keypoints::json(points, n_points)).collect();
+            let keypoints: Vec<String> = if self.has_keypoints { keypoints() } else { Vec::new() };
+            let lists = [
+                (KEYPOINTS, &keypoints, self.has_keypoints),
+                (CROWD, &own.crowds, has_crowds),
+                (AREA, &own.areas, has_areas),
+                (BOX_LABELS, &own.labels, true),
+                (BOXES, &own.boxes, true),
+            ];
+            let mut row = image.get().to_owned();
+            if self.has_polygons {
+                row = with_json_member(POLYGONS, &own.outlines.json(), &row);
+            }
+            for (name, list, _) in lists.into_iter().filter(|(_, _, is_there)| *is_there) {
+                row = with_json_member(name, &format!("[{}]", list.join(",")), &row);
+            }
+            rows.push((self.file.line(image), row));
+        }
+        check_images(self.file, of_image.keys())?;
+        let mut about = "their classes are the file's categories, in the order of their ids".to_owned();
+        if let Some(note) = self.skeletons.note().filter(|_| self.has_keypoints) {
+            about = format!("{about}; {note}");
+        }
+        let remarks = vec![(self.n_empty, "polygon".to_owned(), "without an area, left out".to_owned())];
+        let note = TableNote::Boxes {
+            about,
+            counts: [without, self.seen.empty, self.seen.outside],
+            remarks: if self.n_empty > 0 { remarks } else { Vec::new() },
+            left_out: self.seen.left_out.into_iter().collect(),
+        };
+        let mut boxes = BoxFields::new(self.categories.names);
+        if self.has_keypoints {
+            boxes = boxes.with_keypoints(to_u64(n_points), self.skeletons.keypoints());
+        }
+        if self.has_polygons {
+            boxes = boxes.with_polygons();
+        }
+        Ok(JsonRows { rows, boxes: Some(boxes), warnings: vec![Warning::Table(note)], ..JsonRows::default() })
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use packds_format::Role;
+use packds_format::{Keypoints, Role};
 
 use super::{
     archive::Unpacked,
@@ -126,6 +126,8 @@ pub struct Listing {
     pub(super) classes: Vec<Vec<u8>>,
     /// The class names of boxes.
     pub(super) box_classes: Vec<String>,
+    /// The names of the keypoints of boxes.
+    pub(super) keypoints: Option<Keypoints>,
     pub(super) columns: Vec<SourceColumn>,
     pub(super) masks: Option<Masks>,
     /// The class numbers of the colours in mask files.
@@ -264,6 +266,7 @@ impl Listing {
             labels: Labels::None,
             classes: Vec::new(),
             box_classes: Vec::new(),
+            keypoints: None,
             columns: Vec::new(),
             masks: None,
             mask_colors: None,
@@ -418,6 +421,12 @@ impl Listing {
             Some(metadata.class_names(&labels.name))
         };
         if self.box_classes.is_empty() { of_pack().unwrap_or_default() } else { &self.box_classes }
+    }
+
+    /// The names of the keypoints of boxes.
+    pub(crate) fn keypoints(&self) -> Option<&Keypoints> {
+        let of_pack = || self.metadata.as_ref()?.fields.iter().find_map(|field| field.keypoints.as_ref());
+        self.keypoints.as_ref().or_else(of_pack)
     }
 
     /// The field with the boxes of the images, if they have any.

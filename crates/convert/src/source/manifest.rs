@@ -272,6 +272,7 @@ impl<'a> Manifest<'a> {
             listing.columns = columns;
             listing.fields.extend(fields);
             listing.box_classes.clone_from(&boxes.classes);
+            listing.keypoints = boxes.keypoints().cloned();
             // The note about boxes tells more.
             listing.warnings.retain(|warning| !matches!(warning, Warning::BoxColumns { .. }));
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use packds_format::Role;
+use packds_format::{Keypoints, Role};
 use packds_system::to_u64;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,8 @@ pub(crate) struct Shared {
     classes: Vec<String>,
     #[serde(default)]
     box_classes: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    keypoints: Option<Keypoints>,
     mask_colors: Option<MaskColors>,
     metadata: Option<Metadata>,
     ignored: u64,
@@ -114,6 +116,7 @@ impl Listing {
             root: FilePath::from(root.as_path()),
             classes: self.classes.iter().map(|class| lossy(class)).collect(),
             box_classes: self.box_classes().to_vec(),
+            keypoints: self.keypoints().cloned(),
             mask_colors: self.mask_colors.as_deref().cloned(),
             metadata: self.metadata.clone(),
             ignored: self.ignored,
@@ -296,6 +299,7 @@ impl Part {
         listing.numbers = Some(self.numbers);
         listing.members = self.members.map(|members| members.open(plan, again)).transpose()?;
         listing.box_classes.clone_from(&shared.box_classes);
+        listing.keypoints.clone_from(&shared.keypoints);
         listing.classes = shared.classes.iter().map(|class| class.clone().into_bytes()).collect();
         listing.mask_colors = shared.mask_colors.clone().map(Arc::new);
         listing.metadata.clone_from(&shared.metadata);

@@ -38,6 +38,7 @@ impl Listing {
             labels: self.picked_labels(places),
             classes: self.classes.clone(),
             box_classes: self.box_classes.clone(),
+            keypoints: self.keypoints.clone(),
             columns: self.columns.iter().map(column).collect(),
             fields: self.fields.iter().map(field).collect(),
             masks,

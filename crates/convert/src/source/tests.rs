@@ -10,6 +10,7 @@ mod joined_tables;
 mod label_lists;
 mod manifest;
 mod nothing_lost;
+mod open_images;
 mod pairs;
 mod published;
 mod speed;

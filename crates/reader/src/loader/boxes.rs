@@ -8,7 +8,7 @@ use super::filling::{Row, Variable};
 use super::outputs::BatchField;
 use super::pictures::{Pictures, bad_sample};
 use crate::Pack;
-use crate::augment::{AugmentError, BoundingBox, Movement, Outlines, ShownBox, stored_boxes};
+use crate::augment::{AugmentError, BoundingBox, Movement, ShownBox, stored_boxes, stored_polygons};
 use crate::fetch::StepItems;
 
 /// The boxes of a pack, and the fields that describe them.
@@ -102,7 +102,8 @@ impl Boxes {
         Ok(if position == self.position {
             shown.iter().flat_map(|shown| shown.sides).flat_map(f32::to_le_bytes).collect()
         } else if Some(position) == self.polygons {
-            Outlines::stored(item, n_stored)?.moved(movement, shown).to_bytes_after(n_before)
+            let stored = stored_polygons(item, n_stored)?;
+            movement.polygons(&stored, shown, n_before).to_bytes()
         } else {
             let found = field.entries(item.len());
             if found != n_stored {

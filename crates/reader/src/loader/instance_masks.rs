@@ -1,6 +1,6 @@
 //! Polygons that are delivered as masks: one for each box that a view shows.
 
-use packds_format::{Field, Role, Store};
+use packds_format::{Field, Role};
 use packds_system::to_usize;
 
 use super::boxes::Moved;
@@ -9,7 +9,7 @@ use super::filling::{Row, Variable};
 use super::outputs::BatchField;
 use super::pictures::{PictureField, Pictures, bad_sample};
 use crate::Pack;
-use crate::augment::{Outlines, stored_boxes};
+use crate::augment::{fill_masks, stored_boxes, stored_polygons};
 use crate::fetch::StepItems;
 
 /// How the polygons of a pack become masks.
@@ -20,6 +20,8 @@ pub(crate) struct InstanceMasks {
     /// The position of the boxes in the body.
     pub(crate) boxes: usize,
     image: PictureField,
+    /// The schema number of the images.
+    pub(crate) image_number: usize,
     /// Width and height of all masks. `None` if they vary.
     size: Option<(u32, u32)>,
 }
@@ -38,8 +40,9 @@ impl InstanceMasks {
         let polygons = polygons.ok_or_else(|| missing("no loaded field has the role polygons"))?;
         let boxes = position(&|field| field.role == Some(Role::Boxes));
         let boxes = boxes.ok_or_else(|| missing("no field has the role boxes"))?;
-        let mut images = schema.fields().iter().filter(|f| f.role == Some(Role::Image) && f.store == Store::Body);
-        let image = images.next().ok_or_else(|| missing("the pack has no images that give them a size"))?;
+        let mut images = schema.body().filter(|(_, field)| field.role == Some(Role::Image));
+        let image = images.next().ok_or_else(|| missing("the pack has no images that give them a size"));
+        let (image_number, image) = image?;
         let image = PictureField::new(schema, image)
             .map_err(|source| LoadError::Augment { path: pack.file_path().to_owned(), source: Box::new(source) })?;
         let size = match pictures {
@@ -47,7 +50,7 @@ impl InstanceMasks {
             Some(pictures) => Some((pictures.made().width, pictures.made().height)),
             None => image.fixed_size(),
         };
-        Ok(Self { polygons, boxes, size, image })
+        Ok(Self { polygons, boxes, size, image, image_number })
     }
 
     /// Whether the body field at this position becomes masks.
@@ -73,12 +76,12 @@ impl InstanceMasks {
         let refused = |error| bad_sample(pack, row.sample, error);
         let n_stored = stored_boxes(items.item(self.boxes, row.sample, from)?).len();
         let item = items.item(self.polygons, row.sample, from)?;
-        let stored = Outlines::stored(item, n_stored).map_err(refused)?;
-        let (outlines, n_boxes, (width, height)) = match moved.and_then(|moved| moved.view(field.view)) {
-            Some((movement, shown)) => (stored.moved(movement, shown), shown.len(), movement.size()),
+        let stored = stored_polygons(item, n_stored).map_err(refused)?;
+        let (polygons, n_boxes, (width, height)) = match moved.and_then(|moved| moved.view(field.view)) {
+            Some((movement, shown)) => (movement.polygons(&stored, shown, 0), shown.len(), movement.size()),
             None => (stored, n_stored, self.image.size_in(pack, row.sample)?),
         };
-        outlines.masks(n_boxes, (width, height), masks).map_err(refused)?;
+        fill_masks(&polygons, n_boxes, (width, height), masks).map_err(refused)?;
         to.push(masks, &[n_boxes, to_usize(height), to_usize(width)]);
         Ok(())
     }

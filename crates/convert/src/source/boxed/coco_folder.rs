@@ -21,6 +21,8 @@ use crate::source::{ListOptions, Listed, no_split, unlisted};
 const ROBOFLOW: &str = "_annotations.coco.json";
 /// The beginning of a name that a file of boxes has.
 const INSTANCES: &str = "instances_";
+/// The beginning of the name of a file of boxes with keypoints. It is read if there are no other boxes.
+const KEYPOINTS: &str = "person_keypoints_";
 /// The beginnings of the names of files of other tasks.
 const OTHERS: [&str; 6] = ["captions", "person_keypoints", "panoptic", "stuff", "image_info", "lvis_v1_image_info"];
 /// Maximum number of files. If there are more, each may describe one image.
@@ -76,8 +78,11 @@ fn in_annotations(top: &Top, wanted: Option<&str>) -> Result<Vec<SplitFile>, Con
     let Some(folder) = top.find(|name| is_one_of(name, &[ANNOTATIONS])) else { return Ok(Vec::new()) };
     let inner = Top::at(&path_of(top, folder))?;
     let is_other = |name: &[u8]| OTHERS.iter().any(|other| name.starts_with(other.as_bytes()));
-    let mut names: Vec<&[u8]> =
-        inner.directory.names().filter(|name| has_extension(name, "json") && !is_other(name)).collect();
+    let (mut names, others): (Vec<&[u8]>, Vec<&[u8]>) =
+        inner.directory.names().filter(|name| has_extension(name, "json")).partition(|name| !is_other(name));
+    if names.is_empty() {
+        names.extend(others.into_iter().filter(|name| name.starts_with(KEYPOINTS.as_bytes())));
+    }
     if names.iter().any(|name| name.starts_with(INSTANCES.as_bytes())) {
         names.retain(|name| name.starts_with(INSTANCES.as_bytes()));
     }
@@ -86,7 +91,10 @@ fn in_annotations(top: &Top, wanted: Option<&str>) -> Result<Vec<SplitFile>, Con
         return Ok(Vec::new());
     }
     names.retain(|name| may_be_coco(&inner.path.join(as_path(name))));
-    let split = |name: &[u8]| lossy(stem(name.strip_prefix(INSTANCES.as_bytes()).unwrap_or(name)));
+    let split = |name: &[u8]| {
+        let rest = [INSTANCES, KEYPOINTS].into_iter().find_map(|start| name.strip_prefix(start.as_bytes()));
+        lossy(stem(rest.unwrap_or(name)))
+    };
     // A file alone may be that of a split, or of all images.
     let is_alone = names.len() == 1;
     let is_split = |split: &String| !is_alone || wanted == Some(split.as_str());

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use packds_format::Field;
-use packds_system::to_u64;
+use packds_format::{Field, Keypoints};
+use packds_system::{to_u64, to_usize};
 
 use super::Reader;
 use super::parts::{Images, Part};
@@ -13,10 +13,12 @@ use crate::error::ConvertError;
 use crate::opt::IMAGES;
 use crate::ordered::{Next, ordered};
 use crate::source::ListOptions;
-use crate::source::box_fields::{AREA, BOX_LABELS, BOXES, BoxFields, CROWD, DIFFICULT, Seen};
+use crate::source::box_fields::{AREA, BOX_LABELS, BOXES, BoxFields, CROWD, DIFFICULT, KEYPOINTS, POLYGONS, Seen};
+use crate::source::keypoints::{MAX_POINTS, Points, padded};
 use crate::source::listing::{Fault, Faults, Listing, SourceField, SourceKind};
 use crate::source::paths::as_path;
 use crate::source::ragged::{Ragged, single};
+use crate::source::rings::{NoRing, Ring, outer};
 use crate::source::store::ArrayType;
 use crate::source::table_note::TableNote;
 use crate::source::unread::take_others;
@@ -42,6 +44,46 @@ pub(super) struct OneBox {
     pub(super) corners: [f32; 4],
     pub(super) class: Class,
     pub(super) marks: Marks,
+    /// The outline and the keypoints, if it has any.
+    pub(super) outline: Option<Box<Outline>>,
+}
+
+/// The outline and the keypoints of a box.
+#[derive(Debug, Default)]
+pub(super) struct Outline {
+    pub(super) rings: Vec<Ring>,
+    pub(super) points: Points,
+    /// Points that are known by their names, until the names in all files are known.
+    pub(super) named: Vec<(Box<str>, [f32; 3])>,
+}
+
+const WITHOUT_AREA: Remark = ("polygon", "without an area, left out");
+
+impl Outline {
+    /// Adds an outer ring, unless it has no area, which is counted in `set`. The box around it tells if it is too far away.
+    pub(super) fn add_ring(&mut self, points: &[[f64; 2]], set: &mut BoxSet) {
+        match outer(points) {
+            Ok(ring) => self.rings.push(ring),
+            Err(NoRing::Empty | NoRing::TooFar) => set.remark(WITHOUT_AREA),
+        }
+    }
+}
+
+impl OneBox {
+    fn rings(&self) -> &[Ring] {
+        self.outline.as_ref().map_or(&[], |outline| &outline.rings)
+    }
+
+    fn points(&self) -> &[[f32; 3]] {
+        self.outline.as_ref().map_or(&[], |outline| &outline.points)
+    }
+
+    /// Whether its outline is another one than its own sides.
+    fn has_shape(&self) -> bool {
+        let [left, top, right, bottom] = self.corners;
+        let sides = [[left, top], [right, top], [right, bottom], [left, bottom]];
+        !matches!(self.rings(), [] | [_]) || self.rings().iter().any(|ring| *ring != sides)
+    }
 }
 
 /// What a file says about a box besides its corners and its class.
@@ -91,10 +133,21 @@ impl BoxSet {
         class: Class,
         marks: Marks,
     ) -> Option<()> {
+        self.add_outlined(corners, size, (class, marks), None)
+    }
+
+    /// Adds a box like [`add`](Self::add), with its outline or keypoints.
+    pub(super) fn add_outlined(
+        &mut self,
+        corners: [f64; 4],
+        size: Option<(f64, f64)>,
+        (class, marks): (Class, Marks),
+        outline: Option<Outline>,
+    ) -> Option<()> {
         let [left, top, right, bottom] = corners;
         let rounded = [single(left)?, single(top)?, single(right)?, single(bottom)?];
         if self.seen.keeps(corners, size) {
-            self.boxes.push(OneBox { corners: rounded, class, marks });
+            self.boxes.push(OneBox { corners: rounded, class, marks, outline: outline.map(Box::new) });
         }
         Some(())
     }
@@ -121,11 +174,14 @@ pub(super) fn list(
     options: &ListOptions,
 ) -> Result<Vec<(Option<String>, Listing)>, ConvertError> {
     options.check_own_keys(root, &[])?;
-    let mut all = Vec::new();
+    let mut all: Vec<Read> = Vec::new();
     for part in parts {
         let split = part.split.clone();
         let images = Images::of(root, part, reader.extension())?;
-        let (sets, n_files) = read_all(root, &images, reader, options.jobs)?;
+        let (mut sets, n_files) = read_all(root, &images, reader, options.jobs)?;
+        if let (Some((remark, n)), Some(first)) = (reader.remark(split.as_deref(), &images), sets.first_mut()) {
+            first.remarks.insert(remark, n);
+        }
         all.push(Read { split, images, sets, n_files });
     }
     if all.iter().all(|part| part.n_files == 0) {
@@ -135,12 +191,13 @@ pub(super) fn list(
     }
     let classes = match reader.classes() {
         Classes::Given(names) => names,
-        Classes::OfNames => names_of(&all),
+        Classes::OfNames => names_of(all.iter().flat_map(|part| &part.sets)),
         Classes::Numbered => numbers_of(all.iter().flat_map(|part| &part.sets)),
     };
+    let named = name_points(root, &mut all)?;
     // Parts have the same fields, so the values must be there everywhere.
     let sets = || all.iter().flat_map(|part| &part.sets);
-    let fields = BoxFields::new(classes);
+    let fields = with_outlines(BoxFields::new(classes), sets, named.or_else(|| reader.keypoints()));
     let (names, partial) = fields_of(&fields, sets);
     let known: Vec<String> = names.iter().cloned().chain(reader.in_place().map(str::to_owned)).collect();
     options.check_left_out(root, &known)?;
@@ -154,6 +211,42 @@ pub(super) fn list(
         .collect())
 }
 
+/// Puts the points that have names into the order of all names. Also returns the names, if there are any.
+fn name_points(root: &Path, all: &mut [Read]) -> Result<Option<Keypoints>, ConvertError> {
+    let sets = all.iter().flat_map(|part| &part.sets);
+    let outlines = sets.flat_map(|set| &set.boxes).filter_map(|one| one.outline.as_ref());
+    let names: BTreeSet<Box<str>> =
+        outlines.flat_map(|outline| outline.named.iter().map(|(name, _)| name.clone())).collect();
+    if names.len() > MAX_POINTS {
+        let reason = format!("expected at most {MAX_POINTS} names of points, found {}", names.len());
+        return Err(ConvertError::unsupported(root, "", reason, "give the same points of all boxes the same names"));
+    }
+    let sets = all.iter_mut().flat_map(|part| &mut part.sets);
+    for outline in sets.flat_map(|set| &mut set.boxes).filter_map(|one| one.outline.as_mut()) {
+        let named: BTreeMap<Box<str>, [f32; 3]> = std::mem::take(&mut outline.named).into_iter().collect();
+        if !named.is_empty() {
+            outline.points = names.iter().map(|name| named.get(name).copied().unwrap_or_default()).collect();
+        }
+    }
+    let names: Vec<String> = names.into_iter().map(String::from).collect();
+    Ok((!names.is_empty()).then(|| Keypoints::named(names, Vec::new())))
+}
+
+/// Adds the fields of keypoints and outlines if a box has some. Outlines that are just the sides of boxes add nothing.
+fn with_outlines<'a, I: Iterator<Item = &'a BoxSet>>(
+    mut fields: BoxFields,
+    sets: impl Fn() -> I,
+    named: Option<Keypoints>,
+) -> BoxFields {
+    let boxes = || sets().flat_map(|set| &set.boxes);
+    let n_points = boxes().map(|one| one.points().len()).max().unwrap_or(0);
+    if n_points > 0 {
+        let named = named.filter(|named| named.names.len() == n_points);
+        fields = fields.with_keypoints(to_u64(n_points), named);
+    }
+    if boxes().any(OneBox::has_shape) { fields.with_polygons() } else { fields }
+}
+
 /// The numbers up to the largest one of a class, as names.
 pub(super) fn numbers_of<'a>(sets: impl Iterator<Item = &'a BoxSet>) -> Vec<String> {
     let ids = sets.flat_map(|set| &set.boxes).filter_map(|one| match one.class {
@@ -165,9 +258,9 @@ pub(super) fn numbers_of<'a>(sets: impl Iterator<Item = &'a BoxSet>) -> Vec<Stri
 }
 
 /// The class names of all boxes, sorted.
-fn names_of(all: &[Read]) -> Vec<String> {
-    let boxes = all.iter().flat_map(|part| part.sets.iter().flat_map(|set| &set.boxes));
-    let names: BTreeSet<&str> = boxes
+pub(super) fn names_of<'a>(sets: impl Iterator<Item = &'a BoxSet>) -> Vec<String> {
+    let names: BTreeSet<&str> = sets
+        .flat_map(|set| &set.boxes)
         .filter_map(|one| match &one.class {
             Class::Name(name) => Some(&**name),
             Class::Id(_) => None,
@@ -226,6 +319,7 @@ impl Read {
         Listing {
             fields: stored,
             box_classes: if has_labels { fields.classes.clone() } else { Vec::new() },
+            keypoints: fields.keypoints().cloned(),
             faults,
             warnings,
             ignored,
@@ -274,7 +368,7 @@ impl Stored {
         for (idx, set) in sets.into_iter().enumerate() {
             without += u64::from(set.boxes.is_empty());
             for column in &mut columns {
-                set.boxes.iter().for_each(|one| column.push(one, &fields.classes));
+                (0..).zip(&set.boxes).for_each(|(number, one)| column.push((number, one), &fields.classes));
                 column.ends.push(to_u64(column.bytes.len()));
             }
             seen.append(set.seen);
@@ -301,13 +395,23 @@ impl<'a> Column<'a> {
         Self { field, bytes: Vec::new(), ends: Vec::new() }
     }
 
-    /// Adds the value of a box.
-    fn push(&mut self, one: &OneBox, classes: &[String]) {
+    /// Adds the value of the box with this number.
+    fn push(&mut self, (number, one): (usize, &OneBox), classes: &[String]) {
         match self.field.name.as_str() {
             BOXES => self.bytes.extend(one.corners.iter().flat_map(|corner| corner.to_le_bytes())),
             DIFFICULT => self.bytes.push(u8::from(one.marks.is_difficult == Some(true))),
             CROWD => self.bytes.push(u8::from(one.marks.is_crowd == Some(true))),
             AREA => self.bytes.extend(one.marks.area.unwrap_or_default().to_le_bytes()),
+            KEYPOINTS => {
+                let n = to_usize(self.field.shape.first().copied().unwrap_or_default());
+                self.bytes.extend(padded(one.points(), n).flatten().flat_map(f32::to_le_bytes));
+            }
+            POLYGONS => {
+                for (ring, points) in (0..).zip(one.rings()) {
+                    let vertices = points.iter().flat_map(|[x, y]| [index(number), index(ring), *x, *y]);
+                    self.bytes.extend(vertices.flat_map(f32::to_le_bytes));
+                }
+            }
             _ => {
                 let id = match &one.class {
                     Class::Id(id) => *id,
@@ -327,4 +431,10 @@ impl<'a> Column<'a> {
         let store = Arc::new(Ragged { entry, bytes: self.bytes, ends: self.ends });
         SourceField { name: self.field.name.clone(), store, role: self.field.role }
     }
+}
+
+/// The number of a box or a ring. Files are too short for numbers that are not exact.
+#[expect(clippy::cast_precision_loss, reason = "numbers below 2^24 are exact")]
+fn index(number: usize) -> f32 {
+    number as f32
 }

@@ -6,9 +6,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::error::ConvertError;
+use crate::source::keypoints::MAX_POINTS;
 
 /// The keys of splits.
 const SPLITS: [&str; 3] = ["train", "val", "test"];
+/// The keys of keypoints: how many, and which swap in a mirrored image.
+const SHAPE: &str = "kpt_shape";
+const SWAPS: &str = "flip_idx";
 
 /// What the file says.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -21,8 +25,18 @@ pub(super) struct DataYaml {
     pub(super) path: Option<String>,
     /// The folders or lists of each split, and the line of each split.
     pub(super) splits: Vec<(String, usize, Vec<String>)>,
-    /// Number of values for the keypoints of each box.
-    pub(super) n_keypoints: Option<usize>,
+    /// The keypoints of each box.
+    pub(super) keypoints: Option<KeypointShape>,
+}
+
+/// The keypoints of each box.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct KeypointShape {
+    pub(super) n: usize,
+    /// Whether each has a visibility besides x and y.
+    pub(super) has_visibility: bool,
+    /// The point that each point becomes in a mirrored image.
+    pub(super) swaps: Option<Vec<u32>>,
 }
 
 /// A line without its comment.
@@ -58,6 +72,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<DataYaml, ConvertError> {
     let lines: Vec<Line<'_>> = (1..).zip(text.lines()).filter_map(|(number, line)| Line::of(number, line)).collect();
     let mut data = DataYaml::default();
     let (mut n_classes, mut seen): (Option<usize>, BTreeMap<String, usize>) = (None, BTreeMap::new());
+    let mut swaps: Option<(usize, Vec<u32>)> = None;
     let mut rest = lines.as_slice();
     while let Some((first, after)) = rest.split_first() {
         // The lines of a value are indented, or are items of a list.
@@ -71,7 +86,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<DataYaml, ConvertError> {
         if let Some(other) = seen.insert(key.clone(), first.number) {
             return Err(wrong(first.number, format!("the key '{key}' is on line {other}, too")));
         }
-        let is_needed = SPLITS.contains(&key.as_str()) || ["names", "nc", "path", "kpt_shape"].contains(&key.as_str());
+        let is_needed = SPLITS.contains(&key.as_str()) || ["names", "nc", "path", SHAPE, SWAPS].contains(&key.as_str());
         if !is_needed {
             continue;
         }
@@ -85,16 +100,32 @@ pub(super) fn read(path: &Path, text: &str) -> Result<DataYaml, ConvertError> {
             ("path", Value::One(folder)) => data.path = Some(folder),
             ("path", Value::Nothing) | (_, Value::Nothing) => {}
             ("path", _) => return Err(bad("a folder")),
-            ("kpt_shape", Value::Many(shape)) => {
+            (SHAPE, Value::Many(shape)) => {
                 let shape: Option<Vec<usize>> = shape.iter().map(|side| side.parse().ok()).collect();
-                let n = shape.and_then(|shape| shape.into_iter().try_fold(1_usize, usize::checked_mul));
-                data.n_keypoints = Some(n.ok_or_else(|| bad("two numbers"))?);
+                let (Some([n @ 1..=MAX_POINTS, sides @ 2..=3]), None) = (shape.as_deref(), &data.keypoints) else {
+                    return Err(bad("the number of keypoints, and 2 or 3"));
+                };
+                data.keypoints = Some(KeypointShape { n: *n, has_visibility: *sides == 3, swaps: None });
             }
-            ("kpt_shape", _) => return Err(bad("two numbers")),
+            (SHAPE, _) => return Err(bad("the number of keypoints, and 2 or 3")),
+            (SWAPS, Value::Many(points)) => {
+                let points = points.iter().map(|point| point.parse().ok()).collect::<Option<Vec<u32>>>();
+                swaps = Some((first.number, points.ok_or_else(|| bad("a list of points"))?));
+            }
+            (SWAPS, _) => return Err(bad("a list of points")),
             (_, Value::One(folder)) => data.splits.push((key, first.number, vec![folder])),
             (_, Value::Many(folders)) => data.splits.push((key, first.number, folders)),
             (_, Value::Map(_)) => return Err(bad("a folder or a list of folders")),
         }
+    }
+    if let (Some(shape), Some((line, swaps))) = (&mut data.keypoints, swaps) {
+        if swaps.len() != shape.n || !are_pairs(&swaps) {
+            let n = shape.n;
+            let reason =
+                format!("expected {n} points from 0 in '{SWAPS}', where the point of each point is that point");
+            return Err(wrong(line, reason));
+        }
+        shape.swaps = Some(swaps);
     }
     let line = seen.get("nc").copied().unwrap_or(1);
     match (&data.names, n_classes) {
@@ -110,6 +141,12 @@ pub(super) fn read(path: &Path, text: &str) -> Result<DataYaml, ConvertError> {
         }
         _ => Ok(data),
     }
+}
+
+/// Whether each point leads to one that leads back.
+fn are_pairs(swaps: &[u32]) -> bool {
+    let of = |point: u32| swaps.get(usize::try_from(point).ok()?).copied();
+    (0..).zip(swaps).all(|(own, swap)| of(*swap) == Some(own))
 }
 
 /// Maximum number of classes without names.
@@ -307,7 +344,10 @@ mod tests {
             (name.to_owned(), line, folders.iter().map(|folder| (*folder).to_owned()).collect())
         };
         assert_eq!(data.splits, [split("train", 2, &["images/train"]), split("val", 3, &["a/images", "b/images"])]);
-        assert_eq!((data.path.as_deref(), data.n_keypoints), (Some("../datasets/coco8"), Some(51)));
+        assert_eq!(
+            (data.path.as_deref(), data.keypoints.map(|shape| (shape.n, shape.has_visibility))),
+            (Some("../datasets/coco8"), Some((17, true)))
+        );
     }
 
     #[test]
@@ -328,7 +368,11 @@ mod tests {
             ("train: a\ntrain: b", "line 2: the key 'train' is on line 1, too"),
             ("path: [a, b]", "expected a folder in 'path'"),
             ("words", "line 1: expected 'key: value', found 'words'"),
-            ("kpt_shape: 5", "expected two numbers in 'kpt_shape'"),
+            ("kpt_shape: 5", "expected the number of keypoints, and 2 or 3 in 'kpt_shape'"),
+            ("kpt_shape: [5, 4]", "expected the number of keypoints, and 2 or 3 in 'kpt_shape'"),
+            ("kpt_shape: [3, 2]\nflip_idx: [0, 1]", "line 2: expected 3 points from 0 in 'flip_idx'"),
+            ("kpt_shape: [3, 2]\nflip_idx: [1, 2, 0]", "line 2: expected 3 points from 0 in 'flip_idx'"),
+            ("flip_idx: x", "expected a list of points in 'flip_idx'"),
             ("nc: 99999999999", "expected at most 65536 classes"),
         ] {
             let error = read(Path::new("data.yaml"), text).map(|data| data.names).unwrap_err().to_string();

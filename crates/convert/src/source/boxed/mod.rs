@@ -1,21 +1,27 @@
-//! Folders with boxes in separate files: YOLO, Pascal VOC, LabelMe and COCO. Finds the layout, and makes one listing for each split.
+//! Folders with boxes in separate files: YOLO, Pascal VOC, LabelMe, COCO and Open Images. Finds the layout, and makes one listing for each split.
 //!
 //! Each layout has its own module, which finds the parts of the folder and reads the file of an image. `parts` pairs images with
 //! their files, and `collected` turns boxes into fields.
 
+mod box_table;
 mod coco_folder;
 mod collected;
 mod data_yaml;
+mod fractions;
 mod labelme;
 mod objects;
+mod open_images;
 mod parts;
 mod voc;
 mod yolo;
+mod yolo_line;
 
 use std::path::{Path, PathBuf};
 
-use self::collected::{BoxSet, Classes};
-use self::parts::Part;
+use packds_format::Keypoints;
+
+use self::collected::{BoxSet, Classes, Remark};
+use self::parts::{Images, Part};
 use super::candidate::SampleFiles;
 use super::directory::Directory;
 use super::folder_note::FolderNote;
@@ -105,7 +111,7 @@ fn of_top(top: &Top, options: &ListOptions) -> Result<Option<Listed>, ConvertErr
     if let Some(listed) = coco_folder::list(top, options)? {
         return Ok(Some(listed));
     }
-    for find in [yolo::find, voc::find, labelme::find] {
+    for find in [open_images::find, yolo::find, voc::find, labelme::find] {
         if let Some(found) = find(top, options)? {
             return found.list(top, options).map(Some);
         }
@@ -131,12 +137,22 @@ trait Reader: Sync {
     /// What the boxes and their classes are, for a warning.
     fn about(&self) -> String;
 
+    /// The names of the keypoints.
+    fn keypoints(&self) -> Option<Keypoints> {
+        None
+    }
+
     /// The extension of the files.
     fn extension(&self) -> &'static str;
 
     /// Number of other files with this extension that were read.
     fn n_others(&self) -> u64 {
         0
+    }
+
+    /// What else was seen in a part, and how often.
+    fn remark(&self, _split: Option<&str>, _images: &Images) -> Option<(Remark, u64)> {
+        None
     }
 
     /// A field that is read in place of the boxes unless it is left out.
@@ -193,4 +209,13 @@ impl Listed {
         let found = splits.into_iter().find(|(name, _)| name == wanted);
         found.map(|(_, listing)| Self::one(listing)).ok_or_else(|| no_split(source, wanted, names))
     }
+}
+
+/// The box around points: left, top, right and bottom.
+fn around(points: &[[f64; 2]]) -> [f64; 4] {
+    let side = |axis: fn(&[f64; 2]) -> f64, choose: fn(f64, f64) -> f64| {
+        points.iter().map(axis).reduce(choose).unwrap_or_default()
+    };
+    let (x, y) = (|point: &[f64; 2]| point[0], |point: &[f64; 2]| point[1]);
+    [side(x, f64::min), side(y, f64::min), side(x, f64::max), side(y, f64::max)]
 }

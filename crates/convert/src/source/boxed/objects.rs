@@ -1,4 +1,5 @@
-//! The column `objects` of Hugging Face: for each image an object with the lists `bbox` and `category`, or a list of such objects.
+//! The column `objects` of Hugging Face: for each image an object with the lists `bbox` and `category`, or a list of such objects. The
+//! `.json` members of WebDataset have the same under `objects` or `annotations`, or the lists themselves.
 //!
 //! A box is left, top, width and height, as in COCO, or left, top, right and bottom. The sizes of the images decide.
 
@@ -6,13 +7,14 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, from_str};
 
-use super::collected::{BoxSet, Class, Marks, Stored, fields_of, numbers_of};
+use super::collected::{BoxSet, Class, Marks, Stored, fields_of, names_of, numbers_of};
 use super::data_yaml::MAX_CLASSES;
+use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::ordered::{Next, ordered};
 use crate::source::box_fields::BoxFields;
 use crate::source::column::ColumnValues;
-use crate::source::listing::Listing;
+use crate::source::listing::{Listing, SourceKind};
 use crate::source::ragged::single;
 use crate::source::table_note::TableNote;
 use crate::source::warning::Warning;
@@ -20,68 +22,126 @@ use crate::survey::header;
 
 /// The name of the column, and the keys in it.
 const OBJECTS: &str = "objects";
-const BBOX: &str = "bbox";
+const BBOX: [&str; 3] = ["bbox", "bboxes", "boxes"];
 const CATEGORIES: [&str; 5] = ["category", "categories", "category_id", "label", "labels"];
 const AREA: &str = "area";
 const CROWD: &str = "iscrowd";
+/// The column of the `.json` members of WebDataset, and the keys in it that may have the objects.
+const MEMBERS: &str = "json";
+const MEMBER_KEYS: [&str; 2] = [OBJECTS, "annotations"];
 /// One of so many boxes may reach beyond its image, because annotations have errors.
 const FEW: usize = 100;
 
 /// The objects of an image: lists with a value for each object.
 struct Objects {
     boxes: Vec<[f64; 4]>,
-    classes: Vec<i64>,
+    classes: Vec<Class>,
     lists: Map<String, Value>,
 }
 
-/// Replaces the column `objects` with the fields of boxes. A column with other values, and one whose boxes may be read in two ways,
-/// stays as it is.
+/// A column that may have boxes.
+#[derive(Clone, Copy)]
+struct From<'a> {
+    column: &'a str,
+    /// Whether it has the whole JSON of a sample, which is kept.
+    is_member: bool,
+    /// The key of the classes.
+    key: &'a str,
+}
+
+/// Replaces the column `objects` with the fields of boxes, and adds those of the `.json` members of WebDataset. A column with other
+/// values, and one whose boxes may be read in two ways, stays as it is.
 pub(in crate::source) fn find(listing: &mut Listing, jobs: usize) -> Result<(), ConvertError> {
-    let place = listing.columns.iter().position(|column| column.name == OBJECTS);
-    let Some(place) = place.filter(|_| listing.metadata.is_none() && listing.boxes().is_none()) else { return Ok(()) };
+    let is_tar = listing.kind == SourceKind::Container(DataFormat::WebDataset);
+    let place = |name: &str| listing.columns.iter().position(|column| column.name == name);
+    let found = place(OBJECTS).map(|place| (place, OBJECTS, false));
+    let found = found.or_else(|| place(MEMBERS).filter(|_| is_tar).map(|place| (place, MEMBERS, true)));
+    let Some((place, column, is_member)) = found.filter(|_| listing.metadata.is_none() && listing.boxes().is_none())
+    else {
+        return Ok(());
+    };
     let ColumnValues::Json(texts) = &listing.columns[place].values else { return Ok(()) };
-    let Some((key, all)) = CATEGORIES.into_iter().find_map(|key| {
-        let all: Option<Vec<Objects>> = texts.iter().map(|text| Objects::of(text, key)).collect();
-        all.filter(|all| all.iter().any(|own| !own.boxes.is_empty())).map(|all| (key, all))
+    let Some((from, all)) = CATEGORIES.into_iter().find_map(|key| {
+        let from = From { column, is_member, key };
+        let all: Option<Vec<Objects>> = texts.iter().map(|text| Objects::of(text, from)).collect();
+        all.filter(|all| all.iter().any(|own| !own.boxes.is_empty())).map(|all| (from, all))
     }) else {
         return Ok(());
     };
+    let mut classes = all.iter().flat_map(|own| &own.classes).map(|class| matches!(class, Class::Name(_)));
+    let has_names = classes.next().unwrap_or(false);
+    if !classes.all(|is_name| is_name == has_names) {
+        return Ok(());
+    }
     let sizes = sizes_of(listing, &all, jobs)?;
     let Some(has_sizes) = form_of(&all, &sizes) else {
-        listing.warnings.push(Warning::Table(TableNote::ObjectsUnread { field: OBJECTS.to_owned() }));
+        listing.warnings.push(Warning::Table(TableNote::ObjectsUnread { field: column.to_owned() }));
         return Ok(());
     };
     let sets: Option<Vec<BoxSet>> =
-        all.iter().zip(&sizes).map(|(own, size)| own.set(*size, (has_sizes, key))).collect();
+        all.into_iter().zip(&sizes).map(|(own, size)| own.set(*size, (has_sizes, from))).collect();
     let Some(sets) = sets else { return Ok(()) };
-    let known = format!("{OBJECTS}.{key}");
+    add(listing, sets, (from, place), (has_sizes, has_names));
+    Ok(())
+}
+
+/// Adds the fields of boxes that were found in a column at this place.
+fn add(
+    listing: &mut Listing,
+    sets: Vec<BoxSet>,
+    (From { column, is_member, key }, place): (From<'_>, usize),
+    (has_sizes, has_names): (bool, bool),
+) {
+    let known = format!("{column}.{key}");
     let is_own = |warning: &Warning| matches!(warning, Warning::NamesLeftOut { field, .. } if *field == known);
-    let mut names = numbers_of(sets.iter());
-    let mut of_classes = "numbers".to_owned();
+    let (mut names, mut of_classes) = match has_names {
+        true => (names_of(sets.iter()), format!("the texts of '{key}', sorted")),
+        false => (numbers_of(sets.iter()), "numbers".to_owned()),
+    };
     if let Some(Warning::NamesLeftOut { names: own, .. }) = listing.warnings.iter().find(|warning| is_own(warning))
         && own.len() >= names.len()
     {
         names.clone_from(own);
         of_classes = format!("the names of '{known}'");
     }
-    listing.warnings.retain(|warning| !is_own(warning) && !matches!(warning, Warning::BoxColumns { .. }));
     let fields = BoxFields::new(names);
     let (names, partial) = fields_of(&fields, || sets.iter());
+    let is_taken = |name: &String| {
+        let mut others = listing.columns.iter().map(|column| &column.name);
+        others.any(|other| other == name) || listing.fields.iter().any(|field| field.name == *name)
+    };
+    if names.iter().any(is_taken) {
+        return;
+    }
+    listing.warnings.retain(|warning| !is_own(warning) && !matches!(warning, Warning::BoxColumns { .. }));
     let form = if has_sizes { "left, top, width and height" } else { "left, top, right and bottom" };
     let about =
-        format!("those in '{OBJECTS}' are {form}, judged by the sizes of the images; their classes are {of_classes}");
+        format!("those in '{column}' are {form}, judged by the sizes of the images; their classes are {of_classes}");
     let Stored { fields: stored, note, .. } = Stored::of(sets, &fields, &names, (about, &partial));
-    listing.columns.remove(place);
+    if !is_member {
+        listing.columns.remove(place);
+    }
     listing.fields.extend(stored);
     listing.box_classes = fields.classes;
     listing.warnings.push(Warning::Table(note));
-    Ok(())
+}
+
+/// The objects in the JSON of a sample. `None` if there are none.
+fn in_member(value: Value) -> Option<Value> {
+    let Value::Object(mut members) = value else { return None };
+    let key = MEMBER_KEYS.into_iter().find(|key| members.contains_key(*key));
+    match key {
+        Some(key) => members.remove(key),
+        None => BBOX.iter().any(|name| members.contains_key(*name)).then_some(Value::Object(members)),
+    }
 }
 
 impl Objects {
-    /// Reads the value of an image. `None` if it has another form, or if its classes are not under `key`.
-    fn of(text: &str, key: &str) -> Option<Self> {
-        let lists = match from_str(text).ok()? {
+    /// Reads the value of an image. `None` if it has another form, or if its classes are not under the key.
+    fn of(text: &str, From { is_member, key, .. }: From<'_>) -> Option<Self> {
+        let value = from_str(text).ok()?;
+        let value = if is_member { in_member(value).unwrap_or_default() } else { value };
+        let lists = match value {
             Value::Null => Map::new(),
             Value::Object(lists) => lists,
             Value::Array(objects) => {
@@ -106,24 +166,31 @@ impl Objects {
         let corners = |value: &Value| {
             <[f64; 4]>::try_from(value.as_array()?.iter().map(number).collect::<Option<Vec<_>>>()?).ok()
         };
-        let boxes: Vec<[f64; 4]> = list(BBOX)?.iter().map(corners).collect::<Option<_>>()?;
-        let class = |value: &Value| value.as_i64().filter(|id| usize::try_from(*id).is_ok_and(|id| id < MAX_CLASSES));
-        let classes: Vec<i64> = list(key)?.iter().map(class).collect::<Option<_>>()?;
+        let boxes: Vec<[f64; 4]> = BBOX.into_iter().find_map(list)?.iter().map(corners).collect::<Option<_>>()?;
+        let class = |value: &Value| match value {
+            Value::String(name) if !name.is_empty() => Some(Class::Name(name.as_str().into())),
+            value => {
+                let id = value.as_i64().filter(|id| usize::try_from(*id).is_ok_and(|id| id < MAX_CLASSES));
+                id.map(Class::Id)
+            }
+        };
+        let classes: Vec<Class> = list(key)?.iter().map(class).collect::<Option<_>>()?;
         (classes.len() == boxes.len()).then_some(Self { boxes, classes, lists })
     }
 
     /// The boxes with their classes and other values.
-    fn set(&self, size: Option<(f64, f64)>, (has_sizes, key): (bool, &str)) -> Option<BoxSet> {
+    fn set(self, size: Option<(f64, f64)>, (has_sizes, from): (bool, From<'_>)) -> Option<BoxSet> {
         let mut set = BoxSet::default();
         let value = |name: &str, idx: usize| self.lists.get(name).and_then(|list| list.as_array()?.get(idx));
-        for (idx, (own, class)) in self.boxes.iter().zip(&self.classes).enumerate() {
+        for (idx, (own, class)) in self.boxes.iter().zip(self.classes).enumerate() {
             let is_crowd = value(CROWD, idx).and_then(|mark| mark.as_bool().or_else(|| Some(mark.as_i64()? != 0)));
             let area = value(AREA, idx).and_then(Value::as_f64).and_then(single);
             let marks = Marks { is_crowd, area, ..Marks::default() };
-            set.add(corners(*own, has_sizes), size, Class::Id(*class), marks)?;
+            set.add(corners(*own, has_sizes), size, class, marks)?;
         }
-        let known = [BBOX, AREA, CROWD, key];
-        set.seen.left_out.extend(self.lists.keys().filter(|name| !known.contains(&name.as_str())).cloned());
+        let is_known = |name: &str| BBOX.contains(&name) || [AREA, CROWD, from.key].contains(&name);
+        let others = self.lists.keys().filter(|name| !from.is_member && !is_known(name));
+        set.seen.left_out.extend(others.cloned());
         Some(set)
     }
 }
@@ -182,8 +249,11 @@ fn form_of(all: &[Objects], sizes: &[Option<(f64, f64)>]) -> Option<bool> {
 mod tests {
     use super::*;
 
+    const OWN: From<'_> = From { column: OBJECTS, is_member: false, key: "category" };
+
     fn form(boxes: &[[f64; 4]]) -> Option<bool> {
-        let own = Objects { boxes: boxes.to_vec(), classes: vec![0; boxes.len()], lists: Map::new() };
+        let classes = boxes.iter().map(|_| Class::Id(0)).collect();
+        let own = Objects { boxes: boxes.to_vec(), classes, lists: Map::new() };
         form_of(&[own], &[Some((100.0, 50.0))])
     }
 
@@ -202,14 +272,17 @@ mod tests {
         let lists = r#"{"bbox":[[1,2,3,4],[5,6,7,8]],"category":[0,2],"id":[7,8]}"#;
         let objects = r#"[{"bbox":[1,2,3,4],"category":0,"id":7},{"bbox":[5,6,7,8],"category":2,"id":8}]"#;
         for text in [lists, objects] {
-            let own = Objects::of(text, "category").unwrap();
-            assert_eq!((own.boxes.len(), own.classes), (2, vec![0, 2]), "{text}");
+            let own = Objects::of(text, OWN).unwrap();
+            assert_eq!(own.boxes.len(), 2, "{text}");
+            assert!(matches!(own.classes.as_slice(), [Class::Id(0), Class::Id(2)]), "{text}");
         }
-        assert!(Objects::of("null", "category").unwrap().boxes.is_empty());
+        assert!(Objects::of("null", OWN).unwrap().boxes.is_empty());
+        let named = Objects::of(r#"{"bbox":[[1,2,3,4]],"category":["cat"]}"#, OWN).unwrap();
+        assert!(matches!(named.classes.as_slice(), [Class::Name(name)] if **name == *"cat"));
         for other in [
             r#"{"bbox":[[1,2,3]],"category":[0]}"#,
             r#"{"bbox":[[1,2,3,4]],"category":[]}"#,
-            r#"{"bbox":[[1,2,3,4]],"category":["cat"]}"#,
+            r#"{"bbox":[[1,2,3,4]],"category":[""]}"#,
             r#"{"bbox":[[1,2,3,4]],"category":[-1]}"#,
             r#"{"bbox":[[1,2,3,1e300]],"category":[0]}"#,
             r#"[{"bbox":[1,2,3,4],"category":0},{"bbox":[1,2,3,4]}]"#,
@@ -217,7 +290,23 @@ mod tests {
             "[1]",
             "1",
         ] {
-            assert!(Objects::of(other, "category").is_none(), "{other}");
+            assert!(Objects::of(other, OWN).is_none(), "{other}");
         }
+    }
+
+    #[test]
+    fn objects_of_a_member_are_under_a_key_or_the_member_itself() {
+        let member = From { column: MEMBERS, is_member: true, ..OWN };
+        for text in [
+            r#"{"caption":"x","objects":{"bbox":[[1,2,3,4]],"category":[1]}}"#,
+            r#"{"annotations":[{"bbox":[1,2,3,4],"category":1}]}"#,
+            r#"{"boxes":[[1,2,3,4]],"category":[1],"width":7}"#,
+        ] {
+            assert_eq!(Objects::of(text, member).unwrap().boxes, [[1.0, 2.0, 3.0, 4.0]], "{text}");
+        }
+        for none in [r#"{"caption":"x"}"#, r#"{"objects":null}"#, "null"] {
+            assert!(Objects::of(none, member).unwrap().boxes.is_empty(), "{none}");
+        }
+        assert!(Objects::of(r#"{"objects":[1]}"#, member).is_none());
     }
 }

@@ -56,6 +56,8 @@ pub(super) enum Place {
     Beside,
     /// In the folder with this name, in place of the last folder with that of the images.
     Instead { images: Vec<u8>, files: Vec<u8> },
+    /// Nowhere: one file has the boxes of all images.
+    Table,
 }
 
 /// The images of a part, and where their files are.
@@ -101,10 +103,11 @@ impl Images {
             return Err(error.unwrap_or(ConvertError::EmptySource { path, ignored: found.ignored, holds: None }));
         }
         let Found { paths, bytes, oddities, ignored, .. } = found;
-        let is_beside = place.folder_of(paths.directory(0)) == paths.directory(0);
+        let is_table = place == Place::Table;
+        let is_beside = !is_table && place.folder_of(paths.directory(0)) == paths.directory(0);
         let images = Self { paths, bytes, warnings: oddities.into_warnings(), ignored, is_beside, place };
         // Listed images may be only some of those in their folders.
-        if !is_listed {
+        if !is_listed && !is_table {
             images.check(root, extension)?;
         }
         Ok(images)

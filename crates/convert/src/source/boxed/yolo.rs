@@ -1,20 +1,21 @@
 //! YOLO: a text file for each image, with a line for each box. The numbers of a line are parts of the width and height of the image.
 
-use std::io::Read;
 use std::path::Path;
 
-use packds_pixels::{ImageInfo, probe};
-use packds_system::open_regular;
+use packds_format::Keypoints;
 
-use super::collected::{BoxSet, Class, Classes, Marks, Remark};
-use super::data_yaml::{self, DataYaml, MAX_CLASSES};
+use super::collected::{BoxSet, Class, Classes, Marks, Outline, Remark};
+use super::data_yaml::{self, DataYaml, KeypointShape, MAX_CLASSES};
+use super::fractions::size_of;
 use super::parts::{From, Part, Place, has_extension, text_of};
+use super::yolo_line::Line;
 use super::{Found, Reader, Top};
 use crate::error::ConvertError;
 use crate::source::ListOptions;
 use crate::source::candidate::is_image_name;
 use crate::source::captions::is_box;
 use crate::source::folder_note::FolderNote;
+use crate::source::keypoints::of_point;
 use crate::source::layout::{IMAGE_FOLDERS, YOLO_CLASSES, has_box_texts, inside, is_one_of};
 use crate::source::listing::Fault;
 use crate::source::paths::{joined, lossy, stem};
@@ -28,10 +29,6 @@ const LABELS: &[u8] = b"labels";
 const LABEL_FOLDERS: [&str; 3] = ["labels", "annotations", "labeltxt"];
 /// Maximum number of text files of a folder to inspect, to find out whether they have boxes.
 const MAX_TEXTS: usize = 8;
-/// First bytes to read of an image. Most headers fit.
-const HEAD_BYTES: u64 = 32 << 10;
-/// Numbers may be this much below 0 or above 1, because tools round.
-const ROUNDING: f64 = 0.01;
 
 /// Whether this file has the names of the classes.
 pub(super) fn is_names_file(name: &[u8]) -> bool {
@@ -64,7 +61,7 @@ pub(super) fn find(top: &Top, _options: &ListOptions) -> Result<Option<Found>, C
             names = Some(Names { names: lines.map(str::to_owned).collect(), file: lossy(&file) });
         }
     }
-    Ok(Some(Found { parts, reader: Box::new(Yolo { names, n_keypoints: None }), notes: Vec::new() }))
+    Ok(Some(Found { parts, reader: Box::new(Yolo { names, keypoints: None }), notes: Vec::new() }))
 }
 
 /// The parts, and the folders that may have the file of class names.
@@ -197,7 +194,7 @@ fn of_yaml(top: &Top, name: &str, data: DataYaml) -> Result<Found, ConvertError>
         return Err(ConvertError::contradictory(&path, "", reason, hint));
     }
     let names = data.names.filter(|_| !data.is_numbered).map(|names| Names { names, file: name.to_owned() });
-    let reader = Box::new(Yolo { names, n_keypoints: data.n_keypoints });
+    let reader = Box::new(Yolo { names, keypoints: data.keypoints });
     Ok(Found { parts, reader, notes })
 }
 
@@ -250,8 +247,7 @@ struct Names {
 /// Reads the text files.
 struct Yolo {
     names: Option<Names>,
-    /// Number of values for the keypoints of each box.
-    n_keypoints: Option<usize>,
+    keypoints: Option<KeypointShape>,
 }
 
 impl Reader for Yolo {
@@ -264,21 +260,17 @@ impl Reader for Yolo {
                 let hint = "correct the line; 'class x y width height' has the number of the class, and the centre and size of the box as parts of the width and height of the image";
                 ConvertError::contradictory(path, &format!("line {number}"), reason, hint)
             };
-            let (class, [left, top, right, bottom], remark) = self.parsed(line.trim()).map_err(wrong)?;
+            let parsed = Line::parse(line.trim(), self.keypoints.as_ref()).map_err(wrong)?;
+            self.check(parsed.class).map_err(wrong)?;
             if !is_probed {
                 is_probed = true;
-                match header(image) {
-                    Ok(info) => size = Some((f64::from(info.width), f64::from(info.height))),
+                match size_of(image) {
+                    Ok(found) => size = Some(found),
                     Err(reason) => set.fault = Some(Fault::from(reason)),
                 }
             }
-            let Some((width, height)) = size else { continue };
-            let corners = [left * width, top * height, right * width, bottom * height];
-            set.add(corners, size, Class::Id(class), Marks::default())
-                .ok_or_else(|| wrong(format!("found a box that is too large: '{line}'")))?;
-            if let Some(remark) = remark {
-                set.remark(remark);
-            }
+            let Some(size) = size else { continue };
+            add(&mut set, parsed, size).map_err(|reason| wrong(format!("{reason}: '{line}'")))?;
         }
         Ok(Some(set))
     }
@@ -295,6 +287,12 @@ impl Reader for Yolo {
         format!("they were computed from parts of the width and height of each image (YOLO); {names}")
     }
 
+    fn keypoints(&self) -> Option<Keypoints> {
+        let KeypointShape { n, swaps, .. } = self.keypoints.as_ref()?;
+        let names = (0..*n).map(|number| number.to_string()).collect();
+        Some(Keypoints { names, swaps: swaps.clone()?, skeleton: Vec::new() })
+    }
+
     fn extension(&self) -> &'static str {
         EXTENSION
     }
@@ -304,51 +302,24 @@ impl Reader for Yolo {
     }
 }
 
-const OUTLINE: Remark = ("outline", "replaced by the box around each");
-const KEYPOINTS: Remark = ("box", "with keypoints, which are left out");
+const OUTLINE: Remark = ("outline", "packed in 'polygons', with the box around each");
+
+/// Adds what a line says to the boxes of an image of this size.
+fn add(set: &mut BoxSet, line: Line, (width, height): (f64, f64)) -> Result<(), String> {
+    let Line { class, corners: [left, top, right, bottom], outline, points } = line;
+    let corners = [left * width, top * height, right * width, bottom * height];
+    let points = points.into_iter().map(|[x, y, mark]| of_point([x * width, y * height, mark]));
+    let mut own = Outline { points: points.collect::<Result<_, _>>()?, ..Outline::default() };
+    if !outline.is_empty() {
+        set.remark(OUTLINE);
+        let points: Vec<[f64; 2]> = outline.into_iter().map(|[x, y]| [x * width, y * height]).collect();
+        own.add_ring(&points, set);
+    }
+    let added = set.add_outlined(corners, Some((width, height)), (Class::Id(class), Marks::default()), Some(own));
+    added.ok_or_else(|| "found a box that is too large".to_owned())
+}
 
 impl Yolo {
-    /// The class and the corners of a line, as parts of the image, and what else is to be told.
-    fn parsed(&self, line: &str) -> Result<(i64, [f64; 4], Option<Remark>), String> {
-        let mut words = line.split_whitespace();
-        let first = words.next().unwrap_or_default();
-        let numbers: Option<Vec<f64>> = words.map(|word| word.parse().ok()).collect();
-        let (Some(class), Some(numbers)) = (class_of(first), numbers) else {
-            return Err(format!("expected the number of a class and the numbers of a box, found '{line}'"));
-        };
-        self.check(class)?;
-        let n = numbers.len();
-        let n_keypoints = match self.n_keypoints {
-            Some(n_keypoints) => Some(n_keypoints).filter(|keypoints| 4 + keypoints == n),
-            // An outline has an even number of values, and none is 2: that marks a visible keypoint.
-            None => {
-                let are_points = n > 4 && (n - 4) % 3 == 0;
-                let is_visible = numbers.iter().skip(6).step_by(3).any(|mark| *mark > 1.5);
-                (are_points && (n % 2 == 1 || is_visible)).then(|| n - 4)
-            }
-        };
-        let is_outline = n_keypoints.is_none() && n >= 6 && n % 2 == 0;
-        // Keypoints may be outside the image.
-        let own = if is_outline { numbers.as_slice() } else { numbers.get(..4).unwrap_or(&numbers) };
-        if let Some(number) = own.iter().find(|number| !(-ROUNDING..=1.0 + ROUNDING).contains(*number)) {
-            return Err(format!("expected numbers from 0 to 1, found {number} in '{line}'"));
-        }
-        match *own {
-            [x, y, width, height] if n == 4 || n_keypoints.is_some() => {
-                let corners = [x - width / 2.0, y - height / 2.0, x + width / 2.0, y + height / 2.0];
-                Ok((class, corners, n_keypoints.map(|_| KEYPOINTS)))
-            }
-            _ if is_outline => {
-                let side = |start: usize, choose: fn(f64, f64) -> f64| {
-                    own.iter().skip(start).step_by(2).copied().reduce(choose).unwrap_or_default()
-                };
-                let corners = [side(0, f64::min), side(1, f64::min), side(0, f64::max), side(1, f64::max)];
-                Ok((class, corners, Some(OUTLINE)))
-            }
-            _ => Err(format!("expected 5 numbers, or the points of an outline, found {} in '{line}'", n + 1)),
-        }
-    }
-
     fn check(&self, class: i64) -> Result<(), String> {
         let n = self.names.as_ref().map_or(MAX_CLASSES, |names| names.names.len());
         if usize::try_from(class).is_ok_and(|class| class < n) {
@@ -359,23 +330,4 @@ impl Yolo {
             None => format!("expected a class from 0 to {}, found {class}", MAX_CLASSES - 1),
         })
     }
-}
-
-/// The number of a class. Some tools write it as a float.
-fn class_of(word: &str) -> Option<i64> {
-    word.strip_suffix(".0").unwrap_or(word).parse().ok()
-}
-
-/// The properties of an image. The error says why its boxes cannot be computed.
-fn header(image: &Path) -> Result<ImageInfo, String> {
-    let mut failed = String::new();
-    for limit in [HEAD_BYTES, u64::MAX] {
-        let mut head = Vec::new();
-        let read = open_regular(image).and_then(|file| file.take(limit).read_to_end(&mut head));
-        match read.map_err(|error| error.to_string()).and_then(|_| probe(&head).map_err(|error| error.to_string())) {
-            Ok(info) => return Ok(info),
-            Err(reason) => failed = reason,
-        }
-    }
-    Err(format!("the boxes need the size of the image, which cannot be read: {failed}"))
 }

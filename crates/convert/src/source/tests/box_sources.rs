@@ -10,12 +10,12 @@ use super::super::mutation::{Dice, damage};
 use super::super::{ListOptions, Listed, Listing, list, list_all, list_splits};
 use super::{Tree, paths};
 
-fn png(width: u32, height: u32) -> Vec<u8> {
+pub(super) fn png(width: u32, height: u32) -> Vec<u8> {
     encode_png(width, height, 3, &vec![7; to_usize(u64::from(width * height * 3))]).unwrap()
 }
 
 /// A tree with images of 100 x 50 pixels, and text files.
-fn tree(images: &[&str], texts: &[(&str, &str)]) -> Tree {
+pub(super) fn tree(images: &[&str], texts: &[(&str, &str)]) -> Tree {
     let tree = Tree::new(&[]);
     let image = png(100, 50);
     images.iter().for_each(|file| tree.write(file, &image));
@@ -23,7 +23,7 @@ fn tree(images: &[&str], texts: &[(&str, &str)]) -> Tree {
     tree
 }
 
-fn item(listing: &Listing, name: &str, idx: usize) -> Vec<u8> {
+pub(super) fn item(listing: &Listing, name: &str, idx: usize) -> Vec<u8> {
     let field = listing.fields().iter().find(|field| field.name == name).unwrap();
     let mut item = Vec::new();
     field.store.append(idx, u64::MAX, &mut item).unwrap();
@@ -31,7 +31,7 @@ fn item(listing: &Listing, name: &str, idx: usize) -> Vec<u8> {
 }
 
 /// The boxes of an image, rounded, and their classes.
-fn boxes(listing: &Listing, idx: usize) -> Vec<(Vec<i32>, String)> {
+pub(super) fn boxes(listing: &Listing, idx: usize) -> Vec<(Vec<i32>, String)> {
     #[expect(clippy::cast_possible_truncation, reason = "the corners are small")]
     let corners: Vec<i32> = item(listing, "boxes", idx)
         .as_chunks::<4>()
@@ -48,20 +48,20 @@ fn boxes(listing: &Listing, idx: usize) -> Vec<(Vec<i32>, String)> {
     corners.chunks(4).map(<[i32]>::to_vec).zip(names).collect()
 }
 
-fn one(corners: [i32; 4], class: &str) -> (Vec<i32>, String) {
+pub(super) fn one(corners: [i32; 4], class: &str) -> (Vec<i32>, String) {
     (corners.to_vec(), class.to_owned())
 }
 
-fn told(listing: &Listing) -> String {
+pub(super) fn told(listing: &Listing) -> String {
     listing.warnings().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
-fn error(tree: &Tree) -> String {
+pub(super) fn error(tree: &Tree) -> String {
     let error = list_all(tree.root(), &ListOptions::default()).unwrap_err();
     format!("{error} ({})", error.hint().unwrap_or_default())
 }
 
-fn splits(tree: &Tree) -> Vec<(String, Listing)> {
+pub(super) fn splits(tree: &Tree) -> Vec<(String, Listing)> {
     let Listed::Splits(splits) = list_all(tree.root(), &ListOptions::default()).unwrap() else { panic!("one set") };
     splits
 }

@@ -210,3 +210,43 @@ fn a_size_without_end_is_refused_before_it_is_unpacked() {
     let said = refused(&path, &ListOptions::default());
     assert!(said.contains("bomb.tar.gz: unpacking it needs 1099511627776 bytes"), "{said}");
 }
+
+#[test]
+fn boxes_in_the_json_of_samples_become_fields() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.tar");
+    let png = packds_pixels::encode_png(100, 50, 3, &[7; 15_000]).unwrap();
+    let list = |jsons: [&str; 2]| {
+        let [first, second] = jsons.map(str::as_bytes);
+        save(&path, &[("a.png", png.as_slice()), ("a.json", first), ("b.png", &png), ("b.json", second)]);
+        crate::source::list(&path, &ListOptions::default()).unwrap()
+    };
+    let none = r#"{"caption":"nothing"}"#;
+    for (json, classes) in [
+        (r#"{"caption":"x","objects":{"bbox":[[60,10,40,20]],"category":[1]}}"#, ["0", "1"]),
+        (r#"{"annotations":[{"bbox":[60,10,40,20],"category_id":1,"image_id":7}]}"#, ["0", "1"]),
+        (r#"{"boxes":[[60,10,100,30],[60,10,70,40]],"labels":["dog","cat"]}"#, ["cat", "dog"]),
+    ] {
+        let listing = list([json, none]);
+        let names: Vec<&str> = listing.fields().iter().map(|field| field.name.as_str()).collect();
+        assert_eq!(names, ["boxes", "box_labels"], "{json}");
+        let item = |name: &str, idx: usize| {
+            let mut item = Vec::new();
+            let field = listing.fields().iter().find(|field| field.name == name).unwrap();
+            field.store.append(idx, u64::MAX, &mut item).unwrap();
+            item
+        };
+        let corners: Vec<u8> = [60_f32, 10.0, 100.0, 30.0].iter().flat_map(|side| side.to_le_bytes()).collect();
+        assert_eq!((item("boxes", 0).get(..16), item("boxes", 1).len()), (Some(&corners[..]), 0), "{json}");
+        assert_eq!((item("box_labels", 0)[0], listing.box_classes()), (1, &classes.map(str::to_owned)[..]), "{json}");
+        // The JSON itself stays.
+        assert_eq!(listing.columns()[0].name, "json");
+        let told: Vec<String> = listing.warnings().iter().map(ToString::to_string).collect();
+        assert!(told.iter().any(|told| told.contains("those in 'json' are left, top")), "{told:?}");
+    }
+    // Boxes that fit in both ways stay JSON, as in the column `objects`.
+    let listing = list([r#"{"objects":{"bbox":[[10,10,20,20]],"category":[1]}}"#, none]);
+    assert!(listing.fields().is_empty());
+    let other = list([r#"{"objects":{"bbox":[[10,10,20]],"category":[1]}}"#, none]);
+    assert!(other.fields().is_empty());
+}
