@@ -266,6 +266,15 @@ fn a_resumed_run_with_another_global_batch_is_refused() {
 }
 
 #[test]
+fn a_state_within_a_batch_is_refused() {
+    let sampler = Sampler::new(Order::Random).buckets(bucketing(400));
+    let schedule = &schedules(&sampler, 400, 1, Batching::global(8))[0];
+    let state = State { position: 13, ..schedule.epoch(0).unwrap().state(2) };
+    let error = schedule.at(&state).unwrap_err();
+    assert!(matches!(&error, PlanError::State { why } if why.contains("multiples of 8")), "{error}");
+}
+
+#[test]
 fn an_epoch_in_which_no_bucket_is_full_is_refused() {
     let sampler =
         Sampler::new(Order::Random).buckets(Bucketing::new(400, "many", |sample| u8::try_from(sample % 16).unwrap()));

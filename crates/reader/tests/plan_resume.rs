@@ -127,7 +127,7 @@ fn a_state_of_another_run_is_refused_and_says_why() {
     let wider = Sampler::new(Order::Window { chunks: Some(9) }).seed(1);
     assert_eq!(refused(&wider, set), "window");
     let some = sampler.clone().choice(Choice::filter(1000, |i| i < 500));
-    assert_eq!(refused(&some, set), "choice of samples");
+    assert_eq!(refused(&some, set), "choice of samples or buckets");
     let message = sampler.clone().seed(2).resume(set, one, batching, &state).unwrap_err();
     assert_eq!(
         message.to_string(),

@@ -221,7 +221,7 @@ impl Walk {
         positions.sort_unstable_by_key(|position| (position % self.batch, *position));
         let own = to_u64(positions.len());
         let mut padding = Vec::new();
-        if own < self.batch.min(self.places.end) {
+        if own < self.places.end {
             let missing = to_usize(self.batch - own);
             padding = self.positions(plan, bucket, 0..plan.len()).take(missing).collect();
         }

@@ -466,10 +466,15 @@ impl Schedule {
     /// The plan of a state's epoch, and the step to resume at.
     ///
     /// # Errors
-    /// [`PlanError::OtherRun`] if the state is not from this run, otherwise as for [`epoch`](Self::epoch).
+    /// [`PlanError::OtherRun`] if the state is not from this run, [`PlanError::State`] if a batch in a bucket does not end
+    /// there, otherwise as for [`epoch`](Self::epoch).
     pub fn at(&self, state: &State) -> Result<(EpochPlan, u64), PlanError> {
         self.check(state)?;
         let batch = u64::from(self.batch);
+        if self.buckets.is_some() && !state.position.is_multiple_of(batch) {
+            let why = format!("`at` is {}, but batches in buckets end at multiples of {batch}", state.position);
+            return Err(PlanError::State { why });
+        }
         let plan = EpochPlan::new(self, state.epoch, state.position % batch)?;
         let step = state.position / batch;
         if step >= plan.steps() {
