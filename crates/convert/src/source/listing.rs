@@ -420,8 +420,9 @@ impl Listing {
 
     /// The names of the keypoints of boxes.
     pub(crate) fn keypoints(&self) -> Option<&Keypoints> {
-        let of_pack = || self.metadata.as_ref()?.fields.iter().find_map(|field| field.keypoints.as_ref());
-        self.keypoints.as_ref().or_else(of_pack)
+        let fields = self.metadata.iter().flat_map(|metadata| &metadata.fields);
+        let mut of_pack = fields.filter_map(|field| field.keypoints.as_ref());
+        of_pack.next().or(self.keypoints.as_ref())
     }
 
     /// The field with the boxes of the images, if they have any.

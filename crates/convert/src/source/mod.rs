@@ -176,6 +176,7 @@ pub(crate) use self::keyed_table::{ClassWord, KeyedTable};
 pub(crate) use self::listing::{SourceField, append_stored};
 pub(crate) use self::npy::array_of_npy;
 pub(crate) use self::packed::Again;
+pub(crate) use self::rings::{Ring, area};
 pub(crate) use self::sample_table::SampleTable;
 pub(crate) use self::shards::Shards;
 pub(crate) use self::store::Store as ItemStore;
