@@ -35,7 +35,10 @@ impl Keypoints {
     }
 
     /// Checks this against the shape of an entry.
-    pub(crate) fn check(&self, shape: &[u64]) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// A sentence that says what does not fit.
+    pub fn check(&self, shape: &[u64]) -> Result<(), String> {
         let n = shape.first().copied().unwrap_or(0);
         let counts = [to_u64(self.names.len()), to_u64(self.swaps.len())];
         if counts != [n, n] {

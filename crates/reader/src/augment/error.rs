@@ -104,14 +104,10 @@ pub enum AugmentError {
         found: usize,
     },
     /// A field with role polygons is malformed, or has too many masks.
-    #[error("polygons: {what}: expected {expected}, found {found}")]
+    #[error("polygons: {reason}")]
     Polygons {
-        /// What is wrong.
-        what: String,
-        /// What was expected.
-        expected: String,
-        /// What was found.
-        found: String,
+        /// What was expected, and what was found.
+        reason: String,
     },
     /// A label is not a valid class id.
     #[error("label {place} of the batch: expected a class id of at least 0 and below {n_classes}, found {found}")]

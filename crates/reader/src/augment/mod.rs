@@ -64,7 +64,7 @@ pub use self::{
     movement::Movement,
     picture::{Input, Picture, SampleKey},
     plan::{AugmentPlan, ImageSource, Output},
-    polygons::Outlines,
+    polygons::{fill_masks, stored_polygons},
 };
 
 pub(crate) use finish::Located;

@@ -8,7 +8,7 @@ use super::filling::{Row, Variable};
 use super::outputs::BatchField;
 use super::pictures::{Pictures, bad_sample};
 use crate::Pack;
-use crate::augment::{AugmentError, BoundingBox, Movement, Outlines, ShownBox, stored_boxes};
+use crate::augment::{AugmentError, BoundingBox, Movement, ShownBox, stored_boxes, stored_polygons};
 use crate::fetch::StepItems;
 
 /// The boxes of a pack, and the fields that describe them.
@@ -87,8 +87,8 @@ impl Boxes {
         let bytes: Vec<u8> = if position == self.position {
             shown.iter().flat_map(|shown| shown.sides).flat_map(f32::to_le_bytes).collect()
         } else if Some(position) == self.polygons {
-            let outlines = Outlines::stored(item, moved.n_stored).map_err(|e| bad_sample(pack, row.sample, e))?;
-            outlines.moved(movement, shown).to_bytes()
+            let stored = stored_polygons(item, moved.n_stored).map_err(|e| bad_sample(pack, row.sample, e))?;
+            movement.polygons(&stored, shown).to_bytes()
         } else {
             let found = field.entries(item.len());
             if found != moved.n_stored {

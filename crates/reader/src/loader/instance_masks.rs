@@ -9,7 +9,7 @@ use super::filling::{Row, Variable};
 use super::outputs::BatchField;
 use super::pictures::{PictureField, Pictures, bad_sample};
 use crate::Pack;
-use crate::augment::{Outlines, stored_boxes};
+use crate::augment::{fill_masks, stored_boxes, stored_polygons};
 use crate::fetch::StepItems;
 
 /// How the polygons of a pack become masks.
@@ -69,16 +69,16 @@ impl InstanceMasks {
         let refused = |error| bad_sample(pack, row.sample, error);
         let n_stored = stored_boxes(items.item(self.boxes, row.sample, from)?).len();
         let item = items.item(self.polygons, row.sample, from)?;
-        let stored = Outlines::stored(item, n_stored).map_err(refused)?;
-        let (outlines, n_boxes) = match moved.and_then(|moved| moved.view(field.view)) {
-            Some((movement, shown)) => (stored.moved(movement, shown), shown.len()),
+        let stored = stored_polygons(item, n_stored).map_err(refused)?;
+        let (polygons, n_boxes) = match moved.and_then(|moved| moved.view(field.view)) {
+            Some((movement, shown)) => (movement.polygons(&stored, shown), shown.len()),
             None => (stored, n_stored),
         };
         let (width, height) = match self.size {
             Some(size) => size,
             None => self.image.size_in(pack, row.sample)?,
         };
-        outlines.masks(n_boxes, (width, height), masks).map_err(refused)?;
+        fill_masks(&polygons, n_boxes, (width, height), masks).map_err(refused)?;
         to.push(masks, &[n_boxes, to_usize(height), to_usize(width)]);
         Ok(())
     }

@@ -1,9 +1,10 @@
 //! Polygons and their masks move like the pixels in them.
 
+use packds_format::Polygons;
 use proptest::prelude::*;
 
 use super::{augmenter, key, plan, raw};
-use crate::augment::{AugmentError, Input, Outlines};
+use crate::augment::{AugmentError, Input, fill_masks, stored_polygons};
 
 const SIZE: (u32, u32) = (64, 48);
 
@@ -18,9 +19,9 @@ fn outline(rings: &[Vec<[f32; 2]>]) -> Vec<u8> {
     field(&vertices.map(|(ring, [x, y])| [0.0, f32::from(ring), x, y]).collect::<Vec<_>>())
 }
 
-fn masks(outlines: &Outlines, n: usize, size: (u32, u32)) -> Vec<u8> {
+fn masks(polygons: &Polygons, n: usize, size: (u32, u32)) -> Vec<u8> {
     let mut masks = vec![9; 3];
-    outlines.masks(n, size, &mut masks).unwrap();
+    fill_masks(polygons, n, size, &mut masks).unwrap();
     masks
 }
 
@@ -61,7 +62,7 @@ proptest! {
         if has_hole {
             rings.push(star([center.0, center.1], radius * 0.4, turn).into_iter().rev().collect());
         }
-        let stored = Outlines::stored(&outline(&rings), 1).unwrap();
+        let stored = stored_polygons(&outline(&rings), 1).unwrap();
         let image: Vec<u8> = masks(&stored, 1, SIZE).iter().flat_map(|value| [value * 255; 3]).collect();
         let boxes = [[0.0, 0.0, 64.0, 48.0]];
         let mut augmenter = augmenter(&format!("{text},minbox:0/0,filter:nearest"), Some(SIZE));
@@ -73,7 +74,7 @@ proptest! {
         let shown = movement.boxes(&boxes);
         prop_assert_eq!(shown.len(), 1);
         let size = (out.width, out.height);
-        let mask = masks(&stored.moved(&movement, &shown), 1, size);
+        let mask = masks(&movement.polygons(&stored, &shown), 1, size);
         let seen: Vec<u8> = pixels.chunks_exact(3).map(|pixel| u8::from(pixel[0] > 127)).collect();
         // The nearest pixel of an enlarged image is some pixels of the view away.
         let scale = augmenter.plan().geometry(key(sample), 0, SIZE, &boxes).unwrap().matrix;
@@ -89,10 +90,10 @@ proptest! {
     fn a_ring_that_is_cut_fills_the_same_pixels(
         rings in prop::collection::vec(prop::collection::vec(prop::array::uniform2(-90.0_f32..150.0), 3..9), 1..4),
     ) {
-        let stored = Outlines::stored(&outline(&rings), 1).unwrap();
+        let stored = stored_polygons(&outline(&rings), 1).unwrap();
         let boxes = [[0.0, 0.0, 64.0, 48.0]];
         let movement = plan("center64x48", Some(SIZE)).unwrap().movement(key(0), 0, SIZE, &boxes).unwrap();
-        let cut = stored.moved(&movement, &movement.boxes(&boxes));
+        let cut = movement.polygons(&stored, &movement.boxes(&boxes));
         let is_inside = |[x, y]: &[f32; 2]| (0.0..=64.0).contains(x) && (0.0..=48.0).contains(y);
         prop_assert!(cut.rings_of(0).flatten().all(is_inside));
         prop_assert_eq!(masks(&cut, 1, SIZE), masks(&stored, 1, SIZE));
@@ -105,11 +106,11 @@ proptest! {
     ) {
         let item: Vec<u8> = item.iter().flat_map(|number| number.to_le_bytes()).collect();
         let boxes = [[0.0, 0.0, 64.0, 48.0], [4.0, 4.0, 60.0, 44.0]];
-        if let Ok(stored) = Outlines::stored(&item, 2) {
+        if let Ok(stored) = stored_polygons(&item, 2) {
             let movement = plan(text, Some(SIZE)).unwrap().movement(key(3), 0, SIZE, &boxes).unwrap();
             let shown = movement.boxes(&boxes);
-            let moved = stored.moved(&movement, &shown);
-            prop_assert!(Outlines::stored(&moved.to_bytes(), shown.len()).is_ok());
+            let moved = movement.polygons(&stored, &shown);
+            prop_assert!(stored_polygons(&moved.to_bytes(), shown.len()).is_ok());
             prop_assert_eq!(masks(&moved, 2, (32, 32)).len(), 2 * 32 * 32);
             prop_assert_eq!(masks(&stored, 2, (32, 32)).len(), 2 * 32 * 32);
         }
@@ -122,41 +123,16 @@ fn rings_of_boxes_that_are_left_out_are_left_out_and_the_others_are_renumbered()
     let boxes = [[0.0, 0.0, 10.0, 10.0], [26.0, 18.0, 36.0, 28.0], [30.0, 20.0, 40.0, 30.0]];
     let triangle = |of: f32, ring: f32, x: f32| [[of, ring, x, 20.0], [of, ring, x + 4.0, 20.0], [of, ring, x, 24.0]];
     let stored = [triangle(0.0, 0.0, 2.0), triangle(1.0, 0.0, 2.0), triangle(1.0, 1.0, 26.0), triangle(2.0, 0.0, 30.0)];
-    let stored = Outlines::stored(&field(stored.as_flattened()), 3).unwrap();
+    let stored = stored_polygons(&field(stored.as_flattened()), 3).unwrap();
     let movement = plan("center20", Some(SIZE)).unwrap().movement(key(0), 0, SIZE, &boxes).unwrap();
-    let moved = stored.moved(&movement, &movement.boxes(&boxes));
+    let moved = movement.polygons(&stored, &movement.boxes(&boxes));
     let triangle = |of: f32, x: f32| [[of, 0.0, x, 6.0], [of, 0.0, x + 4.0, 6.0], [of, 0.0, x, 10.0]];
     assert_eq!(moved.to_bytes(), field([triangle(0.0, 4.0), triangle(1.0, 8.0)].as_flattened()));
 }
 
 #[test]
-fn malformed_polygons_are_errors() {
-    let error = |vertices: &[[f32; 4]]| Outlines::stored(&field(vertices), 2).unwrap_err().to_string();
-    let fine = [0.0, 1.0, 5.0, 5.0];
-    let of = |of| error(&[fine, [of, 1.0, 5.0, 5.0]]);
-    assert_eq!(of(2.0), "polygons: the box of vertex 1: expected an index below 2, found 2");
-    assert_eq!(of(0.5), "polygons: the box of vertex 1: expected an index below 2, found 0.5");
-    assert_eq!(of(-1.0), "polygons: the box of vertex 1: expected an index below 2, found -1");
-    assert_eq!(of(f32::NAN), "polygons: the box of vertex 1: expected an index below 2, found NaN");
-    assert_eq!(
-        error(&[[0.0, 1e30, 5.0, 5.0]]),
-        format!("polygons: the ring of vertex 0: expected an index from 0 to 2^24, found {}", 1e30_f32)
-    );
-    assert_eq!(
-        error(&[fine, [0.0, 0.0, 5.0, 5.0]]),
-        "polygons: the box and the ring of vertex 1: expected them to ascend, found 0 and 0"
-    );
-    assert_eq!(
-        error(&[[0.0, 0.0, f32::INFINITY, 5.0]]),
-        "polygons: the place of vertex 0: expected finite numbers, found inf, 5"
-    );
-}
-
-#[test]
 fn masks_that_need_too_much_memory_are_refused() {
-    let found = Outlines::default().masks(1 << 20, (1000, 1000), &mut Vec::new());
-    assert!(
-        matches!(&found, Err(AugmentError::Polygons { what, .. }) if what == "the masks of 1048576 boxes"),
-        "{found:?}"
-    );
+    let found = fill_masks(&Polygons::default(), 1 << 20, (1000, 1000), &mut Vec::new());
+    let reason = "expected at most 2^30 bytes of masks, found 1048576 boxes in 1000 x 1000 pixels".to_owned();
+    assert_eq!(found, Err(AugmentError::Polygons { reason }));
 }
