@@ -1,8 +1,8 @@
 //! The boxes of the samples, for formats of object detection.
 
-use packds_format::{DType, FieldKind, Keypoints, Role};
+use packds_format::{DType, FieldKind, Keypoints, Polygons, Role};
 use packds_pixels::probe;
-use packds_system::{counted, to_u64, to_usize};
+use packds_system::{counted, to_u64};
 use serde::de::DeserializeOwned;
 
 use super::{Batch, ExportedField, SinkStart};
@@ -120,22 +120,9 @@ impl Boxes {
     fn rings(&self, batch: &Batch, k: usize, n: usize) -> Result<Option<Vec<Vec<Ring>>>, ConvertError> {
         let Some(polygons) = &self.polygons else { return Ok(None) };
         let vertices: Vec<[f32; 4]> = polygons.values(batch, k, None)?;
-        let mut of_box: Vec<Vec<Ring>> = vec![Vec::new(); n];
-        let mut before = None;
-        for [number, ring, x, y] in vertices {
-            let here = Some((number, ring));
-            let rings = to_index(number).and_then(|number| of_box.get_mut(number));
-            let Some(rings) = rings.filter(|_| before <= here) else {
-                let expected = format!("expected vertices of {} in ascending order", counted(to_u64(n), "box"));
-                return Err(polygons.bad(batch, k, format!("{expected}, found one of ring {ring} of box {number}")));
-            };
-            if before != here {
-                rings.push(Ring::new());
-            }
-            rings.last_mut().into_iter().for_each(|ring| ring.push([x, y]));
-            before = here;
-        }
-        Ok(Some(of_box))
+        let bytes: Vec<u8> = vertices.into_iter().flatten().flat_map(f32::to_le_bytes).collect();
+        let found = Polygons::parse(&bytes, n).map_err(|reason| polygons.bad(batch, k, reason))?;
+        Ok(Some((0..n).map(|of| found.rings_of(of).map(<[[f32; 2]]>::to_vec).collect()).collect()))
     }
 
     /// The names of the keypoints, if they have any.
@@ -163,13 +150,6 @@ impl Boxes {
         let note = || "that the classes of the boxes have no names; each is named by its id".to_owned();
         self.names.is_empty().then(note)
     }
-}
-
-/// A whole number from 0 to 2^24.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "limited to whole numbers up to 2^24")]
-fn to_index(number: f32) -> Option<usize> {
-    let is_whole = number.fract() == 0.0 && (0.0..=16_777_216.0).contains(&number);
-    is_whole.then(|| to_usize(number as u64))
 }
 
 impl Column {
@@ -270,10 +250,8 @@ mod tests {
         let found = rings("[[0,0,1,2],[0,0,3,4],[0,1,5,6],[2,0,7,8]]").unwrap();
         assert_eq!(found, [vec![vec![[1.0, 2.0], [3.0, 4.0]], vec![[5.0, 6.0]]], vec![], vec![vec![[7.0, 8.0]]]]);
         for (vertices, words) in [
-            ("[[3,0,1,2]]", "expected vertices of 3 boxes in ascending order, found one of ring 0 of box 3"),
-            ("[[0.5,0,1,2]]", "box 0.5"),
-            ("[[-1,0,1,2]]", "box -1"),
-            ("[[1,0,1,2],[0,0,1,2]]", "ring 0 of box 0"),
+            ("[[3,0,1,2]]", "the box of vertex 0: expected an index below 3, found 3"),
+            ("[[1,0,1,2],[0,0,1,2]]", "expected them to ascend"),
         ] {
             let error = rings(vertices).unwrap_err();
             assert!(error.contains("`polygons`") && error.contains(words), "{error}");

@@ -363,6 +363,36 @@ mod tests {
     }
 
     #[test]
+    fn outlines_and_keypoints_come_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
+        write("a.png", &packds_pixels::encode_png(6, 5, 3, &[7; 90]).unwrap());
+        // A mask with a hole, a polygon, and two pixels that touch at a corner.
+        let holed = json!({ "size": [5, 6], "counts": [0, 15, 1, 1, 1, 12] });
+        let polygon = json!([[1, 1, 4.1, 1, 4, 4.5]]);
+        let pixels = json!([[0, 0, 1, 0, 1, 1, 0, 1], [1, 1, 2, 1, 2, 2, 1, 2]]);
+        let annotation = |number: u8, segmentation: &Value| {
+            json!({ "id": number, "image_id": 1, "category_id": 1, "bbox": [0, 0, 5, 5], "area": 3, "iscrowd": 0,
+                "segmentation": segmentation, "num_keypoints": 1, "keypoints": [1.5, 2, 2, 0, 0, 0] })
+        };
+        let annotations: Vec<Value> =
+            (1..).zip([&holed, &polygon, &pixels]).map(|(number, outline)| annotation(number, outline)).collect();
+        let category = json!({ "id": 1, "name": "cat", "keypoints": ["left_ear", "right_ear"], "skeleton": [[1, 2]] });
+        let file = json!({ "images": [{ "id": 1, "file_name": "a.png", "width": 6, "height": 5 }],
+            "categories": [category], "annotations": annotations });
+        write("x.json", file.to_string().as_bytes());
+        let pack = back(&folder.path().join("x.json"), None);
+        let (again, lost) = exported(&pack, folder.path());
+        assert_eq!(again["annotations"], file["annotations"]);
+        assert_eq!(again["categories"], file["categories"]);
+        assert!(!lost.contains("polygons") && !lost.contains("keypoints"), "{lost}");
+        let read = back(&folder.path().join("out").join(COCO_FILE), None);
+        for name in ["polygons", "keypoints"] {
+            assert_same_field(&pack, &read, name);
+        }
+    }
+
+    #[test]
     fn packs_without_boxes_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let said = to(&pack_of(3, fields()), &folder.path().join("out"), &options()).unwrap_err();

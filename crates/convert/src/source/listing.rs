@@ -430,6 +430,13 @@ impl Listing {
         self.fields.iter().find(|field| field.role == Some(Role::Boxes))
     }
 
+    /// Removes keypoints and polygons if the boxes are left out, without which they mean nothing.
+    pub(super) fn drop_outlines_without_boxes(&mut self) {
+        if self.boxes().is_none() {
+            self.fields.retain(|field| !matches!(field.role, Some(Role::Keypoints | Role::Polygons)));
+        }
+    }
+
     /// The width and height that the source says an image with boxes has.
     pub(crate) fn stated_size(&self, idx: usize) -> Option<(u32, u32)> {
         self.boxes().filter(|_| self.metadata.is_none())?;

@@ -15,6 +15,7 @@
 
 mod archive;
 mod archives;
+pub(crate) mod array_record;
 mod arrays;
 #[cfg(feature = "arrow")]
 pub(crate) mod arrow;
@@ -319,6 +320,7 @@ pub fn list(source: &Path, options: &ListOptions) -> Result<Listing, ConvertErro
 fn finish(listing: &mut Listing, options: &ListOptions) -> Result<(), ConvertError> {
     listing.note_lossy_masks();
     boxed::find_objects(listing, options.jobs)?;
+    listing.drop_outlines_without_boxes();
     bands::find(listing, options.jobs)
 }
 
