@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod archive;
+mod array_record;
 mod arrays;
 mod bands;
 mod beton;

@@ -5,13 +5,18 @@
 mod highway;
 mod riegeli;
 
-use std::path::Path;
+use std::io::{Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use packds_system::to_u64;
 
 use self::riegeli::{BLOCK, Records, Riegeli, SIGNATURE};
 use super::ListOptions;
 use super::candidate::is_image_bytes;
 use super::found::{Found, Names};
 use super::gather::{Gathered, Gathering, Item};
+use super::packed::{Packed, Piece, Unpack};
 use super::protobuf::{Message, Wire};
 use super::shards::{Shards, allow_open_files};
 use super::spool::Spool;
@@ -20,7 +25,6 @@ use super::tfrecord::{self, RecordFile};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::sample::MAX_FILE_BYTES;
-use packds_system::to_u64;
 
 /// The number in the last block of each file.
 const MAGIC: u64 = 0x7193_0e70_4fda_e05e;
@@ -92,7 +96,7 @@ struct Chunk {
 /// A file whose records are read in order.
 struct ArrayRecord {
     file: Riegeli,
-    path: std::path::PathBuf,
+    path: PathBuf,
     chunks: std::vec::IntoIter<Chunk>,
     /// The records of the current chunk, and the place of the next.
     records: Records,
@@ -106,7 +110,8 @@ impl ArrayRecord {
     fn open(path: &Path, options: &ListOptions) -> Result<Self, ConvertError> {
         let file = Riegeli::open(path)?;
         let chunks = index(&file)?;
-        let spool = Spool::create(&options.spool_folder())?;
+        let mut spool = Spool::create(&options.spool_folder())?;
+        spool.unpacks(Packed::ArrayRecord(path.into()));
         Ok(Self {
             file,
             path: path.to_owned(),
@@ -125,6 +130,7 @@ impl RecordFile for ArrayRecord {
             let Some(chunk) = self.chunks.next() else { return Ok(None) };
             self.records = self.file.records(chunk.at)?;
             self.next = 0;
+            self.spool.begin(Piece { place: chunk.at, ..Piece::default() });
             let (n, bytes) = (to_u64(self.records.ranges.len()), to_u64(self.records.values.len()));
             if (n, bytes) != (chunk.n_records, chunk.bytes) {
                 let Chunk { at, bytes: expected_bytes, n_records } = chunk;
@@ -149,6 +155,17 @@ impl RecordFile for ArrayRecord {
 
     fn into_file(self) -> Result<OpenFile, ConvertError> {
         self.spool.finish(&self.path)
+    }
+}
+
+/// The chunks of a file, which are unpacked again.
+pub(super) fn pieces(path: &Path) -> Result<Arc<dyn Unpack>, ConvertError> {
+    Ok(Arc::new(Riegeli::open(path)?))
+}
+
+impl Unpack for Riegeli {
+    fn read<'a>(&'a self, piece: &Piece) -> Result<Box<dyn Read + 'a>, ConvertError> {
+        Ok(Box::new(Cursor::new(self.records(piece.place)?.values)))
     }
 }
 

@@ -37,7 +37,7 @@ fn records(path: &Path) -> Result<Vec<Vec<u8>>, ConvertError> {
 
 fn image(listing: &Listing, idx: usize) -> Vec<u8> {
     let mut image = Vec::new();
-    listing.append(idx, u64::MAX, &mut image).unwrap();
+    listing.append_image(idx, u64::MAX, &mut image).unwrap();
     image
 }
 
