@@ -7,6 +7,7 @@ mod array_record;
 mod arrays;
 mod bands;
 mod beton;
+mod coco;
 mod divided;
 mod downloads;
 mod folders;

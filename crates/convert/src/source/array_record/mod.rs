@@ -9,7 +9,7 @@ use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use packds_system::to_u64;
+use packds_system::{counted, to_u64};
 
 use self::riegeli::{BLOCK, Records, Riegeli, SIGNATURE};
 use super::ListOptions;
@@ -134,8 +134,9 @@ impl RecordFile for ArrayRecord {
             let (n, bytes) = (to_u64(self.records.ranges.len()), to_u64(self.records.values.len()));
             if (n, bytes) != (chunk.n_records, chunk.bytes) {
                 let Chunk { at, bytes: expected_bytes, n_records } = chunk;
+                let expected = counted(n_records, "record");
                 let reason = format!(
-                    "the index says {n_records} records of {expected_bytes} bytes, but the chunk has {n} of {bytes} bytes"
+                    "the index says {expected} of {expected_bytes} bytes in all, but the chunk has {n} of {bytes} bytes"
                 );
                 return Err(self.file.wrong(&format!("chunk at byte {at}"), &reason));
             }
@@ -209,8 +210,9 @@ fn index(file: &Riegeli) -> Result<Vec<Chunk>, ConvertError> {
         chunks.push(Chunk { at, bytes, n_records });
     }
     if (to_u64(chunks.len()), sum) != (n_chunks, n_records) {
-        let found = format!("{sum} records in {} chunks", chunks.len());
-        return Err(wrong(format!("expected {n_records} records in {n_chunks} chunks, found {found}")));
+        let told = |n_records, n_chunks| format!("{} in {}", counted(n_records, "record"), counted(n_chunks, "chunk"));
+        let found = told(sum, to_u64(chunks.len()));
+        return Err(wrong(format!("expected {}, found {found}", told(n_records, n_chunks))));
     }
     Ok(chunks)
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use brotli_decompressor::Decompressor;
-use packds_system::to_u64;
+use packds_system::{counted, to_u64};
 use snap::raw::{Decoder, decompress_len};
 
 use super::highway::hash;
@@ -180,8 +180,9 @@ impl Records {
         let (n, n_bytes) = (to_u64(ranges.len()), to_u64(end));
         if n != header.n_records || n_bytes != header.values_bytes || end != values.len() {
             let Header { n_records, values_bytes, .. } = header;
+            let (expected, found) = (counted(*n_records, "record"), counted(n, "record"));
             return Err(format!(
-                "expected {n_records} records of {values_bytes} bytes in all, found {n} of {n_bytes} bytes, and {} bytes of values",
+                "expected {expected} of {values_bytes} bytes in all, found {found} of {n_bytes} bytes, and {} bytes of values",
                 values.len()
             ));
         }
@@ -224,7 +225,10 @@ fn unpacked(compression: u8, bytes: &[u8]) -> Result<Vec<u8>, String> {
     }
     match to_u64(out.len()) {
         found if found == n => Ok(out),
-        found => Err(format!("expected {n} bytes when unpacked, found {}", if found > n { "more" } else { "fewer" })),
+        found => {
+            let found = if found > n { "more" } else { "fewer" };
+            Err(format!("expected {} when unpacked, found {found}", counted(n, "byte")))
+        }
     }
 }
 

@@ -60,6 +60,10 @@ pub(super) struct Outline {
 const WITHOUT_AREA: Remark = ("polygon", "without an area, left out");
 
 impl Outline {
+    fn is_empty(&self) -> bool {
+        self.rings.is_empty() && self.points.is_empty() && self.named.is_empty()
+    }
+
     /// Adds an outer ring, unless it has no area, which is counted in `set`. The box around it tells if it is too far away.
     pub(super) fn add_ring(&mut self, points: &[[f64; 2]], set: &mut BoxSet) {
         match outer(points) {
@@ -147,7 +151,8 @@ impl BoxSet {
         let [left, top, right, bottom] = corners;
         let rounded = [single(left)?, single(top)?, single(right)?, single(bottom)?];
         if self.seen.keeps(corners, size) {
-            self.boxes.push(OneBox { corners: rounded, class, marks, outline: outline.map(Box::new) });
+            let outline = outline.filter(|outline| !outline.is_empty()).map(Box::new);
+            self.boxes.push(OneBox { corners: rounded, class, marks, outline });
         }
         Some(())
     }
