@@ -305,3 +305,36 @@ fn samples_show_their_boxes() {
     run(&folder, &["show", "a.pack", "-o", "sheet.png"]);
     assert!(folder.path("sheet.png").exists());
 }
+
+#[test]
+fn samples_show_their_polygons_and_keypoints() {
+    let folder = Folder::new();
+    coco(&folder, "plain.json", ["cat", "dog"]);
+    let text = fs::read_to_string(folder.path("data/plain.json")).unwrap();
+    let mut file: Value = serde_json::from_str(&text).unwrap();
+    for annotation in file["annotations"].as_array_mut().unwrap() {
+        let [x, y] = [0, 1].map(|side| annotation["bbox"][side].as_f64().unwrap());
+        annotation["segmentation"] = json!([[x, y, x + 5.0, y, x + 5.0, y + 7.0]]);
+        annotation["keypoints"] = json!([x + 1.0, y + 1.0, 2, x + 4.0, y + 5.0, 1]);
+    }
+    for category in file["categories"].as_array_mut().unwrap() {
+        category["keypoints"] = json!(["left_ear", "right_ear"]);
+        category["skeleton"] = json!([[1, 2]]);
+    }
+    fs::write(folder.path("data/full.json"), file.to_string()).unwrap();
+    let sheet = |name: &str| {
+        let (source, pack, sheet) = (format!("data/{name}.json"), format!("{name}.pack"), format!("{name}.png"));
+        run(&folder, &["convert", &source, &pack, "--mode", "encoded", "--keep-order"]);
+        run(&folder, &["show", &pack, "-o", &sheet]);
+        fs::read(folder.path(&sheet)).unwrap()
+    };
+    assert!(sheet("plain") != sheet("full"));
+    let pack = Pack::open(fs::read(folder.path("full.pack")).unwrap()).unwrap();
+    assert!(
+        pack.schema().by_role(Role::Polygons, None).is_some() && pack.schema().by_role(Role::Keypoints, None).is_some()
+    );
+    // Without boxes, nothing of them is left.
+    run(&folder, &["drop-field", "full.pack", "bare.pack", "boxes"]);
+    let bare = Pack::open(fs::read(folder.path("bare.pack")).unwrap()).unwrap();
+    assert!(bare.schema().fields().iter().all(|field| !field.concerns_boxes()));
+}

@@ -2,6 +2,7 @@
 
 mod boxes;
 mod cells;
+mod keypoints;
 mod picture;
 mod sheet_file;
 mod terminal;
@@ -286,7 +287,7 @@ pub(crate) fn field_picture(
     let item = items.get(position).map_or(&[][..], |item| item);
     let picture = Picture::read(pack, field, sample, item)?;
     let mut image = picture.thumbnail(side.max(1))?;
-    if let Some(boxes) = Boxes::among(pack, &items).filter(|_| field.role == Some(Role::Image)) {
+    if let Some(boxes) = Boxes::among(pack, &items)?.filter(|_| field.role == Some(Role::Image)) {
         boxes.draw(picture.size(), &mut image);
     }
     encode_png(image.width, image.height, image.channels, &image.data).map_err(|e| e.to_string())

@@ -58,7 +58,8 @@ impl LoaderOptions {
             .access(named(given, "access")?)
             .checksums(named(given, "checksums")?)
             .bad_samples(named(given, "bad_samples")?)
-            .decode_images(true);
+            .decode_images(true)
+            .instance_masks(must(given, "instance_masks")?);
         if !must::<bool>(given, "lend")? {
             builder = builder.device(Arc::new(OwnSlots));
         }

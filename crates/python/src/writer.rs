@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use packds_convert::source::{Given, GivenKind, GivenValue};
 use packds_convert::{ConvertOptions, check_output, convert_listing};
-use packds_format::{DType, Role};
+use packds_format::{DType, Keypoints, Role};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyInt, PyString, PyTuple};
@@ -84,6 +84,8 @@ fn kind((name, kind, dtype, shape): FieldTuple) -> Result<(String, GivenKind), F
         ("box_attribute", Some(dtype), Some(shape)) => {
             GivenKind::Ragged { dtype: known(&dtype)?, shape, role: Some(Role::BoxAttribute) }
         }
+        ("keypoints", _, Some(shape)) => GivenKind::Ragged { dtype: DType::F32, shape, role: Some(Role::Keypoints) },
+        ("polygons", ..) => GivenKind::Ragged { dtype: DType::F32, shape: vec![4], role: Some(Role::Polygons) },
         ("boxes", ..) => GivenKind::Ragged { dtype: DType::F32, shape: vec![4], role: Some(Role::Boxes) },
         ("box_labels", ..) => GivenKind::Ragged { dtype: DType::I64, shape: Vec::new(), role: Some(Role::BoxLabels) },
         (other, ..) => {
@@ -104,13 +106,22 @@ fn closed() -> Failure {
 #[pymethods]
 impl Writer {
     #[new]
-    fn new(target: PathBuf, fields: Vec<FieldTuple>, classes: Vec<String>, given: GivenTexts) -> PyResult<Self> {
+    fn new(
+        target: PathBuf,
+        fields: Vec<FieldTuple>,
+        classes: Vec<String>,
+        keypoints: Option<(Vec<String>, Vec<[u32; 2]>)>,
+        given: GivenTexts,
+    ) -> PyResult<Self> {
         let options = options_of::<ConvertOptions>(&given)?.for_output(&target);
         options.check().map_err(|error| Failure::refused(&error))?;
         check_output(&target, options.force).map_err(Failure::from)?;
         let fields = fields.into_iter().map(kind).collect::<Result<Vec<_>, _>>()?;
         let folder = options.list.spool.clone().unwrap_or_else(std::env::temp_dir);
-        let given = Given::new(&target, &folder, &fields, classes).map_err(Failure::from)?;
+        let mut given = Given::new(&target, &folder, &fields, classes).map_err(Failure::from)?;
+        if let Some((names, skeleton)) = keypoints {
+            given = given.with_keypoints(Keypoints::named(names, skeleton)).map_err(Failure::from)?;
+        }
         Ok(Self { given: Mutex::new(Some(given)), target, options })
     }
 

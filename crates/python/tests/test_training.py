@@ -66,6 +66,11 @@ def test_a_retinanet_trains_on_boxes(tmp_path, torchvision):
     assert re.search(r"step 3 of 3: loss \d", said)
 
 
+def test_a_mask_rcnn_trains_on_boxes_and_masks(tmp_path, torchvision):
+    said = script("coco_maskrcnn.py", "shapes", "--packs", tmp_path, "--side", 64, "--steps", 3, "--batch-size", 2)
+    assert re.search(r"step 3 of 3: loss \d\S*, of masks \d", said)
+
+
 # Definitions that the guides assume, on one line, to keep line numbers right.
 YOURS = (
     "import torch; model = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(3, 10)); "

@@ -158,7 +158,8 @@ impl<'a> Cells<'a> {
             let over = below.and_then(|below| picture.over(below, self.side));
             let is_over = over.is_some();
             let mut drawn = over.unwrap_or_else(|| picture.thumbnail(self.side))?;
-            if let Some(boxes) = boxes.as_ref().filter(|_| panel.field.role == Some(Role::Image)) {
+            let boxes = boxes.as_ref().map_err(Clone::clone)?.as_ref();
+            if let Some(boxes) = boxes.filter(|_| panel.field.role == Some(Role::Image)) {
                 boxes.draw(picture.size(), &mut drawn);
                 let name = |label| boxes.of.map_or_else(String::new, |field| class_name(&self.classes, field, label));
                 let named = boxes.classes().map(|(color, label)| (color, name(label))).collect::<Vec<_>>();

@@ -7,8 +7,8 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use packds_format::{DType, Role};
-use packds_system::counted;
+use packds_format::{DType, Keypoints, Polygons, Role};
+use packds_system::{counted, to_usize};
 
 use self::field::{GivenField, Values};
 use super::found::{Found, Names};
@@ -91,6 +91,7 @@ pub struct Given {
     target: PathBuf,
     fields: Vec<GivenField>,
     classes: Vec<String>,
+    keypoints: Option<Keypoints>,
     n_samples: usize,
     /// Whether a sample was only partly written. The set is then unusable.
     is_broken: bool,
@@ -116,9 +117,26 @@ impl Given {
             target: target.to_owned(),
             fields: fields.collect::<Result<_, _>>()?,
             classes,
+            keypoints: None,
             n_samples: 0,
             is_broken: false,
         })
+    }
+
+    /// The same set, with names for the points of the field with role keypoints.
+    ///
+    /// # Errors
+    /// [`ConvertError::Options`] if the names do not fit the field, or if there is no such field.
+    pub fn with_keypoints(mut self, keypoints: Keypoints) -> Result<Self, ConvertError> {
+        let mut kinds = self.fields.iter().filter_map(GivenField::entry_of_keypoints);
+        let checked = match kinds.next() {
+            Some(shape) => keypoints.check(shape),
+            None => Err("no field has the role keypoints".to_owned()),
+        };
+        let hint = "give a name for each point, and pairs of points by their index";
+        checked.map_err(|reason| ConvertError::options(reason, hint))?;
+        self.keypoints = Some(keypoints);
+        Ok(self)
     }
 
     /// Number of samples so far.
@@ -163,11 +181,15 @@ impl Given {
         Ok(())
     }
 
-    /// Checks that there is an entry for each box in every field about boxes, and that the classes of boxes have names.
+    /// Checks that there is an entry for each box in every field about boxes, that polygons are those of the boxes, and that the
+    /// classes of boxes have names.
     fn check_boxes(&self, values: &[GivenValue<'_>]) -> Result<(), ConvertError> {
         let mut expected = None;
         for (field, value) in self.fields.iter().zip(values) {
             let (Some(role), GivenValue::Array { shape, bytes, .. }) = (field.box_role(), value) else { continue };
+            if role == Role::Polygons {
+                continue;
+            }
             let found = shape.first().copied().unwrap_or(0);
             let (first, expected) = *expected.get_or_insert((&field.name, found));
             if found != expected {
@@ -183,6 +205,16 @@ impl Given {
                 let (ids, _) = bytes.as_chunks();
                 let known = ids.iter().try_for_each(|id| field::check_class(i64::from_le_bytes(*id), &self.classes));
                 known.map_err(|reason| self.refused(&field.name, &reason))?;
+            }
+            if role == Role::Keypoints {
+                let wrong = bytes.as_chunks().0.iter().find_map(field::check_keypoint);
+                wrong.map_or(Ok(()), |reason| Err(self.refused(&field.name, &reason)))?;
+            }
+        }
+        let n_boxes = expected.map_or(0, |(_, n)| to_usize(n));
+        for (field, value) in self.fields.iter().zip(values) {
+            if let (Some(Role::Polygons), GivenValue::Array { bytes, .. }) = (field.box_role(), value) {
+                Polygons::parse(bytes, n_boxes).map_err(|reason| self.refused(&field.name, &reason))?;
             }
         }
         Ok(())
@@ -213,7 +245,7 @@ impl Given {
             return Err(self.refused("", "a sample was only partly written"));
         }
         let names_boxes = self.names_boxes();
-        let source = self.target;
+        let (source, keypoints) = (self.target, self.keypoints);
         if self.n_samples == 0 {
             let hint = "give at least one sample; nothing was written";
             return Err(ConvertError::contradictory(&source, "", "no sample was added", hint));
@@ -239,6 +271,7 @@ impl Given {
             ..Found::new(SourceKind::Program, images, Names::Numbered(String::new()))
         };
         let mut listing = found.into_listing(&source)?;
+        listing.keypoints = keypoints;
         if let Some(lists) = lists {
             listing.labels = Labels::Lists(lists);
             listing.classes = self.classes.into_iter().map(String::into_bytes).collect();
@@ -278,6 +311,15 @@ fn check(fields: &[(String, GivenKind)]) -> Result<(), ConvertError> {
             format!("`{name}` is about boxes, so expected one field of boxes, found {n_boxes}"),
             "declare one field as the boxes, and others as ragged arrays without a role",
         );
+    }
+    for role in [Role::Keypoints, Role::Polygons] {
+        let n = count(&|kind| kind.box_role() == Some(role));
+        if n > 1 {
+            return refuse(
+                format!("a pack has at most one field of {role}, found {n}"),
+                "declare the others as ragged arrays without a role",
+            );
+        }
     }
     for (place, (name, _)) in fields.iter().enumerate() {
         if fields.iter().take(place).any(|(other, _)| other == name) {

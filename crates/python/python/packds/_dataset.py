@@ -42,10 +42,12 @@ class Field:
         kind: `tensor` (fixed shape), `image` (variable size), `bytes`, `string` or `json`.
         dtype: Element type: `u8`, `f32`, ...
         shape: Dimensions of a tensor; () for single numbers, and for other kinds.
-        role: The role: `image`, `mask`, `label`, `labels`, `valid` or None.
+        role: The role: `image`, `mask`, `label`, `labels`, `boxes`, `valid` or another; None for other fields.
         layout: `hwc` or `chw`, if known.
         is_column: Whether it is stored as a column, which `Dataset.columns` returns without a copy.
         is_data: Whether it is training data. All other fields describe training data, or say where samples came from.
+        keypoints: For keypoints with names: `names`, `swaps` (the index of the point that each becomes in a flipped image) and
+            `skeleton` (pairs of points). None for other fields.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Field:
     layout: str | None
     is_column: bool
     is_data: bool
+    keypoints: dict[str, Any] | None = None
 
     def __str__(self) -> str:
         if self.kind == "ragged":
@@ -159,6 +162,7 @@ class Dataset(Sealed):
                 layout=field.get("layout"),
                 is_column=field["store"] == "column",
                 is_data=field["name"] in data,
+                keypoints=field.get("keypoints"),
             )
             for field in self.info()["fields"]
         }

@@ -21,6 +21,7 @@ from ._ragged import Flat, Padded
 from ._ranks import RankLike, check_group, ranks
 from ._sealed import Sealed
 from ._subset import Subset
+from ._targets import makes_masks
 from ._types import Access, BadSamples, Checksums, Jpeg, Layout, Order, Output, Ragged, Register, Tier
 from ._words import (
     Normalize,
@@ -230,6 +231,8 @@ class Loader(Sealed):
             one array, and the offsets of the samples). With `targets`, a batch is `(images, targets)`, as torchvision's detection
             models take it. `images` is a list of float tensors `[C, H, W]`. `targets` has a dict for each image, with classes from
             1, because 0 is the background. `tv_tensors` is the same with `torchvision.tv_tensors`, for its transforms.
+        instance_masks: Whether polygons become masks `[boxes, H, W]` uint8, at the size of the result. By default only with `ragged`
+            `targets` and `tv_tensors`, as `masks`.
         proportions: With several packs, a positive number for each pack.
 
     Warns:
@@ -278,6 +281,7 @@ class Loader(Sealed):
         jpeg: Jpeg = "host",
         lend: bool = False,
         ragged: Ragged = "list",
+        instance_masks: bool | None = None,
         proportions: Sequence[float] | None = None,
     ) -> None:
         several = isinstance(data, Sequence) and not isinstance(data, (str, bytes))
@@ -324,6 +328,7 @@ class Loader(Sealed):
             "checksums": _checks.text("checksums", checksums),
             "bad_samples": _checks.text("bad_samples", bad_samples),
             "lend": _checks.truth("lend", lend),
+            "instance_masks": makes_masks(dataset, fields, ragged, instance_masks),
             "gpu": _gpu_of(device, output, lend, **asked),
             **asked,
             **self._choice(weights, balance, batch * self.world if drop_last else 0),
@@ -361,7 +366,8 @@ class Loader(Sealed):
         return _packds.Loader([dataset._pack for dataset in self.datasets], options)
 
     def _planned(self, native: _packds.Loader, options: dict[str, Any]) -> Plan:
-        return Plan(self.datasets, native, *self._output, ragged=self._ragged, augment=options["augment"])
+        made = {name: options[name] for name in ("augment", "instance_masks")}
+        return Plan(self.datasets, native, *self._output, ragged=self._ragged, **made)
 
     def _warn(self) -> None:
         """Warns about options that cost accuracy."""

@@ -122,6 +122,7 @@ class Writer:
         target: _Path,
         fields: Sequence[tuple[str, str, str | None, Sequence[int] | None]],
         classes: Sequence[str],
+        keypoints: tuple[Sequence[str], Sequence[tuple[int, int]]] | None,
         given: _Given,
     ) -> Writer: ...
     def add(self, values: Sequence[Any]) -> None: ...

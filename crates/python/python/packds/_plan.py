@@ -35,6 +35,7 @@ class Plan:
         *,
         ragged: Ragged,
         augment: str | Sequence[str] | None,
+        instance_masks: bool,
     ) -> None:
         dataset = datasets[0]
         convert = converter(output)
@@ -62,7 +63,7 @@ class Plan:
         self.unpacked = _unpacked(loaded, fields is not None, as_tuple)
         image_layout = None if self.image is None else dataset.fields[self.image].layout
         channels_first = "channels_last" == layout or (puts_channels_first(augment) if augment else image_layout == "chw")
-        self._targets = targets_conversion(ragged, output, channels_first, loaded, self.several_views)
+        self._targets = targets_conversion(ragged, output, channels_first, loaded, (self.several_views, instance_masks))
         self._mixers = mixers(datasets, loaded) if mixes(augment) else {}
         # Fields that are not mixed together with the images.
         self.unmixed = [name for name in names if name not in (self.image, *self._mixers)] if mixes(augment) else []

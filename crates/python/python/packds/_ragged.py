@@ -71,7 +71,7 @@ def ragged_conversion(form: Ragged, out: Callable[[Any, str], Any]) -> Callable[
     """
     text("ragged", form)
     if form in ("list", "targets", "tv_tensors"):
-        return lambda value: _listed(*_arrays(value), value[0].dtype, out)
+        return lambda value: _each(value, out) if isinstance(value, list) else _listed(*_arrays(value), value[0].dtype, out)
     if form == "flat":
         return lambda value: Flat(*(out(array, memory.dtype) for array, memory in zip(_arrays(value), value)))
     if form == "padded":
@@ -79,7 +79,15 @@ def ragged_conversion(form: Ragged, out: Callable[[Any, str], Any]) -> Callable[
     raise OptionError(f"ragged: expected list, padded, flat, targets or tv_tensors, found {form!r}")
 
 
+def _each(items: list[Any], out: Any) -> list[Any]:
+    """Masks of images that vary in size."""
+    return [out(as_numpy(item), item.dtype) for item in items]
+
+
 def _arrays(value: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    if isinstance(value, list):
+        hint = "use ragged='list', or an augment that gives the images one size"
+        raise OptionError("masks of images that vary in size can be neither padded nor flat", hint)
     entries, offsets = value
     return as_numpy(entries), as_numpy(offsets)
 

@@ -5,27 +5,40 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ._dataset import Field
+from ._checks import text, truth
+from ._dataset import Dataset, Field
 from ._errors import OptionError
 from ._types import Ragged
 
 #: The keys of torchvision's dicts for the roles of fields. Other fields keep their names.
-_KEYS = {"boxes": "boxes", "box_labels": "labels"}
+_KEYS = {"boxes": "boxes", "box_labels": "labels", "keypoints": "keypoints", "polygons": "masks"}
 #: The keys of torchvision's dicts for the fields that `packds convert` names differently.
 _NAMES = {"box_area": "area", "box_crowd": "iscrowd"}
+#: The forms of `ragged` that give images and targets.
+_FORMS = ("targets", "tv_tensors")
+
+
+def makes_masks(dataset: Dataset, fields: Sequence[str] | None, form: Ragged, asked: bool | None) -> bool:
+    """Whether polygons become masks: as requested, or else if targets have polygons."""
+    if asked is not None:
+        return truth("instance_masks", asked)
+    loaded = dataset.fields.values() if fields is None else [dataset.fields[name] for name in fields if name in dataset.fields]
+    return text("ragged", form) in _FORMS and any(field.role == "polygons" for field in loaded)
 
 
 def targets_conversion(
-    form: Ragged, output: str, channels_first: bool, fields: Sequence[Field], several_views: bool
+    form: Ragged, output: str, channels_first: bool, fields: Sequence[Field], made: tuple[bool, bool]
 ) -> Callable[[dict[str, Any], Any], Any] | None:
     """The function that turns the values of a batch and the positions of its samples into images and targets. None for other
-    forms. `channels_first` says whether images are `[C, H, W]` already.
+    forms. `channels_first` says whether images are `[C, H, W]` already. `made` says whether there are several views, and whether
+    polygons are masks.
 
     Raises:
         OptionError: The batches have no images or boxes, or not in the form that torchvision needs.
     """
-    if form not in ("targets", "tv_tensors"):
+    if form not in _FORMS:
         return None
+    several_views, has_masks = made
     roles = {field.role: field.name for field in fields}
     if output != "torch":
         raise OptionError(f"ragged {form!r} needs output 'torch', found {output!r}")
@@ -35,19 +48,24 @@ def targets_conversion(
     if several_views:
         raise OptionError(f"ragged {form!r} needs one view, found several", "leave views out of augment")
     # The keys of torchvision come last: no other field may replace them.
-    others = [field for field in fields if field.role != "image" and field.role not in _KEYS]
+    known = {role: key for role, key in _KEYS.items() if has_masks or role != "polygons"}
+    others = [field for field in fields if field.role != "image" and field.role not in known]
     keys = {field.name: _NAMES.get(field.name, field.name) for field in others}
-    keys |= {roles[role]: key for role, key in _KEYS.items() if role in roles}
-    make = _Targets(roles["image"], channels_first, keys, roles)
+    keys |= {roles[role]: key for role, key in known.items() if role in roles}
+    masks = ["mask", "polygons"] if has_masks else ["mask"]
+    make = _Targets(roles["image"], channels_first, keys, roles, masks)
     return make.tv_tensors if form == "tv_tensors" else make.dicts
 
 
 class _Targets:
-    def __init__(self, image: str, channels_first: bool, keys: Mapping[str, str], roles: Mapping[str | None, str]) -> None:
+    def __init__(
+        self, image: str, channels_first: bool, keys: Mapping[str, str], roles: Mapping[str | None, str], masks: Sequence[str]
+    ) -> None:
         self._image = image
         self._channels_first = channels_first
         self._keys = keys
-        self._labels, self._mask = roles.get("box_labels"), roles.get("mask")
+        self._labels = roles.get("box_labels")
+        self._masks = [keys[roles[role]] for role in masks if role in roles]
 
     def dicts(self, values: dict[str, Any], ids: Any) -> tuple[Any, list[dict[str, Any]]]:
         """Images as floats from 0 to 1, and a dict for each image."""
@@ -63,8 +81,14 @@ class _Targets:
         for image, target in zip(images, targets):
             size = tuple(image.shape[-2:])
             target["boxes"] = tv_tensors.BoundingBoxes(target["boxes"], format="XYXY", canvas_size=size)
-            if self._mask is not None:
-                target[self._keys[self._mask]] = tv_tensors.Mask(target[self._keys[self._mask]])
+            for key in self._masks:
+                target[key] = tv_tensors.Mask(target[key])
+            if "keypoints" in target:
+                if not hasattr(tv_tensors, "KeyPoints"):
+                    raise OptionError("ragged 'tv_tensors' needs torchvision 0.23 for keypoints", "pass ragged='targets'")
+                points = target["keypoints"]
+                target["keypoints"] = tv_tensors.KeyPoints(points[..., :2], canvas_size=size)
+                target["visibility"] = points[..., 2]
         return images, targets
 
     def _images(self, values: dict[str, Any]) -> list[Any]:

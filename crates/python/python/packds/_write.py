@@ -21,12 +21,12 @@ from ._loader import Loader
 from ._progress import Progress
 
 #: A field's type: the name of a kind, an array's type and shape, or None if the first value determines it.
-Kind = Union[str, None, "tuple[Any, Sequence[int | None]]", "tuple[Any, Sequence[int | None], Literal['box_attribute']]"]
+Kind = Union[str, None, "tuple[Any, Any]", "tuple[Any, Sequence[int | None], Literal['box_attribute']]", "tuple[Any, Sequence[str], Any]"]
 Schema = Union[Mapping[str, Kind], Sequence[str], None]
 
-_KINDS = ("image", "mask", "label", "labels", "boxes", "box_labels", "bytes", "text", "json")
+_KINDS = ("image", "mask", "label", "labels", "boxes", "box_labels", "polygons", "bytes", "text", "json")
 #: The type and the shape of these kinds. They have any number of entries.
-_OF_BOXES: dict[str, tuple[str, tuple[int, ...]]] = {"boxes": ("f32", (4,)), "box_labels": ("i64", ())}
+_OF_BOXES: dict[str, tuple[str, tuple[int, ...]]] = {"boxes": ("f32", (4,)), "box_labels": ("i64", ()), "polygons": ("f32", (4,))}
 _IMAGE_NAMES = ("image", "images", "img", "pixels", "x", "input", "data")
 _MASK_NAMES = ("mask", "segmentation")
 #: The name that the field of each of these kinds has in a pack, whatever the source calls it.
@@ -40,9 +40,15 @@ class _Field:
         self.name = name
         self.dtype: str | None = None
         self.shape: tuple[int, ...] | None = None
+        #: The names of keypoints, and the pairs of points that lines connect.
+        self.keypoints: tuple[list[str], list[tuple[int, int]]] | None = None
         if isinstance(kind, str) and kind in _KINDS:
             self.kind = kind
             self.dtype, self.shape = _OF_BOXES.get(kind, (None, None))
+        elif kind == "keypoints":
+            raise OptionError(f"field {name!r}: the number of keypoints is unknown", 'pass ("keypoints", 17), or ("keypoints", NAMES)')
+        elif isinstance(kind, tuple) and len(kind) in (2, 3) and isinstance(kind[0], str) and kind[0] == "keypoints":
+            self.kind, self.dtype, self.shape = "keypoints", "f32", (self._points(*kind[1:]), 3)
         elif isinstance(kind, str):
             # The field is a single number of this type.
             self.kind, self.dtype, self.shape = "array", dtype_name(kind), ()
@@ -59,6 +65,18 @@ class _Field:
             elif is_of_boxes:
                 raise OptionError(f"field {name!r}: expected a shape that begins with None, found {shape!r}")
             self.shape = tuple(_checks.whole(f"field {name!r}", side, 32) for side in sides)
+
+    def _points(self, points: Any, skeleton: Any = ()) -> int:
+        """The number of keypoints. `points` is that number, or their names."""
+        where = f"field {self.name!r}"
+        if isinstance(points, int):
+            if len(skeleton):
+                raise OptionError(f"{where}: a skeleton needs the names of the keypoints")
+            return _checks.whole(where, points, 32)
+        lines = [_checks.two(where, "pairs of points", line) for line in _checks.several(where, "pairs of points", skeleton)]
+        names = _checks.names(where, points)
+        self.keypoints = names, [(_checks.whole(where, a, 32), _checks.whole(where, b, 32)) for a, b in lines]
+        return len(names)
 
     def declared(self) -> tuple[str, str, str | None, list[int] | None]:
         name = _OWN_NAMES.get(self.kind, self.name)
@@ -83,7 +101,11 @@ class _Field:
         if self.kind == "boxes" and (form := getattr(value, "format", None)) is not None and getattr(form, "value", form) != "XYXY":
             # torchvision's tensors know what their numbers are.
             raise ValueError(f"expected boxes in the format XYXY, found {form}: convert them with convert_bounding_box_format")
-        if self.kind in ("ragged", "box_attribute", *_OF_BOXES):
+        if self.kind == "keypoints":
+            value = _keypoints(value)
+        if self.kind == "polygons":
+            value = _polygons(value)
+        if self.kind in ("ragged", "box_attribute", "keypoints", *_OF_BOXES):
             array = _array(value)
             # An empty list has no shape of its own.
             empty = np.zeros((0, *(self.shape or ())), NUMPY_NAMES[self.dtype or ""])
@@ -99,6 +121,36 @@ class _Field:
         if not isinstance(value, str):
             raise TypeError(f"expected a string, found {value!r}")
         return value
+
+
+def _keypoints(value: Any) -> Any:
+    """Keypoints with visibility. Points of two numbers are visible. A point that is not labelled is at 0, 0."""
+    array = _array(value)
+    if array.ndim == 3 and array.shape[2] == 2:
+        return np.concatenate([array, np.full((*array.shape[:2], 1), 2, array.dtype)], 2)
+    if array.ndim == 3 and array.shape[2] == 3:
+        return np.where(array[:, :, 2:] == 0, np.zeros_like(array), array)
+    return array
+
+
+def _polygons(value: Any) -> Any:
+    """The entries of polygons: the box, the ring, x and y of each vertex. `value` has them already, or has the rings of each box."""
+    if hasattr(value, "ndim"):
+        return value
+    entries = [np.zeros((0, 4), np.float32)]
+    for of, rings in enumerate(value):
+        for number, ring in enumerate(rings):
+            points = np.asarray(_array(ring), np.float32)
+            if points.ndim != 2 or points.shape[1] != 2 or len(points) < 3:
+                raise ValueError(f"expected at least 3 points of x and y in ring {number} of box {of}, found shape {points.shape}")
+            x, y = points.astype(np.float64).T
+            with np.errstate(invalid="ignore"):
+                area = (x * np.roll(y, -1) - np.roll(x, -1) * y).sum()
+            if area < 0:
+                # All rings have the same direction, so that rings that overlap count once.
+                points = points[::-1]
+            entries.append(np.column_stack([np.full(len(points), of), np.full(len(points), number), points]).astype(np.float32))
+    return np.concatenate(entries)
 
 
 def _no_json(value: Any) -> Any:
@@ -317,7 +369,8 @@ class Writer:
     def _start(self, kinds: Mapping[str, Kind]) -> None:
         self._fields = [_Field(name, kind) for name, kind in kinds.items()]
         declared = [field.declared() for field in self._fields]
-        self._native = _packds.Writer(self._dst, declared, self._classes, self._given)
+        keypoints = next((field.keypoints for field in self._fields if field.keypoints is not None), None)
+        self._native = _packds.Writer(self._dst, declared, self._classes, keypoints, self._given)
         self._is_over = False
 
     def _begin(self, sample: Mapping[str, Any]) -> _packds.Writer:
@@ -341,7 +394,9 @@ class Writer:
         """Adds a sample: a value for each field, by name.
 
         Images and masks are uint8 arrays `[H, W, 3]`, `[H, W, 1]`, `[H, W]` or `[3, H, W]`, arrays of any other type (stored
-        unchanged), Pillow images, the bytes of an image file, or its path. Labels are ids or names.
+        unchanged), Pillow images, the bytes of an image file, or its path. Labels are ids or names. Keypoints are `[n, K, 3]` (x, y,
+        visibility) or `[n, K, 2]` (all visible). Polygons are a list for each box, of rings `[points, 2]`, which are united as in
+        COCO; or an array `[vertices, 4]` as packs store them (docs/reference/format.md), which may have holes.
 
         >>> with packds.write("new.pack", {"image": "image", "label": "label", "caption": "text"}) as writer:
         ...     writer.add(image="photos/cat/face.jpg", label="cat", caption="a face")
@@ -449,8 +504,10 @@ def write(
         schema: Each field's kind: `image` (exactly one), `mask`, `label` (ids or names), `labels` (several ids), `text`,
             `json`, `bytes`, an element type (`"f32"`: a number), or an element type and a shape (`("f32", (4,))`; a shape that
             begins with None has any number of entries). For boxes: `boxes` (left, top, right, bottom in pixels), `box_labels`
-            (their class ids), and `("f32", (None,), "box_attribute")` for something else about each box. With None, or a list of
-            names, kinds are inferred from the first sample.
+            (their class ids), `polygons` (their outlines), `("keypoints", 17)`, `("keypoints", NAMES)` or `("keypoints", NAMES,
+            SKELETON)` (their points, with names such as `left_eye`, so that flips swap sides, and pairs of points that lines
+            connect), and `("f32", (None,), "box_attribute")` for something else about each box. With None, or a list of names,
+            kinds are inferred from the first sample.
         classes: The name of each class id. Without labels of images, of the classes of boxes.
         progress: Shows progress while the pack is written.
         options: As in `packds.convert`: `mode`, `resize`, `codec`, `keep_order`, `seed`, `force`, ...

@@ -1,6 +1,6 @@
 //! Polygons that are delivered as masks: one for each box that a view shows.
 
-use packds_format::{Field, Role, Store};
+use packds_format::{Field, Role};
 use packds_system::to_usize;
 
 use super::boxes::Moved;
@@ -20,6 +20,8 @@ pub(crate) struct InstanceMasks {
     /// The position of the boxes in the body.
     pub(crate) boxes: usize,
     image: PictureField,
+    /// The schema number of the images.
+    pub(crate) image_number: usize,
     /// Width and height of all masks. `None` if they have the sizes of their stored images.
     size: Option<(u32, u32)>,
 }
@@ -38,12 +40,13 @@ impl InstanceMasks {
         let polygons = polygons.ok_or_else(|| missing("no loaded field has the role polygons"))?;
         let boxes = position(&|field| field.role == Some(Role::Boxes));
         let boxes = boxes.ok_or_else(|| missing("no field has the role boxes"))?;
-        let mut images = schema.fields().iter().filter(|f| f.role == Some(Role::Image) && f.store == Store::Body);
-        let image = images.next().ok_or_else(|| missing("the pack has no images that give them a size"))?;
+        let mut images = schema.body().filter(|(_, field)| field.role == Some(Role::Image));
+        let image = images.next().ok_or_else(|| missing("the pack has no images that give them a size"));
+        let (image_number, image) = image?;
         let image = PictureField::new(schema, image)
             .map_err(|source| LoadError::Augment { path: pack.file_path().to_owned(), source: Box::new(source) })?;
         let made = pictures.map(|pictures| (pictures.made().width, pictures.made().height));
-        Ok(Self { polygons, boxes, size: made.or(image.fixed_size()), image })
+        Ok(Self { polygons, boxes, size: made.or(image.fixed_size()), image, image_number })
     }
 
     /// Whether the body field at this position becomes masks.

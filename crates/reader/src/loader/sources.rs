@@ -31,6 +31,11 @@ fn or_none(word: Option<&str>) -> String {
     word.unwrap_or("none").to_owned()
 }
 
+fn keypoints(field: &Field) -> String {
+    let points = field.keypoints.as_ref();
+    points.map_or("none".to_owned(), |points| format!("{} (swaps {:?})", points.names.join(", "), points.swaps))
+}
+
 fn normalization(field: &Field) -> String {
     field.normalize.as_ref().map_or("none".to_owned(), |by| {
         let applied = if by.applied { "applied" } else { "not applied" };
@@ -47,7 +52,8 @@ pub(crate) fn check_alike(packs: &[Arc<Pack>], outputs: &Outputs) -> Result<(), 
     let columns = outputs.fields.iter().filter_map(BatchField::column);
     let body = outputs.positions.iter();
     let body = body.filter_map(|position| first.schema().body().nth(*position));
-    let numbers: Vec<usize> = columns.chain(body.map(|(number, _)| number)).collect();
+    let masked = outputs.instance_masks.as_ref().map(|masks| masks.image_number);
+    let numbers: Vec<usize> = columns.chain(body.map(|(number, _)| number)).chain(masked).collect();
     for other in others {
         for number in &numbers {
             check_field(first, other, *number)?;
@@ -137,7 +143,7 @@ fn check_field(first: &Pack, other: &Pack, number: usize) -> Result<(), LoadErro
     let Some(found) = of_name else {
         return same("field", "with this name".to_owned(), "none".to_owned());
     };
-    let told: [(&'static str, Tell); 8] = [
+    let told: [(&'static str, Tell); 9] = [
         ("store", |f| store(f.store).to_owned()),
         ("kind", |f| f.kind.name().to_owned()),
         ("element type", |f| f.dtype.to_string()),
@@ -146,6 +152,7 @@ fn check_field(first: &Pack, other: &Pack, number: usize) -> Result<(), LoadErro
         ("layout", |f| or_none(f.layout.as_deref())),
         ("color", |f| or_none(f.color.as_deref())),
         ("normalization", normalization),
+        ("names of keypoints", keypoints),
     ];
     for (what, tell) in told {
         same(what, tell(expected), tell(found))?;

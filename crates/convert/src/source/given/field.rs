@@ -72,6 +72,14 @@ impl GivenField {
         self.kind.box_role()
     }
 
+    /// The shape of an entry, if the field has role keypoints.
+    pub(super) fn entry_of_keypoints(&self) -> Option<&[u64]> {
+        match &self.kind {
+            GivenKind::Ragged { shape, role: Some(Role::Keypoints), .. } => Some(shape),
+            _ => None,
+        }
+    }
+
     /// Whether the values are classes of the image.
     pub(super) fn is_label(&self) -> bool {
         matches!(self.kind, GivenKind::Label | GivenKind::Labels)
@@ -246,6 +254,22 @@ pub(super) fn check_box(sides: &[u8; 16]) -> Option<String> {
     let is_box = matches!(*sides, [left, top, right, bottom] if left <= right && top <= bottom && (right - left + bottom - top).is_finite());
     (!is_box).then(|| {
         format!("expected left, top, right and bottom, found {sides:?}: a box has no width and height of its own")
+    })
+}
+
+/// Why three numbers are not x, y and the visibility of a point. `None` if they are.
+pub(super) fn check_keypoint(point: &[u8; 12]) -> Option<String> {
+    let (numbers, _) = point.as_chunks();
+    let numbers: Vec<f32> = numbers.iter().map(|number| f32::from_le_bytes(*number)).collect();
+    let is_point = match *numbers {
+        [x, y, 0.0] => x == 0.0 && y == 0.0,
+        [x, y, 1.0 | 2.0] => x.is_finite() && y.is_finite(),
+        _ => false,
+    };
+    (!is_point).then(|| {
+        format!(
+            "expected x, y and the visibility of a point (0, 1 or 2; 0, 0, 0 if it is not labelled), found {numbers:?}"
+        )
     })
 }
 

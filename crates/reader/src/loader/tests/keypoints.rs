@@ -202,3 +202,15 @@ fn keypoints_without_names_are_doubtful_in_flipped_images() {
     let doubt = doubts("crop16,flip", false);
     assert!(doubt.len() == 1 && doubt[0].contains("left and right points of `joints` do not swap"), "{doubt:?}");
 }
+
+#[test]
+fn packs_with_other_names_of_keypoints_are_not_mixed() {
+    let (first, other) = (pack(16, true, false, u64::MAX), pack(16, false, false, u64::MAX));
+    let error = builder(&first).mix(other, 1.0).build().unwrap_err();
+    let LoadError::OtherFields { field, what, expected, found, .. } = &error else { panic!("{error}") };
+    let expected_names = "nose, left_eye, right_eye (swaps [0, 2, 1])";
+    assert_eq!(
+        (field.as_str(), *what, expected.as_str(), found.as_str()),
+        ("joints", "names of keypoints", expected_names, "none")
+    );
+}
