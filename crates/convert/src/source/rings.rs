@@ -248,7 +248,7 @@ mod tests {
                     area(ring) != 0.0
                         && (0..n).all(|k| {
                             let [a, b, c] = [k, k + 1, k + 2].map(|k| ring[k % n]);
-                            (a[0] == b[0]) != (b[0] == c[0])
+                            (a[0].to_bits() == b[0].to_bits()) != (b[0].to_bits() == c[0].to_bits())
                         }),
                     "{ring:?}"
                 );

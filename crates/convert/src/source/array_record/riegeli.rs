@@ -100,7 +100,7 @@ impl Riegeli {
     pub(super) fn records(&self, at: u64) -> Result<Records, ConvertError> {
         let place = format!("chunk at byte {at}");
         let wrong = |reason: String| self.wrong(&place, &reason);
-        if at % BLOCK != 0 && at % BLOCK < BLOCK_HEADER {
+        if (1..BLOCK_HEADER).contains(&(at % BLOCK)) {
             return Err(wrong("a chunk cannot begin in the header of a block".to_owned()));
         }
         let mut end = at;

@@ -48,13 +48,16 @@ pub(super) struct OneBox {
     pub(super) outline: Option<Box<Outline>>,
 }
 
+/// The name of a keypoint, and the point.
+pub(super) type NamedPoint = (Box<str>, [f32; 3]);
+
 /// The outline and the keypoints of a box.
 #[derive(Debug, Default)]
 pub(super) struct Outline {
     pub(super) rings: Vec<Ring>,
     pub(super) points: Points,
     /// Points that are known by their names, until the names in all files are known.
-    pub(super) named: Vec<(Box<str>, [f32; 3])>,
+    pub(super) named: Vec<NamedPoint>,
 }
 
 const WITHOUT_AREA: Remark = ("polygon", "without an area, left out");
