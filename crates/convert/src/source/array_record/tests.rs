@@ -184,7 +184,7 @@ fn chunks_with_right_checksums_and_wrong_numbers_are_refused() {
     };
     for (first, words) in [
         (
-            index(&[b"\x0a\x04\x08\x01\x10\x01", b"\x08\x20"]),
+            index(&[b"\x0a\x04\x08\x01\x10\x01", b"\x10\x01"]),
             "expected a chunk between byte 0 and byte 64, found byte 0",
         ),
         (index(&[b"\x0a\x04\x08\x01\x10\x01", b"\x08\x80\x08"]), "found byte 1024"),
