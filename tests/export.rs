@@ -77,13 +77,13 @@ fn formats_lists_all_of_them() {
     let text = folder.packds(&["formats"]).ok();
     let listed = folder.packds(&["formats", "--json"]).json();
     let formats = listed["formats"].as_array().unwrap();
-    assert_eq!(formats.len(), 21);
+    assert_eq!(formats.len(), 22);
     for (name, _, _) in SINKS {
         assert!(text.contains(&format!("\n{name} ")), "{name}");
         let format = formats.iter().find(|f| f["format"] == name).unwrap();
         assert_eq!((&format["in"], &format["out"]), (&json!(true), &json!(true)), "{name}");
     }
-    for (name, is_in, is_out) in [("manifest", true, false), ("coco", true, true), ("yolo", false, true)] {
+    for (name, is_in, is_out) in [("manifest", true, false), ("arrayrecord", true, false), ("coco", true, true), ("yolo", false, true)] {
         let format = formats.iter().find(|f| f["format"] == name).unwrap();
         assert_eq!((&format["in"], &format["out"]), (&json!(is_in), &json!(is_out)), "{name}");
     }

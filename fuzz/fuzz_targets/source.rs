@@ -9,7 +9,7 @@ use std::io::Write;
 use packds_convert::source::ListOptions;
 use packds_convert::{ConvertOptions, DataFormat, OnError, convert};
 
-const FORMATS: [DataFormat; 11] = [
+const FORMATS: [DataFormat; 12] = [
     DataFormat::Npy,
     DataFormat::Npz,
     DataFormat::Pt,
@@ -20,6 +20,7 @@ const FORMATS: [DataFormat; 11] = [
     DataFormat::Mnist,
     DataFormat::Cifar,
     DataFormat::Beton,
+    DataFormat::ArrayRecord,
     // Image folders, because an archive is read as a folder.
     DataFormat::ImageFolder,
 ];

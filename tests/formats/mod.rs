@@ -3,9 +3,11 @@
 #![cfg(test)]
 
 mod archive;
+mod array_record;
 mod arrays;
 mod bands;
 mod beton;
+mod coco;
 mod divided;
 mod downloads;
 mod folders;

@@ -45,6 +45,8 @@ pub enum DataFormat {
     LitData,
     /// FFCV's `.beton`.
     Beton,
+    /// ArrayRecord: Google's files of records with an index.
+    ArrayRecord,
     /// COCO's boxes.
     Coco,
     /// YOLO's boxes, as Ultralytics reads them.
@@ -71,6 +73,7 @@ packds_system::named!(DataFormat {
     Mds = "mds",
     LitData = "litdata",
     Beton = "beton",
+    ArrayRecord = "arrayrecord",
     Coco = "coco",
     Yolo = "yolo",
 });
@@ -120,6 +123,7 @@ impl DataFormat {
             Self::Mds => &formats::mds::ENTRY,
             Self::LitData => &formats::litdata::ENTRY,
             Self::Beton => &formats::beton::ENTRY,
+            Self::ArrayRecord => &formats::array_record::ENTRY,
             Self::Coco => &formats::coco::ENTRY,
             Self::Yolo => &formats::yolo::ENTRY,
         }
@@ -188,7 +192,9 @@ fn without_shard_number(name: &str) -> Cow<'_, str> {
         (is_number(total) && is_number(number)).then_some(front)
     });
     match numbered {
-        Some(front) if front.contains(".tfrecord") => Cow::Owned(format!("{front}{end}")),
+        Some(front) if front.contains(".tfrecord") || front.contains(".array_record") => {
+            Cow::Owned(format!("{front}{end}"))
+        }
         // Names of shards in TensorFlow: `train-00000-of-01024`, `coco_train.record-00000-of-00100`.
         Some(front) if front.ends_with(".record") || !front.contains('.') => {
             Cow::Owned(format!("{front}.tfrecord{end}"))
@@ -210,6 +216,8 @@ mod tests {
             ("a.tfrecord-00001-of-00010", Some(DataFormat::TfRecord)),
             ("a.tfrecord-00001-of-00010.gz", Some(DataFormat::TfRecord)),
             ("a.tfrecord-1-of-2", None),
+            ("mnist-train.array_record-00000-of-00010", Some(DataFormat::ArrayRecord)),
+            ("a.arrayrecord", Some(DataFormat::ArrayRecord)),
             (".npy", None),
             ("npy", None),
             ("folder", None),

@@ -3,6 +3,7 @@
 //!
 //! The code that reads and writes is in `source` and `sink`; the entries refer to it.
 
+pub(crate) mod array_record;
 pub(crate) mod arrow;
 pub(crate) mod beton;
 pub(crate) mod cifar;

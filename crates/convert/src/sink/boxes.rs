@@ -1,6 +1,6 @@
 //! The boxes of the samples, for formats of object detection.
 
-use packds_format::{DType, FieldKind, Role};
+use packds_format::{DType, FieldKind, Keypoints, Polygons, Role};
 use packds_pixels::probe;
 use packds_system::{counted, to_u64};
 use serde::de::DeserializeOwned;
@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use super::{Batch, ExportedField, SinkStart};
 use crate::error::ConvertError;
 use crate::opt::LIST_FORMATS;
-use crate::source::{AREA, CROWD};
+use crate::source::{AREA, CROWD, Ring};
 
 /// Maximum number of classes without names.
 const MAX_CLASSES: usize = 1 << 16;
@@ -19,6 +19,10 @@ pub(super) struct Boxes {
     labels: Column,
     areas: Option<Column>,
     crowds: Option<Column>,
+    polygons: Option<Column>,
+    keypoints: Option<Column>,
+    /// The names of the keypoints, if they have any.
+    points: Option<Keypoints>,
     /// The names of the classes. Empty if they have none.
     names: Vec<String>,
     /// The largest class so far, plus one.
@@ -38,6 +42,10 @@ pub(super) struct Object {
     pub(super) class: usize,
     pub(super) area: Option<f64>,
     pub(super) is_crowd: bool,
+    /// The rings of its outline. `None` if the pack has no outlines.
+    pub(super) rings: Option<Vec<Ring>>,
+    /// Its keypoints: x, y and visibility. `None` if the pack has none.
+    pub(super) points: Option<Vec<[f64; 3]>>,
 }
 
 impl Boxes {
@@ -60,6 +68,9 @@ impl Boxes {
         Ok(Self {
             areas: find(AREA, |dtype| dtype != DType::Bool),
             crowds: find(CROWD, |dtype| dtype == DType::Bool),
+            polygons: with_role(Role::Polygons),
+            keypoints: with_role(Role::Keypoints),
+            points: start.exported.by_role(Role::Keypoints).and_then(|(_, field)| field.field.keypoints.clone()),
             names: start.metadata.class_names(&labels.name).to_vec(),
             n_classes: 0,
             image,
@@ -70,7 +81,7 @@ impl Boxes {
 
     /// Whether the field at this index is one of the boxes.
     pub(super) fn has(&self, place: usize) -> bool {
-        let others = self.areas.iter().chain(&self.crowds);
+        let others = [&self.areas, &self.crowds, &self.polygons, &self.keypoints].into_iter().flatten();
         [&self.sides, &self.labels].into_iter().chain(others).any(|column| column.place == place)
     }
 
@@ -81,6 +92,10 @@ impl Boxes {
         let labels: Vec<i64> = self.labels.values(batch, k, n)?;
         let areas: Option<Vec<f64>> = self.areas.as_ref().map(|areas| areas.values(batch, k, n)).transpose()?;
         let crowds: Option<Vec<bool>> = self.crowds.as_ref().map(|crowds| crowds.values(batch, k, n)).transpose()?;
+        let points: Option<Vec<Vec<[f64; 3]>>> =
+            self.keypoints.as_ref().map(|points| points.values(batch, k, n)).transpose()?;
+        let mut points = points.map(Vec::into_iter);
+        let mut rings = self.rings(batch, k, sides.len())?.map(Vec::into_iter);
         let limit = if self.names.is_empty() { MAX_CLASSES } else { self.names.len() };
         let mut objects = Vec::with_capacity(sides.len());
         for (number, (sides, label)) in sides.into_iter().zip(labels).enumerate() {
@@ -94,9 +109,25 @@ impl Boxes {
                 class,
                 area: areas.as_ref().and_then(|areas| areas.get(number)).copied(),
                 is_crowd: crowds.as_ref().and_then(|crowds| crowds.get(number)).copied().unwrap_or_default(),
+                rings: rings.as_mut().map(|rings| rings.next().unwrap_or_default()),
+                points: points.as_mut().map(|points| points.next().unwrap_or_default()),
             });
         }
         Ok(objects)
+    }
+
+    /// The rings of each of the `n` boxes of sample `k`. `None` if the pack has no outlines.
+    fn rings(&self, batch: &Batch, k: usize, n: usize) -> Result<Option<Vec<Vec<Ring>>>, ConvertError> {
+        let Some(polygons) = &self.polygons else { return Ok(None) };
+        let vertices: Vec<[f32; 4]> = polygons.values(batch, k, None)?;
+        let bytes: Vec<u8> = vertices.into_iter().flatten().flat_map(f32::to_le_bytes).collect();
+        let found = Polygons::parse(&bytes, n).map_err(|reason| polygons.bad(batch, k, reason))?;
+        Ok(Some((0..n).map(|of| found.rings_of(of).map(<[[f32; 2]]>::to_vec).collect()).collect()))
+    }
+
+    /// The names of the keypoints, if they have any.
+    pub(super) fn keypoints(&self) -> Option<&Keypoints> {
+        self.points.as_ref()
     }
 
     /// Width and height of the image of sample `k`.
@@ -162,6 +193,9 @@ mod tests {
             labels: column(1),
             areas: Some(column(2)),
             crowds: None,
+            polygons: None,
+            keypoints: None,
+            points: None,
             names: names.iter().map(|name| (*name).to_owned()).collect(),
             n_classes: 0,
         };
@@ -189,6 +223,38 @@ mod tests {
         ] {
             let said = said(values, names).unwrap();
             assert!(said.contains("sample 7") && said.contains(expected), "{said}");
+        }
+    }
+
+    #[test]
+    fn vertices_are_gathered_into_rings_and_others_are_refused() {
+        let rings = |vertices: &str| {
+            let bytes = vertices.as_bytes().to_vec();
+            let column = batch::Column { ends: vec![bytes.len()], bytes, extensions: Vec::new() };
+            let batch = Batch { n: 1, samples: vec![7], columns: vec![column], ..Batch::default() };
+            let column = |place| Column { place, name: "polygons".to_owned() };
+            let boxes = Boxes {
+                image: column(1),
+                sides: column(1),
+                labels: column(1),
+                areas: None,
+                crowds: None,
+                polygons: Some(column(0)),
+                keypoints: None,
+                points: None,
+                names: Vec::new(),
+                n_classes: 0,
+            };
+            boxes.rings(&batch, 0, 3).map(Option::unwrap).map_err(|error| error.to_string())
+        };
+        let found = rings("[[0,0,1,2],[0,0,3,4],[0,1,5,6],[2,0,7,8]]").unwrap();
+        assert_eq!(found, [vec![vec![[1.0, 2.0], [3.0, 4.0]], vec![[5.0, 6.0]]], vec![], vec![vec![[7.0, 8.0]]]]);
+        for (vertices, words) in [
+            ("[[3,0,1,2]]", "the box of vertex 0: expected an index below 3, found 3"),
+            ("[[1,0,1,2],[0,0,1,2]]", "expected them to ascend"),
+        ] {
+            let error = rings(vertices).unwrap_err();
+            assert!(error.contains("`polygons`") && error.contains(words), "{error}");
         }
     }
 }

@@ -6,6 +6,8 @@ use std::io::{self, BufWriter, Seek, Write};
 use std::path::PathBuf;
 
 use packds_format::Field;
+use packds_pixels::fill_rings;
+use packds_system::to_usize;
 use serde_json::{Map, Value, json};
 
 use super::boxes::{Boxes, Object};
@@ -14,10 +16,14 @@ use super::rows::{self, Rows};
 use super::{AsItIs, Batch, ExportedField, Form, Sink, SinkStart};
 use crate::error::ConvertError;
 use crate::metadata::METADATA_FILE;
-use crate::source::COCO_FILE;
+use crate::source::{COCO_FILE, Ring, area};
 
 const WHAT: &str = "COCO";
 const IMAGES: &str = "images";
+/// What an outline that cannot be written is called.
+const POLYGONS: &str = "polygons";
+/// Maximum number of pixels of an image with an outline with holes, which is drawn.
+const MAX_MASK_PIXELS: u64 = 1 << 28;
 /// The annotations, until they follow the list of images.
 const PART_FILE: &str = "annotations.part";
 /// The member, and the field, of the id of an image.
@@ -139,25 +145,71 @@ impl CocoSink {
         self.images.push(&Value::Object(row))?;
         for object in self.boxes.objects(batch, k)? {
             let number = self.annotations.n.saturating_add(1);
-            self.annotations.push(&annotation(number, &id, &object))?;
+            let mut row = annotation(number, &id, &object);
+            if let Some(rings) = &object.rings {
+                let outline = segmentation(rings, (width, height));
+                let outline = outline.map_err(|reason| batch.bad(k, POLYGONS, reason))?;
+                row.insert("segmentation".to_owned(), outline);
+            }
+            self.annotations.push(&Value::Object(row))?;
         }
         Ok(())
     }
 }
 
-fn annotation(number: u64, image: &Value, object: &Object) -> Value {
+fn annotation(number: u64, image: &Value, object: &Object) -> Map<String, Value> {
     let [left, top, right, bottom] = object.sides;
     let (width, height) = (right - left, bottom - top);
     let area = object.area.unwrap_or(width * height);
     let [left, top, width, height, area] = [left, top, width, height, area].map(number_of);
-    json!({
-        "id": number,
-        "image_id": image,
-        "category_id": category(object.class),
-        "bbox": [left, top, width, height],
-        "area": area,
-        "iscrowd": u8::from(object.is_crowd),
-    })
+    let mut row = Map::new();
+    row.insert(ID.to_owned(), number.into());
+    row.insert("image_id".to_owned(), image.clone());
+    row.insert("category_id".to_owned(), category(object.class).into());
+    row.insert("bbox".to_owned(), vec![left, top, width, height].into());
+    row.insert("area".to_owned(), area);
+    row.insert("iscrowd".to_owned(), u8::from(object.is_crowd).into());
+    if let Some(points) = &object.points {
+        let n = points.iter().filter(|[_, _, visibility]| *visibility > 0.0).count();
+        let numbers: Vec<Value> = points.iter().flatten().copied().map(number_of).collect();
+        row.insert("keypoints".to_owned(), numbers.into());
+        row.insert("num_keypoints".to_owned(), n.into());
+    }
+    row
+}
+
+/// The outline of an object: polygons, or run lengths if it has holes, which polygons of COCO do not have.
+fn segmentation(rings: &[Ring], (width, height): (u32, u32)) -> Result<Value, String> {
+    if rings.iter().all(|ring| ring.len() > 2 && area(ring) > 0.0) {
+        let polygon = |ring: &Ring| -> Value {
+            let numbers: Vec<Value> = ring.iter().flatten().map(|place| number_of(shortest(*place))).collect();
+            numbers.into()
+        };
+        return Ok(rings.iter().map(polygon).collect());
+    }
+    let n_pixels = u64::from(width) * u64::from(height);
+    if n_pixels > MAX_MASK_PIXELS {
+        return Err(format!(
+            "expected an image of at most {MAX_MASK_PIXELS} pixels for an outline with holes, found {n_pixels}"
+        ));
+    }
+    let mut mask = vec![0; to_usize(n_pixels)];
+    fill_rings(rings.iter().map(Vec::as_slice), (width, height), &mut mask).map_err(|error| error.to_string())?;
+    let (mut lengths, mut before) = (vec![0_u64], 0);
+    let (wide, high) = (to_usize(u64::from(width)), to_usize(u64::from(height)));
+    for pixel in (0..wide).flat_map(|x| (0..high).map(move |y| y * wide + x)).filter_map(|at| mask.get(at)) {
+        if *pixel != before {
+            lengths.push(0);
+            before = *pixel;
+        }
+        lengths.last_mut().into_iter().for_each(|length| *length += 1);
+    }
+    Ok(json!({ "size": [height, width], "counts": lengths }))
+}
+
+/// The shortest decimal number that reads as this `f32`.
+fn shortest(place: f32) -> f64 {
+    place.to_string().parse().unwrap_or_else(|_| f64::from(place))
 }
 
 /// A number, without a fraction if it is whole.
@@ -205,7 +257,17 @@ impl Sink for CocoSink {
         self.images.text("\n],\n\"categories\": [")?;
         self.images.n = 0;
         for (class, name) in self.boxes.classes().into_iter().enumerate() {
-            self.images.push(&json!({ "id": category(class), "name": name }))?;
+            let mut row = Map::new();
+            row.insert(ID.to_owned(), category(class).into());
+            row.insert("name".to_owned(), name.into());
+            if let Some(points) = self.boxes.keypoints() {
+                // Points are counted from 1.
+                let skeleton: Vec<[u32; 2]> =
+                    points.skeleton.iter().map(|line| line.map(|point| point.saturating_add(1))).collect();
+                row.insert("keypoints".to_owned(), points.names.clone().into());
+                row.insert("skeleton".to_owned(), json!(skeleton));
+            }
+            self.images.push(&Value::Object(row))?;
         }
         self.images.text("\n]}\n")?;
         self.images.flush()?;
@@ -298,6 +360,36 @@ mod tests {
         let names: Vec<&Value> = annotations["categories"].as_array().unwrap().iter().map(|c| &c["name"]).collect();
         assert_eq!(names, ["0", "1", "2"]);
         assert!(lost.contains("each is named by its id"), "{lost}");
+    }
+
+    #[test]
+    fn outlines_and_keypoints_come_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
+        write("a.png", &packds_pixels::encode_png(6, 5, 3, &[7; 90]).unwrap());
+        // A mask with a hole, a polygon, and two pixels that touch at a corner.
+        let holed = json!({ "size": [5, 6], "counts": [0, 15, 1, 1, 1, 12] });
+        let polygon = json!([[1, 1, 4.1, 1, 4, 4.5]]);
+        let pixels = json!([[0, 0, 1, 0, 1, 1, 0, 1], [1, 1, 2, 1, 2, 2, 1, 2]]);
+        let annotation = |number: u8, segmentation: &Value| {
+            json!({ "id": number, "image_id": 1, "category_id": 1, "bbox": [0, 0, 5, 5], "area": 3, "iscrowd": 0,
+                "segmentation": segmentation, "num_keypoints": 1, "keypoints": [1.5, 2, 2, 0, 0, 0] })
+        };
+        let annotations: Vec<Value> =
+            (1..).zip([&holed, &polygon, &pixels]).map(|(number, outline)| annotation(number, outline)).collect();
+        let category = json!({ "id": 1, "name": "cat", "keypoints": ["left_ear", "right_ear"], "skeleton": [[1, 2]] });
+        let file = json!({ "images": [{ "id": 1, "file_name": "a.png", "width": 6, "height": 5 }],
+            "categories": [category], "annotations": annotations });
+        write("x.json", file.to_string().as_bytes());
+        let pack = back(&folder.path().join("x.json"), None);
+        let (again, lost) = exported(&pack, folder.path());
+        assert_eq!(again["annotations"], file["annotations"]);
+        assert_eq!(again["categories"], file["categories"]);
+        assert!(!lost.contains("polygons") && !lost.contains("keypoints"), "{lost}");
+        let read = back(&folder.path().join("out").join(COCO_FILE), None);
+        for name in ["polygons", "keypoints"] {
+            assert_same_field(&pack, &read, name);
+        }
     }
 
     #[test]

@@ -42,12 +42,14 @@ struct Reading<'a, 'b> {
 /// The rows of a COCO file with boxes: the members of each image, and its boxes.
 pub(super) fn rows<'a>(file: &File<'a>, members: &[Member<'a>]) -> Result<JsonRows, ConvertError> {
     let categories = file.list(members, CATEGORIES)?;
+    let skeletons = Skeletons::of(file, &categories)?;
     let mut reading = Reading {
         file,
-        skeletons: Skeletons::of(file, &categories)?,
+        // All splits have the same fields, even if no box of a split has points.
+        has_keypoints: skeletons.n() > 0,
+        skeletons,
         categories: Categories::of(file, categories, &mut BTreeSet::new())?,
         seen: Seen::default(),
-        has_keypoints: false,
         has_polygons: false,
         n_empty: 0,
     };

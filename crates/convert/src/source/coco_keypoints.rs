@@ -61,7 +61,7 @@ impl Skeletons {
             };
             let mut sorted: Vec<&String> = names.iter().collect();
             sorted.sort_unstable();
-            if let Some([twice, _]) = sorted.array_windows().find(|[one, other]| one == other) {
+            if let Some([twice, ..]) = sorted.windows(2).find(|pair| pair.first() == pair.last()) {
                 return Err(file.wrong(category, format!("two keypoints have the name '{twice}'")));
             }
             let id = find("id").and_then(|id| id.parse().ok());

@@ -1,5 +1,7 @@
 //! The keypoints of a box: x, y and visibility of each. The modules that read boxes share them.
 
+use std::cmp::Ordering;
+
 use super::ragged::single;
 
 /// Maximum number of points of a box.
@@ -10,11 +12,11 @@ pub(super) type Points = Vec<[f32; 3]>;
 
 /// A point. The visibility is 0 (not labelled), 1 (hidden) or 2 (visible). The place of a point that is not labelled is 0, 0.
 pub(super) fn of_point([x, y, mark]: [f64; 3]) -> Result<[f32; 3], String> {
-    let known = [(0.0, 0.0), (1.0, 1.0), (2.0, 2.0)].into_iter().find(|(known, _)| *known == mark);
+    let known = [0_u8, 1, 2].into_iter().find(|known| f64::from(*known).partial_cmp(&mark) == Some(Ordering::Equal));
     match (known, single(x), single(y)) {
         (None, ..) => Err(format!("expected 0, 1 or 2 as the visibility of a keypoint, found {mark}")),
-        (Some((_, 0.0)), ..) => Ok([0.0; 3]),
-        (Some((_, visibility)), Some(x), Some(y)) => Ok([x, y, visibility]),
+        (Some(0), ..) => Ok([0.0; 3]),
+        (Some(visibility), Some(x), Some(y)) => Ok([x, y, f32::from(visibility)]),
         _ => Err("a keypoint is too far away".to_owned()),
     }
 }
@@ -40,6 +42,6 @@ mod tests {
         ] {
             assert!(of_point(point).unwrap_err().contains(words));
         }
-        assert_eq!(padded(&vec![[1.0, 2.5, 2.0]], 2).collect::<Points>(), [[1.0, 2.5, 2.0], [0.0; 3]]);
+        assert_eq!(padded(&[[1.0, 2.5, 2.0]], 2).collect::<Points>(), [[1.0, 2.5, 2.0], [0.0; 3]]);
     }
 }

@@ -425,13 +425,21 @@ impl Listing {
 
     /// The names of the keypoints of boxes.
     pub(crate) fn keypoints(&self) -> Option<&Keypoints> {
-        let of_pack = || self.metadata.as_ref()?.fields.iter().find_map(|field| field.keypoints.as_ref());
-        self.keypoints.as_ref().or_else(of_pack)
+        let fields = self.metadata.iter().flat_map(|metadata| &metadata.fields);
+        let mut of_pack = fields.filter_map(|field| field.keypoints.as_ref());
+        of_pack.next().or(self.keypoints.as_ref())
     }
 
     /// The field with the boxes of the images, if they have any.
     pub(crate) fn boxes(&self) -> Option<&SourceField> {
         self.fields.iter().find(|field| field.role == Some(Role::Boxes))
+    }
+
+    /// Removes keypoints and polygons if the boxes are left out, without which they mean nothing.
+    pub(super) fn drop_outlines_without_boxes(&mut self) {
+        if self.boxes().is_none() {
+            self.fields.retain(|field| !matches!(field.role, Some(Role::Keypoints | Role::Polygons)));
+        }
     }
 
     /// The width and height that the source says an image with boxes has.

@@ -15,6 +15,7 @@
 
 mod archive;
 mod archives;
+pub(crate) mod array_record;
 mod arrays;
 #[cfg(feature = "arrow")]
 pub(crate) mod arrow;
@@ -176,6 +177,7 @@ pub(crate) use self::keyed_table::{ClassWord, KeyedTable};
 pub(crate) use self::listing::{SourceField, append_stored};
 pub(crate) use self::npy::array_of_npy;
 pub(crate) use self::packed::Again;
+pub(crate) use self::rings::{Ring, area};
 pub(crate) use self::sample_table::SampleTable;
 pub(crate) use self::shards::Shards;
 pub(crate) use self::store::Store as ItemStore;
@@ -318,6 +320,7 @@ pub fn list(source: &Path, options: &ListOptions) -> Result<Listing, ConvertErro
 fn finish(listing: &mut Listing, options: &ListOptions) -> Result<(), ConvertError> {
     listing.note_lossy_masks();
     boxed::find_objects(listing, options.jobs)?;
+    listing.drop_outlines_without_boxes();
     bands::find(listing, options.jobs)
 }
 

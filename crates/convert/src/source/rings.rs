@@ -203,19 +203,6 @@ mod tests {
         runs
     }
 
-    /// How often rings go around a point, clockwise.
-    fn winding(rings: &[Ring], [x, y]: [f32; 2]) -> i32 {
-        let mut n = 0;
-        for ring in rings {
-            for (from, to) in ring.iter().zip(ring.iter().cycle().skip(1)) {
-                let side = (to[0] - from[0]) * (y - from[1]) - (x - from[0]) * (to[1] - from[1]);
-                n += i32::from(from[1] <= y && to[1] > y && side > 0.0);
-                n -= i32::from(from[1] > y && to[1] <= y && side < 0.0);
-            }
-        }
-        n
-    }
-
     #[test]
     fn a_mask_with_a_hole_is_an_outer_ring_and_one_that_runs_the_other_way() {
         let rings = trace(&runs_of(&[b"####.", b"#..#.", b"####."]));
@@ -249,12 +236,11 @@ mod tests {
                 .collect();
             let rows: Vec<&[u8]> = rows.iter().map(Vec::as_slice).collect();
             let rings = trace(&runs_of(&rows));
-            for (y, row) in rows.iter().enumerate() {
-                for (x, pixel) in row.iter().enumerate() {
-                    let centre = [x, y].map(|side| f32::from(u8::try_from(side).unwrap()) + 0.5);
-                    assert_eq!(winding(&rings, centre), i32::from(*pixel == b'#'), "{rows:?} {x} {y}");
-                }
-            }
+            let size = (u32::try_from(width).unwrap(), u32::try_from(height).unwrap());
+            let mut mask = vec![b'.'; width * height];
+            packds_pixels::fill_rings(rings.iter().map(Vec::as_slice), size, &mut mask).unwrap();
+            mask.iter_mut().filter(|pixel| **pixel == 1).for_each(|pixel| *pixel = b'#');
+            assert_eq!(mask, rows.concat());
             // Every corner is one, and each ring has an area.
             for ring in &rings {
                 let n = ring.len();
@@ -262,7 +248,7 @@ mod tests {
                     area(ring) != 0.0
                         && (0..n).all(|k| {
                             let [a, b, c] = [k, k + 1, k + 2].map(|k| ring[k % n]);
-                            (a[0] == b[0]) != (b[0] == c[0])
+                            (a[0].to_bits() == b[0].to_bits()) != (b[0].to_bits() == c[0].to_bits())
                         }),
                     "{ring:?}"
                 );

@@ -11,6 +11,7 @@ mod label_lists;
 mod manifest;
 mod nothing_lost;
 mod open_images;
+mod outlines;
 mod pairs;
 mod published;
 mod speed;

@@ -62,23 +62,42 @@ const MAX_CLASSES: i64 = 1 << 20;
 
 pub(crate) use frames::is_tfrecord;
 
+/// A file of records, which are read from start to end.
+pub(super) trait RecordFile {
+    /// Reads the next record into `record`. Returns its offset in the file of [`into_file`](Self::into_file). `None` at the end.
+    fn next(&mut self, record: &mut Vec<u8>) -> Result<Option<u64>, ConvertError>;
+
+    /// The file that contains the records.
+    fn into_file(self) -> Result<OpenFile, ConvertError>;
+}
+
 /// Finds the samples.
 pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
+    read_records(part, options, DataFormat::TfRecord, |path| Frames::open(path, options))
+}
+
+/// Finds the samples in files of `tf.Example` messages that `open` opens.
+pub(super) fn read_records<R: RecordFile>(
+    part: &Shards,
+    options: &ListOptions,
+    format: DataFormat,
+    open: impl Fn(&Path) -> Result<R, ConvertError>,
+) -> Result<Found, ConvertError> {
     allow_open_files(part.files.len());
     let mut warnings = Vec::new();
     let metadata = part.metadata(&mut warnings)?;
     let mut records = Records::new(options, metadata.as_ref());
     let mut files = Vec::new();
     for (file, path) in (0_u32..).zip(&part.files) {
-        let mut frames = Frames::open(path, options)?;
+        let mut opened = open(path)?;
         let (mut record, mut number) = (Vec::new(), 0);
-        while let Some(offset) = frames.next(&mut record)? {
+        while let Some(offset) = opened.next(&mut record)? {
             records.add(&Place { path, file, offset, number }, &record)?;
             number += 1;
         }
-        files.push(frames.into_file()?);
+        files.push(opened.into_file()?);
     }
-    records.into_found(part, options, (files, warnings))
+    records.into_found((part, format), options, (files, warnings))
 }
 
 /// The location of a record.
@@ -454,7 +473,7 @@ impl<'a> Records<'a> {
 
     fn into_found(
         mut self,
-        part: &Shards,
+        (part, format): (&Shards, DataFormat),
         options: &ListOptions,
         (files, mut warnings): (Vec<OpenFile>, Vec<Warning>),
     ) -> Result<Found, ConvertError> {
@@ -489,7 +508,7 @@ impl<'a> Records<'a> {
             false => Names::Numbered("record".to_owned()),
         };
         let gathering = Gathering {
-            format: DataFormat::TfRecord,
+            format,
             fields: self.fields,
             names,
             files: SpanFiles::open(files),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use packds_format::{Field, Keypoints};
+use packds_format::{Field, Keypoints, Polygons};
 use packds_system::{to_u64, to_usize};
 
 use super::Reader;
@@ -48,18 +48,25 @@ pub(super) struct OneBox {
     pub(super) outline: Option<Box<Outline>>,
 }
 
+/// The name of a keypoint, and the point.
+pub(super) type NamedPoint = (Box<str>, [f32; 3]);
+
 /// The outline and the keypoints of a box.
 #[derive(Debug, Default)]
 pub(super) struct Outline {
     pub(super) rings: Vec<Ring>,
     pub(super) points: Points,
     /// Points that are known by their names, until the names in all files are known.
-    pub(super) named: Vec<(Box<str>, [f32; 3])>,
+    pub(super) named: Vec<NamedPoint>,
 }
 
 const WITHOUT_AREA: Remark = ("polygon", "without an area, left out");
 
 impl Outline {
+    fn is_empty(&self) -> bool {
+        self.rings.is_empty() && self.points.is_empty() && self.named.is_empty()
+    }
+
     /// Adds an outer ring, unless it has no area, which is counted in `set`. The box around it tells if it is too far away.
     pub(super) fn add_ring(&mut self, points: &[[f64; 2]], set: &mut BoxSet) {
         match outer(points) {
@@ -147,7 +154,8 @@ impl BoxSet {
         let [left, top, right, bottom] = corners;
         let rounded = [single(left)?, single(top)?, single(right)?, single(bottom)?];
         if self.seen.keeps(corners, size) {
-            self.boxes.push(OneBox { corners: rounded, class, marks, outline: outline.map(Box::new) });
+            let outline = outline.filter(|outline| !outline.is_empty()).map(Box::new);
+            self.boxes.push(OneBox { corners: rounded, class, marks, outline });
         }
         Some(())
     }
@@ -368,7 +376,7 @@ impl Stored {
         for (idx, set) in sets.into_iter().enumerate() {
             without += u64::from(set.boxes.is_empty());
             for column in &mut columns {
-                (0..).zip(&set.boxes).for_each(|(number, one)| column.push((number, one), &fields.classes));
+                column.push(&set.boxes, &fields.classes);
                 column.ends.push(to_u64(column.bytes.len()));
             }
             seen.append(set.seen);
@@ -395,8 +403,22 @@ impl<'a> Column<'a> {
         Self { field, bytes: Vec::new(), ends: Vec::new() }
     }
 
-    /// Adds the value of the box with this number.
-    fn push(&mut self, (number, one): (usize, &OneBox), classes: &[String]) {
+    /// Adds the values of the boxes of an image.
+    fn push(&mut self, boxes: &[OneBox], classes: &[String]) {
+        match self.field.name.as_str() {
+            POLYGONS => {
+                let mut polygons = Polygons::default();
+                let rings =
+                    boxes.iter().enumerate().flat_map(|(of, one)| one.rings().iter().map(move |ring| (of, ring)));
+                rings.for_each(|(of, ring)| polygons.push_ring(of, ring.iter().copied()));
+                self.bytes.extend(polygons.to_bytes());
+            }
+            _ => boxes.iter().for_each(|one| self.push_one(one, classes)),
+        }
+    }
+
+    /// Adds the value of a box.
+    fn push_one(&mut self, one: &OneBox, classes: &[String]) {
         match self.field.name.as_str() {
             BOXES => self.bytes.extend(one.corners.iter().flat_map(|corner| corner.to_le_bytes())),
             DIFFICULT => self.bytes.push(u8::from(one.marks.is_difficult == Some(true))),
@@ -405,12 +427,6 @@ impl<'a> Column<'a> {
             KEYPOINTS => {
                 let n = to_usize(self.field.shape.first().copied().unwrap_or_default());
                 self.bytes.extend(padded(one.points(), n).flatten().flat_map(f32::to_le_bytes));
-            }
-            POLYGONS => {
-                for (ring, points) in (0..).zip(one.rings()) {
-                    let vertices = points.iter().flat_map(|[x, y]| [index(number), index(ring), *x, *y]);
-                    self.bytes.extend(vertices.flat_map(f32::to_le_bytes));
-                }
             }
             _ => {
                 let id = match &one.class {
@@ -431,10 +447,4 @@ impl<'a> Column<'a> {
         let store = Arc::new(Ragged { entry, bytes: self.bytes, ends: self.ends });
         SourceField { name: self.field.name.clone(), store, role: self.field.role }
     }
-}
-
-/// The number of a box or a ring. Files are too short for numbers that are not exact.
-#[expect(clippy::cast_precision_loss, reason = "numbers below 2^24 are exact")]
-fn index(number: usize) -> f32 {
-    number as f32
 }

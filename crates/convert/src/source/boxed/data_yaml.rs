@@ -101,11 +101,8 @@ pub(super) fn read(path: &Path, text: &str) -> Result<DataYaml, ConvertError> {
             ("path", Value::Nothing) | (_, Value::Nothing) => {}
             ("path", _) => return Err(bad("a folder")),
             (SHAPE, Value::Many(shape)) => {
-                let shape: Option<Vec<usize>> = shape.iter().map(|side| side.parse().ok()).collect();
-                let (Some([n @ 1..=MAX_POINTS, sides @ 2..=3]), None) = (shape.as_deref(), &data.keypoints) else {
-                    return Err(bad("the number of keypoints, and 2 or 3"));
-                };
-                data.keypoints = Some(KeypointShape { n: *n, has_visibility: *sides == 3, swaps: None });
+                let shape = KeypointShape::of(&shape).ok_or_else(|| bad("the number of keypoints, and 2 or 3"))?;
+                data.keypoints = Some(shape);
             }
             (SHAPE, _) => return Err(bad("the number of keypoints, and 2 or 3")),
             (SWAPS, Value::Many(points)) => {
@@ -119,13 +116,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<DataYaml, ConvertError> {
         }
     }
     if let (Some(shape), Some((line, swaps))) = (&mut data.keypoints, swaps) {
-        if swaps.len() != shape.n || !are_pairs(&swaps) {
-            let n = shape.n;
-            let reason =
-                format!("expected {n} points from 0 in '{SWAPS}', where the point of each point is that point");
-            return Err(wrong(line, reason));
-        }
-        shape.swaps = Some(swaps);
+        shape.set_swaps(swaps).map_err(|reason| wrong(line, reason))?;
     }
     let line = seen.get("nc").copied().unwrap_or(1);
     match (&data.names, n_classes) {
@@ -140,6 +131,31 @@ pub(super) fn read(path: &Path, text: &str) -> Result<DataYaml, ConvertError> {
             Ok(DataYaml { names, is_numbered: true, ..data })
         }
         _ => Ok(data),
+    }
+}
+
+impl KeypointShape {
+    /// Reads the number of points, and the number of values of each.
+    fn of(shape: &[String]) -> Option<Self> {
+        let [n, sides] = shape else { return None };
+        let n = n.parse().ok().filter(|n| (1..=MAX_POINTS).contains(n))?;
+        let has_visibility = match sides.as_str() {
+            "2" => false,
+            "3" => true,
+            _ => return None,
+        };
+        Some(Self { n, has_visibility, swaps: None })
+    }
+
+    fn set_swaps(&mut self, swaps: Vec<u32>) -> Result<(), String> {
+        let n = self.n;
+        if swaps.len() != n || !are_pairs(&swaps) {
+            return Err(format!(
+                "expected {n} points from 0 in '{SWAPS}', where the point of each point is that point"
+            ));
+        }
+        self.swaps = Some(swaps);
+        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, from_str};
 
 use super::around;
-use super::collected::{BoxSet, Class, Classes, Marks, Outline, Remark};
+use super::collected::{BoxSet, Class, Classes, Marks, NamedPoint, Outline, Remark};
 use super::parts::{From, Part, Place, has_extension, text_of, without_image};
 use super::{Found, Reader, Top};
 use crate::error::ConvertError;
@@ -232,9 +232,9 @@ impl<'a> Groups<'a> {
     }
 
     /// The points of the group of the shape with this number, if it has the only box of the group.
-    fn points(&self, number: usize, shape: &Shape) -> Result<Vec<(Box<str>, [f32; 3])>, String> {
+    fn points(&self, number: usize, shape: &Shape) -> Result<Vec<NamedPoint>, String> {
         const VISIBLE: f64 = 2.0;
-        let mut named: Vec<(Box<str>, [f32; 3])> = Vec::new();
+        let mut named: Vec<NamedPoint> = Vec::new();
         let mut labels = HashSet::new();
         let Some(group) = self.group(shape).filter(|group| group.of_box == Some(number)) else { return Ok(named) };
         for point in &group.points {

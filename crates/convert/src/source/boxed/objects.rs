@@ -61,6 +61,10 @@ pub(in crate::source) fn find(listing: &mut Listing, jobs: usize) -> Result<(), 
         return Ok(());
     };
     let ColumnValues::Json(texts) = &listing.columns[place].values else { return Ok(()) };
+    // Most JSON has no boxes, and parsing all of it takes long.
+    if !texts.iter().any(|text| BBOX.iter().any(|key| text.contains(key))) {
+        return Ok(());
+    }
     let Some((from, all)) = CATEGORIES.into_iter().find_map(|key| {
         let from = From { column, is_member, key };
         let all: Option<Vec<Objects>> = texts.iter().map(|text| Objects::of(text, from)).collect();

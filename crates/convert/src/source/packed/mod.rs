@@ -30,6 +30,8 @@ pub(super) enum Packed {
     Stream(FilePath),
     /// A file whose samples or batches are compressed with zstd one by one. A piece is `rows` bytes from `start` on.
     Parts(FilePath),
+    /// An ArrayRecord file. A piece is the records of the chunk at byte `place`, one after the other.
+    ArrayRecord(FilePath),
     /// A zip file. A piece is the member at `place` in its directory.
     Zip(FilePath),
     /// An array of a file that holds one sample. It is one piece.
@@ -130,7 +132,11 @@ impl Packed {
     /// The file.
     pub(super) fn path(&self) -> &FilePath {
         match self {
-            Self::Stream(file) | Self::Parts(file) | Self::Zip(file) | Self::Value { file, .. } => file,
+            Self::Stream(file)
+            | Self::Parts(file)
+            | Self::ArrayRecord(file)
+            | Self::Zip(file)
+            | Self::Value { file, .. } => file,
             #[cfg(feature = "arrow")]
             Self::Parquet(file, _) | Self::Arrow(file, _) => file,
             #[cfg(feature = "hdf5")]
@@ -143,7 +149,11 @@ impl Packed {
     /// The same, with this file.
     pub(super) fn with_path(mut self, path: FilePath) -> Self {
         let own = match &mut self {
-            Self::Stream(file) | Self::Parts(file) | Self::Zip(file) | Self::Value { file, .. } => file,
+            Self::Stream(file)
+            | Self::Parts(file)
+            | Self::ArrayRecord(file)
+            | Self::Zip(file)
+            | Self::Value { file, .. } => file,
             #[cfg(feature = "arrow")]
             Self::Parquet(file, _) | Self::Arrow(file, _) => file,
             #[cfg(feature = "hdf5")]
@@ -173,6 +183,7 @@ impl Packed {
         Ok(match self {
             Self::Stream(_) => Arc::new(Stream(path.to_owned())),
             Self::Parts(_) => Arc::new(Parts(file()?)),
+            Self::ArrayRecord(_) => super::array_record::pieces(path)?,
             Self::Zip(_) => {
                 let file = file()?;
                 Arc::new(Zip { entries: zip_entries(&file)?, file })

@@ -66,10 +66,10 @@ pub(super) fn splits(tree: &Tree) -> Vec<(String, Listing)> {
     splits
 }
 
-const YAML: &str =
+pub(super) const YAML: &str =
     "path: ../datasets/x # root\ntrain: images/train\nval: images/val\ntest: # none\nnames:\n  0: cat\n  1: dog\n";
 
-fn yolo(lines: &str) -> Tree {
+pub(super) fn yolo(lines: &str) -> Tree {
     let images = ["images/train/a.png", "images/train/b.png", "images/val/c.png"];
     tree(&images, &[("data.yaml", YAML), ("labels/train/a.txt", lines), ("labels/val/c.txt", "0 0.5 0.5 1 1\n")])
 }
@@ -163,17 +163,6 @@ fn tree_of(inner: &Tree) -> Tree {
     let outer = Tree::new(&[]);
     outer.link(inner.root().to_str().unwrap(), "coco8");
     outer
-}
-
-#[test]
-fn outlines_and_keypoints_of_yolo_are_boxes_with_a_warning() {
-    let lines = "0 0.1 0.2 0.5 0.2 0.3 0.6\n1 0.1 0.1 0.2 0.1 0.2 0.2 0.1 0.2\n0 0.5 0.5 0.2 0.4 0.5 0.5 2 0.4 0.4 1\n";
-    let train = splits(&yolo(lines)).swap_remove(0).1;
-    let expected = [one([10, 10, 50, 30], "cat"), one([10, 5, 20, 10], "dog"), one([40, 15, 60, 35], "cat")];
-    assert_eq!(boxes(&train, 0), expected);
-    let told = told(&train);
-    assert!(told.contains("2 outlines replaced by the box around each"), "{told}");
-    assert!(told.contains("1 box with keypoints, which are left out"), "{told}");
 }
 
 #[test]
@@ -342,7 +331,7 @@ fn xml_files_that_are_wrong_are_refused_with_file_and_line() {
     assert!(error(&tree).contains("a.xml: the file is not UTF-8"), "{}", error(&tree));
 }
 
-fn labelme(shapes: &str) -> String {
+pub(super) fn labelme(shapes: &str) -> String {
     format!(
         r#"{{"version": "5.0.1", "flags": {{}}, "shapes": [{shapes}], "imagePath": "a.png", "imageData": "aGk=", "imageHeight": 50, "imageWidth": 100}}"#
     )
@@ -352,13 +341,18 @@ fn labelme(shapes: &str) -> String {
 fn rectangles_and_polygons_of_labelme_are_boxes() {
     let shapes = r#"{"label": "dog", "points": [[30, 40], [10.5, 20]], "group_id": null, "shape_type": "rectangle", "flags": {}},
         {"label": "cat", "points": [[1, 2], [9, 3], [5, 8]], "group_id": 1, "shape_type": "polygon", "flags": {}},
-        {"label": "cat", "points": [[1, 2], [9, 3]], "shape_type": "circle", "flags": {}}"#;
+        {"label": "cat", "points": [[1, 2], [9, 3]], "shape_type": "circle", "flags": {}},
+        {"label": "cat", "points": [[1, 2], [9, 3]], "shape_type": "line", "flags": {}}"#;
     let tree = tree(&["a.png", "b.png"], &[("a.json", &labelme(shapes))]);
     let listing = tree.list().unwrap();
-    assert_eq!(boxes(&listing, 0), [one([11, 20, 30, 40], "dog"), one([1, 2, 9, 8], "cat")]);
+    assert_eq!(
+        boxes(&listing, 0),
+        [one([11, 20, 30, 40], "dog"), one([1, 2, 9, 8], "cat"), one([-7, -6, 9, 10], "cat")]
+    );
     let told = told(&listing);
     for words in [
-        "1 polygon replaced by the box around each",
+        "1 polygon packed in 'polygons', with the box around each",
+        "1 circle packed as a polygon, with the box around each",
         "1 shape of other kinds, left out",
         "1 image without a box",
         "left out: 'group_id'",

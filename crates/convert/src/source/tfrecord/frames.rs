@@ -12,6 +12,7 @@ use super::super::ListOptions;
 use super::super::packed::Packed;
 use super::super::spool::Spool;
 use super::super::store::OpenFile;
+use super::RecordFile;
 use crate::error::ConvertError;
 use crate::sample::MAX_FILE_BYTES;
 
@@ -55,9 +56,42 @@ impl Frames {
         Ok(Self { path: path.to_owned(), input, at: 0, n: 0 })
     }
 
-    /// Reads the next record into `record`. Returns its offset in the file or, if the file is compressed, in the
-    /// unpacked data. `None` at the end.
-    pub(super) fn next(&mut self, record: &mut Vec<u8>) -> Result<Option<u64>, ConvertError> {
+    /// Refuses a file that starts like a zlib stream.
+    fn refuse_zlib(&self, head: &[u8]) -> Result<(), ConvertError> {
+        let Some(first) = head.first_chunk::<2>().filter(|_| self.n == 0) else {
+            return Ok(());
+        };
+        let [method, flags] = first.map(u16::from);
+        if method != 0x78 || !(method * 256 + flags).is_multiple_of(31) {
+            return Ok(());
+        }
+        let reason = "the records are compressed with ZLIB, which is not supported";
+        let hint = "write them again with GZIP, or uncompressed";
+        Err(ConvertError::unsupported(&self.path, "", reason, hint))
+    }
+
+    /// Appends `n` bytes, or fewer at the end of the file.
+    fn fill(&mut self, out: &mut Vec<u8>, n: u64) -> Result<(), ConvertError> {
+        let read = match &mut self.input {
+            Input::Plain(input, _) => input.take(n).read_to_end(out),
+            Input::Gzip(input, _) => input.take(n).read_to_end(out),
+        };
+        read.map(drop).map_err(|error| match error.kind() {
+            std::io::ErrorKind::InvalidData | std::io::ErrorKind::InvalidInput | std::io::ErrorKind::UnexpectedEof => {
+                self.wrong(&format!("cannot be unpacked: {error}"))
+            }
+            _ => ConvertError::io(&self.path)(error),
+        })
+    }
+
+    fn wrong(&self, reason: &str) -> ConvertError {
+        let place = format!("record {} at byte {}", self.n, self.at);
+        ConvertError::malformed(&self.path, &place, reason)
+    }
+}
+
+impl RecordFile for Frames {
+    fn next(&mut self, record: &mut Vec<u8>) -> Result<Option<u64>, ConvertError> {
         let mut head = Vec::new();
         self.fill(&mut head, 12)?;
         if head.is_empty() {
@@ -99,41 +133,7 @@ impl Frames {
         }
     }
 
-    /// Refuses a file that starts like a zlib stream.
-    fn refuse_zlib(&self, head: &[u8]) -> Result<(), ConvertError> {
-        let Some(first) = head.first_chunk::<2>().filter(|_| self.n == 0) else {
-            return Ok(());
-        };
-        let [method, flags] = first.map(u16::from);
-        if method != 0x78 || !(method * 256 + flags).is_multiple_of(31) {
-            return Ok(());
-        }
-        let reason = "the records are compressed with ZLIB, which is not supported";
-        let hint = "write them again with GZIP, or uncompressed";
-        Err(ConvertError::unsupported(&self.path, "", reason, hint))
-    }
-
-    /// Appends `n` bytes, or fewer at the end of the file.
-    fn fill(&mut self, out: &mut Vec<u8>, n: u64) -> Result<(), ConvertError> {
-        let read = match &mut self.input {
-            Input::Plain(input, _) => input.take(n).read_to_end(out),
-            Input::Gzip(input, _) => input.take(n).read_to_end(out),
-        };
-        read.map(drop).map_err(|error| match error.kind() {
-            std::io::ErrorKind::InvalidData | std::io::ErrorKind::InvalidInput | std::io::ErrorKind::UnexpectedEof => {
-                self.wrong(&format!("cannot be unpacked: {error}"))
-            }
-            _ => ConvertError::io(&self.path)(error),
-        })
-    }
-
-    fn wrong(&self, reason: &str) -> ConvertError {
-        let place = format!("record {} at byte {}", self.n, self.at);
-        ConvertError::malformed(&self.path, &place, reason)
-    }
-
-    /// The file that contains the records.
-    pub(super) fn into_file(self) -> Result<OpenFile, ConvertError> {
+    fn into_file(self) -> Result<OpenFile, ConvertError> {
         match self.input {
             Input::Plain(_, file) => Ok(file),
             Input::Gzip(_, spool) => spool.finish(&self.path),
