@@ -91,6 +91,7 @@ impl Filler {
 
     fn row(&mut self, items: &StepItems, row: Row, place: usize, piece: &mut Piece) -> Result<(), LoadError> {
         let past_caches = self.contents.outputs.slot_bytes >= PAST_CACHES;
+        let copy = if past_caches { copy_past_caches } else { <[u8]>::copy_from_slice };
         let mut regions = piece.regions.iter_mut();
         let mut variable = piece.variable.iter_mut();
         let mut views = Views::default();
@@ -108,13 +109,8 @@ impl Filler {
                 Source::Column(_) | Source::Held => {}
                 Source::Tensor(position) => {
                     let item = items.item(position, row.sample, &mut self.scratch)?;
-                    let Some(to) = regions.next().and_then(|r| slot_row(r, field, place)) else {
-                        continue;
-                    };
-                    if past_caches {
-                        copy_past_caches(to, item);
-                    } else {
-                        to.copy_from_slice(item);
+                    if let Some(to) = regions.next().and_then(|r| slot_row(r, field, place)) {
+                        copy(to, item);
                     }
                 }
                 Source::Variable(position) => {
