@@ -115,12 +115,17 @@ fn bench_load_tells_augmented_images_beside_their_decoding_and_resizing() {
     let (_dir, mixed) = pack(&["--mode", "mixed", "--raw-fraction", "0.5"]);
     bench_load(&mixed, &["--batch", "4"]);
     // Words that resize the whole image, and batches of several sizes.
-    for options in [["--augment", "letterbox64,flip"], ["--augment", "shortside:40-60/80"], ["--buckets", "area:4096/16"]] {
+    for options in
+        [["--augment", "letterbox64,flip"], ["--augment", "shortside:40-60/80"], ["--buckets", "area:4096/16"]]
+    {
         let bench = bench_load(&encoded, &[&["--batch", "4"], &options[..]].concat());
         assert!(bench["ratio"].as_f64().unwrap() > 0.0, "{options:?}");
     }
     let bench = bench_load(&encoded, &["--batch", "4", "--buckets", "64,80x48"]);
-    assert_eq!((&bench["options"]["buckets"], &bench["options"]["augment"]), (&"64,80x48".into(), &"cover,flip".into()));
+    assert_eq!(
+        (&bench["options"]["buckets"], &bench["options"]["augment"]),
+        (&"64,80x48".into(), &"cover,flip".into())
+    );
     let refused = packds(&["bench", "load", &encoded, "--buckets", "64,32"]);
     assert!(stderr(&refused).contains("the ratios of two sizes"), "{}", stderr(&refused));
     let (_dir, raw) = pack(&[]);
