@@ -42,8 +42,8 @@ fn schedules(sampler: &Sampler, n: u64, world: u32, batching: Batching) -> Vec<S
     ranks.map(|ranks| sampler.schedule(dataset(n), ranks, batching).unwrap()).collect()
 }
 
-/// The samples of each step over all ranks, with whether they are padding. Checks that all ranks have the same number of
-/// steps, batches of the same size, and the same bucket.
+/// The samples of each step over all ranks, with whether they are padding. Checks that all ranks have the same number
+/// of steps, batches of the same size, and the same bucket.
 fn steps(plans: &[EpochPlan], first: u64) -> Vec<Vec<(u64, bool)>> {
     let of_step = |step| {
         let mut all = Vec::new();

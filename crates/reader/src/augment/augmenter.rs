@@ -61,8 +61,8 @@ impl Augmenter {
         &self.plan
     }
 
-    /// Makes the image of one sample, and its mask if there is one, if their size depends on the sample. They replace the
-    /// contents of the outputs. Returns width and height.
+    /// Makes the image of one sample, and its mask if there is one, if their size depends on the sample. They replace
+    /// the contents of the outputs. Returns width and height.
     ///
     /// # Errors
     /// As for [`apply`](Self::apply).

@@ -50,9 +50,9 @@ impl Buckets {
         Ok(Self { sizes })
     }
 
-    /// The largest square with at most `area` pixels and sides that are multiples of `step`. For each longer side that is
-    /// a multiple, the longest other side that is, upright and lying, as long as it is at most `ratio` times as long as
-    /// the other one.
+    /// The largest square of at most `area` pixels with sides that are multiples of `step`, and for each longer multiple
+    /// the longest other side that the area allows, both upright and lying. Sizes whose longest side is more than
+    /// `ratio` times the other one are left out.
     ///
     /// # Errors
     /// `Parameter` as for [`new`](Self::new), or if a number is 0 or too large.

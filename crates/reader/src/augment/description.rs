@@ -99,9 +99,9 @@ impl Augment {
         /// Resizes the whole image so that it covers `size`, and crops the rest at a random place, or on both sides
         /// equally if `center` is set. Without a size, [`Buckets`](super::Buckets) set it.
         cover(size: Option<Size>, center: bool) = Op::Cover { size, center };
-        /// Resizes the whole image so that its short side has a random length: `sides.0`, `sides.0 + step` and so on, up to
-        /// `sides.1`. If its longest side would be above `long`, it is resized to that instead. This is torchvision's
-        /// `RandomShortestSize`. Without a crop, the results of different images have different sizes.
+        /// Resizes the whole image so that its short side has a random length: `sides.0`, `sides.0 + step` and so on,
+        /// up to `sides.1`. If its longest side would be above `long`, it is resized to that instead. This is
+        /// torchvision's `RandomShortestSize`. Without a crop, the results of different images have different sizes.
         short_side(sides: (u32, u32), step: u32, long: Option<u32>) =
             Op::ShortSide { sides: Sides { low: sides.0, high: sides.1, step }, long };
         /// Resizes the whole image.

@@ -194,8 +194,8 @@ fn scaled_window(draws: Draws, picture: Size, out: Size, scale: Span) -> Shown {
     Shown::Window { resized, x: start(resized.width, out.width), y: start(resized.height, out.height) }
 }
 
-/// A window of an image that is resized to cover `out`. Draw 0 decides its place on the vertical axis, and draw 1 on the
-/// horizontal one. At least one of the axes has only one place.
+/// A window of an image that is resized to cover `out`. Draw 0 decides its place on the vertical axis, and draw 1 on
+/// the horizontal one. At least one of the axes has only one place.
 fn covered(draws: Draws, picture: Size, out: Size, center: bool) -> Shown {
     let (width, height) = (f64::from(picture.width), f64::from(picture.height));
     let factor = (f64::from(out.width) / width).max(f64::from(out.height) / height);

@@ -185,8 +185,8 @@ impl AugmentPlan {
     }
 
     /// The part of an image of this size, with these boxes, that each view of a sample shows, with its flips. This is
-    /// what a decoder needs. If the whole image is resized before the crop, or if the crop extends beyond the image, the
-    /// part is rounded to pixels of the image and clipped to it.
+    /// what a decoder needs. If the whole image is resized before the crop, or if the crop extends beyond the image,
+    /// the part is rounded to pixels of the image and clipped to it.
     ///
     /// # Errors
     /// `TooSmall` if the image is smaller than the crop.

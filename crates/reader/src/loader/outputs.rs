@@ -25,7 +25,8 @@ pub struct BatchField {
     pub view: u32,
     /// Element type.
     pub dtype: DType,
-    /// Dimensions of one sample. `None` for variable-size items, such as images whose size the augmentation does not fix.
+    /// Dimensions of one sample. `None` for variable-size items, such as images whose size the augmentation does not
+    /// fix.
     pub shape: Option<Vec<usize>>,
     /// Dimensions of one entry of a ragged field. `None` for other fields.
     pub entry: Option<Vec<usize>>,

@@ -273,8 +273,8 @@ impl EpochPlan {
         };
         let last = self.lanes.last_position(lane, end - 1 - start);
         let step = last.saturating_sub(self.origin) / u64::from(self.schedule.batch);
-        // A sample waits until the batch of its bucket is full, which usually takes this many steps more. A chunk with a
-        // sample that waits longer may be read again.
+        // A sample waits until the batch of its bucket is full, which usually takes this many steps more. A chunk with
+        // a sample that waits longer may be read again.
         step + self.buckets.as_ref().map_or(0, |walk| to_u64(walk.n_used() / 2))
     }
 

@@ -82,7 +82,10 @@ pub enum PlanError {
         buckets: usize,
     },
     /// A resumed run with buckets has another global batch. Its batches cannot be continued.
-    #[error("a run with buckets must keep its global batch: it has {}, but this run has {found}", counted(*planned, "sample"))]
+    #[error(
+        "a run with buckets must keep its global batch: it has {}, but this run has {found}",
+        counted(*planned, "sample")
+    )]
     BucketBatch {
         /// Samples in the global batch of the saved run.
         planned: u32,

@@ -466,8 +466,8 @@ impl Schedule {
     /// The plan of a state's epoch, and the step to resume at.
     ///
     /// # Errors
-    /// [`PlanError::OtherRun`] if the state is not from this run, [`PlanError::State`] if a batch in a bucket does not end
-    /// there, otherwise as for [`epoch`](Self::epoch).
+    /// [`PlanError::OtherRun`] if the state is not from this run, [`PlanError::State`] if a batch in a bucket does not
+    /// end there, otherwise as for [`epoch`](Self::epoch).
     pub fn at(&self, state: &State) -> Result<(EpochPlan, u64), PlanError> {
         self.check(state)?;
         let batch = u64::from(self.batch);

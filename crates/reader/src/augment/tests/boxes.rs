@@ -35,7 +35,8 @@ proptest! {
         text in prop::sample::select(vec![
             "rrc32", "rrc40x24,flip,vflip", "crop32,flip", "crop60+12", "center20", "center100", "resize32x40,flip",
             "letterbox80", "letterbox40x90,flip", "scalejitter48", "scalejitter48:1-3,flip", "ioucrop40,flip",
-            "shortside:20-90/100,flip", "shortside:50-60,crop30", "cover40,flip", "cover48x90,flip", "cover20x40:center",
+            "shortside:20-90/100,flip", "shortside:50-60,crop30", "cover40,flip", "cover48x90,flip",
+            "cover20x40:center",
             "center64,affine:0/0.2/0.2", "resize64x48,flip,affine:0/0/0/0.6-1.4",
         ]),
         sample in 0..500_u64,

@@ -14,7 +14,8 @@ proptest! {
     ) {
         let image: Vec<u8> = (0..width * height * 3).map(|n| (n * 7 % 251) as u8).collect();
         let mask: Vec<u8> = (0..width * height).map(|n| (n % 251) as u8).collect();
-        let input = |image, mask| Input::new(key(sample), raw(image, width, height, 3)).with_mask(Some(raw(mask, width, height, 1)));
+        let masked = |mask| Some(raw(mask, width, height, 1));
+        let input = |image, mask| Input::new(key(sample), raw(image, width, height, 3)).with_mask(masked(mask));
         let mut varied = augmenter(&format!("shortside:10-40+3/50{rest}"), None);
         let (mut out, mut mask_out) = (vec![1; 7], vec![1; 99_999]);
         let size = varied.apply_varied(input(&image, &mask), &mut out, &mut mask_out).unwrap();

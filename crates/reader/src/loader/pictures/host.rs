@@ -85,7 +85,8 @@ impl PictureFiller {
         applied.map_err(|source| bad_sample(pack, row.sample, source))
     }
 
-    /// Like [`fill`](Self::fill), if the size of the result depends on the sample. `to` has the image, the mask, or both.
+    /// Like [`fill`](Self::fill), if the size of the result depends on the sample. `to` has the image, the mask, or
+    /// both.
     pub(crate) fn fill_varied(
         &mut self,
         (pack, pictures): (&Arc<Pack>, &Pictures),
