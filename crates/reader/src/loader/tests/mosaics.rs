@@ -1,5 +1,7 @@
 //! Mosaics and blended images, with the boxes of all their images.
 
+#![expect(clippy::cast_sign_loss, clippy::float_cmp, reason = "sides are whole numbers from 0")]
+
 use super::instance_masks::cover;
 use super::keypoints::{augmented, boxes, pack};
 use crate::augment::Buckets;
@@ -68,7 +70,7 @@ fn a_mosaic_shows_the_sample_and_the_three_before_it() {
             let corner = |bytes: &[u8], (x, y): (usize, usize)| bytes[(y * 32 + x) * 3];
             let stored = |back: usize| plain.item("image", (row + 4 * n - back) % n).unwrap();
             // The parts meet in the middle half of each side, so the pixels near the corners are known.
-            let meets = meeting(&pixels, &[stored(0), stored(1), stored(2), stored(3)]);
+            let meets = meeting(pixels, &[stored(0), stored(1), stored(2), stored(3)]);
             assert!(meets, "row {row}");
             let (planes, values) = (planar.item("image", row).unwrap(), floats.item("image", row).unwrap());
             let value = f32::from_le_bytes(values[..4].try_into().unwrap());
