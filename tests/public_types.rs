@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each limited crate, and the maximum number of types that its documentation may list.
-const MOST_TYPES: &[(&str, usize)] = &[("format", 20), ("reader", 46)];
+const MOST_TYPES: &[(&str, usize)] = &[("format", 20), ("reader", 45)];
 
 #[test]
 fn crates_show_few_types() {

@@ -92,7 +92,7 @@ pub use open::{open, open_bytes, open_with};
 pub use pack::Pack;
 pub use sample::{Chunk, Item, Sample};
 pub use verify::{BadChunk, BadSample, VerifyOptions, VerifyReport, verify};
-pub use view::{ArrayView, Element, WrongType};
+pub use view::{ArrayView, Element};
 
 // Internals for the other crates of this workspace. They may change in any version.
 #[doc(hidden)]

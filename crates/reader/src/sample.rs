@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use packds_format::{DType, Field, FieldKind, FormatError, Store};
 
-use crate::view::{ArrayView, Element, WrongType};
+use crate::view::{ArrayView, Element};
 use crate::{Pack, ReadError};
 
 /// One sample of a pack.
@@ -117,8 +117,8 @@ impl Item<'_> {
     /// The elements as numbers, without a copy.
     ///
     /// # Errors
-    /// [`WrongType`] if `T` is not the element type, or the bytes are not aligned for `T`.
-    pub fn elements<T: Element>(&self) -> Result<&[T], WrongType> {
+    /// [`FormatError::WrongUse`] if `T` is not the element type, or the bytes are not aligned for `T`.
+    pub fn elements<T: Element>(&self) -> Result<&[T], FormatError> {
         self.view().elements()
     }
 }

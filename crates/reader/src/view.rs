@@ -2,7 +2,7 @@
 
 use bytemuck::{AnyBitPattern, try_cast_slice};
 use half::{bf16, f16};
-use packds_format::DType;
+use packds_format::{DType, FormatError};
 
 /// An array in C order over borrowed little-endian bytes.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,25 +15,16 @@ pub struct ArrayView<'a> {
     pub bytes: &'a [u8],
 }
 
-/// The elements have a different type than requested, or their bytes are not aligned for that type.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the elements are {found}, but {}{expected}", if *.misaligned { "their bytes are not aligned for " } else { "were requested as " })]
-pub struct WrongType {
-    /// The requested type.
-    pub expected: &'static str,
-    /// The actual type.
-    pub found: &'static str,
-    /// Whether the type is correct but the bytes are not aligned.
-    pub misaligned: bool,
-}
-
 impl<'a> ArrayView<'a> {
     /// The elements as numbers of their type, without a copy.
     ///
     /// # Errors
-    /// [`WrongType`] if `T` is not the element type, or if the bytes in the pack are not aligned for `T`.
-    pub fn elements<T: Element>(&self) -> Result<&'a [T], WrongType> {
-        let wrong = |misaligned| WrongType { expected: T::DTYPE.name(), found: self.dtype.name(), misaligned };
+    /// [`FormatError::WrongUse`] if `T` is not the element type, or if the bytes in the pack are not aligned for `T`.
+    pub fn elements<T: Element>(&self) -> Result<&'a [T], FormatError> {
+        let wrong = |misaligned: bool| {
+            let problem = if misaligned { "their bytes are not aligned for" } else { "were requested as" };
+            FormatError::WrongUse(format!("the elements are {}, but {problem} {}", self.dtype, T::DTYPE))
+        };
         if T::DTYPE != self.dtype {
             return Err(wrong(false));
         }
@@ -86,6 +77,7 @@ mod tests {
         let bytes = [0_u64; 2];
         let bytes: &[u8] = bytemuck::cast_slice(&bytes);
         let view = ArrayView { dtype: DType::F32, shape: vec![1], bytes: &bytes[1..5] };
-        assert!(view.elements::<f32>().unwrap_err().misaligned);
+        let error = view.elements::<f32>().unwrap_err().to_string();
+        assert_eq!(error, "the elements are f32, but their bytes are not aligned for f32");
     }
 }
