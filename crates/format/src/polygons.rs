@@ -30,7 +30,7 @@ impl Polygons {
     /// follow the one before it.
     pub fn parse(item: &[u8], n_boxes: usize) -> Result<Self, String> {
         let mut polygons = Self::default();
-        let mut last: Option<[f32; 2]> = None;
+        let mut last = None;
         for (number, vertex) in item.as_chunks::<16>().0.iter().enumerate() {
             let bad = |what: &str, expected: &str, found: String| {
                 Err(format!("{what} of vertex {number}: expected {expected}, found {found}"))
@@ -44,17 +44,17 @@ impl Polygons {
             let Some(index) = index_of(of).filter(|index| *index < n_boxes) else {
                 return bad("the box", &format!("an index below {n_boxes}"), of.to_string());
             };
-            if index_of(ring).is_none() {
+            let Some(ring_index) = index_of(ring) else {
                 return bad("the ring", "an index from 0 to 2^24", ring.to_string());
+            };
+            let own = Some((index, ring_index));
+            if own < last {
+                return bad("the box and the ring", "them to ascend", format!("{of} and {ring}"));
             }
-            match last {
-                Some(last) if last == [of, ring] => {}
-                Some(last) if [of, ring] < last => {
-                    return bad("the box and the ring", "them to ascend", format!("{of} and {ring}"));
-                }
-                _ => polygons.begin(index),
+            if own > last {
+                polygons.begin(index);
             }
-            last = Some([of, ring]);
+            last = own;
             polygons.push([x, y]);
         }
         Ok(polygons)

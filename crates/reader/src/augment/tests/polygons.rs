@@ -28,7 +28,8 @@ fn masks(polygons: &Polygons, n: usize, size: (u32, u32)) -> Vec<u8> {
 /// A star around a place.
 fn star([x, y]: [f32; 2], radius: f32, turn: f32) -> Vec<[f32; 2]> {
     let tip = |n: u8| {
-        let (angle, length) = (f32::from(n).mul_add(0.628, turn), if n % 2 == 0 { radius } else { radius * 0.5 });
+        let (angle, length) =
+            (f32::from(n).mul_add(0.628, turn), if n.is_multiple_of(2) { radius } else { radius * 0.5 });
         [angle.cos().mul_add(length, x), angle.sin().mul_add(length, y)]
     };
     (0..10).map(tip).collect()

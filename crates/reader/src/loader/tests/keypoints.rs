@@ -115,7 +115,7 @@ pub(super) fn augmented(pack: &Arc<Pack>, text: &str) -> LoaderBuilder {
 
 /// The rectangle around the vertices of a box.
 fn around(vertices: &[[f32; 4]], of: usize) -> [f32; 4] {
-    let own = vertices.iter().filter(|vertex| vertex[0] == of as f32);
+    let own = vertices.iter().filter(|vertex| vertex[0].total_cmp(&(of as f32)).is_eq());
     own.fold([f32::MAX, f32::MAX, f32::MIN, f32::MIN], |[left, top, right, bottom], [_, _, x, y]| {
         [left.min(*x), top.min(*y), right.max(*x), bottom.max(*y)]
     })
