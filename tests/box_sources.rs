@@ -133,7 +133,7 @@ fn shapes_of_labelme_are_boxes() {
     let text = json!({ "version": "5.4.1", "flags": {}, "shapes": [shape], "imagePath": "a.png", "imageData": null, "imageHeight": 10, "imageWidth": 20 });
     write(&folder, &["l/a.png", "l/b.png"], &[("l/a.json", &text.to_string())]);
     let told = convert(&folder, "l", &[]);
-    assert!(told.contains("1 polygon replaced by the box around each"), "{told}");
+    assert!(told.contains("1 polygon packed in 'polygons', with the box around each"), "{told}");
     assert_eq!(samples(&folder, "out.pack")[0].1["boxes"], json!([[1, 2, 9.5, 8]]));
     assert_eq!(classes(&folder, "out.pack"), json!(["cat"]));
 }

@@ -13,12 +13,17 @@ SIZES = [(40, 50), (7, 90), (64, 33), (1, 9), (100, 100)]
 
 
 def blobs(dice, height, width):
-    """A mask of rectangles, holes and single pixels."""
+    """A mask of rectangles, single pixels and a hole."""
     mask = np.zeros((height, width), np.uint8)
     for _ in range(dice.integers(1, 5)):
         top, left = dice.integers(height), dice.integers(width)
         mask[top:top + dice.integers(1, height + 1), left:left + dice.integers(1, width + 1)] ^= 1
-    return mask | (dice.random((height, width)) < 0.03)
+    mask |= dice.random((height, width)) < 0.03
+    if min(height, width) > 4:
+        # A hole.
+        mask[1:4, 1:4] = 1
+        mask[2, 2] = 0
+    return mask
 
 
 def lengths(mask):

@@ -137,6 +137,12 @@ fn compressed_shards() {
     if python_of_peers("litdata", &["lit.py", "write", &here]).is_some() {
         ["raw", "chunk", "batch", "sample"].iter().for_each(|source| assert_planned(&folder, source, &[]));
     }
+    let folder = Folder::new();
+    let here = folder.path("").to_str().unwrap().to_owned();
+    if python_of_peers("array_record", &["arrayrecord.py", "write", &here]).is_some() {
+        let files = ["none", "zstd", "snappy"].map(|name| format!("{name}.array_record"));
+        files.iter().for_each(|source| assert_planned(&folder, source, &[]));
+    }
 }
 
 /// Writes 12 images in row groups, batches, chunks or members of two.
