@@ -83,7 +83,9 @@ fn formats_lists_all_of_them() {
         let format = formats.iter().find(|f| f["format"] == name).unwrap();
         assert_eq!((&format["in"], &format["out"]), (&json!(true), &json!(true)), "{name}");
     }
-    for (name, is_in, is_out) in [("manifest", true, false), ("arrayrecord", true, false), ("coco", true, true), ("yolo", false, true)] {
+    for (name, is_in, is_out) in
+        [("manifest", true, false), ("arrayrecord", true, false), ("coco", true, true), ("yolo", false, true)]
+    {
         let format = formats.iter().find(|f| f["format"] == name).unwrap();
         assert_eq!((&format["in"], &format["out"]), (&json!(is_in), &json!(is_out)), "{name}");
     }
