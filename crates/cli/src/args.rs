@@ -201,7 +201,7 @@ mod tests {
     }
 
     /// Names of values that cannot be completed: numbers, names from a file, and free text.
-    const FREE: [&str; 25] = [
+    const FREE: [&str; 26] = [
         "K",
         "PRICE",
         "N",
@@ -227,6 +227,7 @@ mod tests {
         "CONDITION",
         "OLD=NEW",
         "TYPE",
+        "SIZES",
     ];
 
     #[test]
