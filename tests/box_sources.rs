@@ -151,9 +151,11 @@ fn a_folder_of_coco_has_a_split_for_each_file() {
     };
     let [one, two] = ["a.png", "b.png"].map(coco);
     let files = ["coco/annotations/instances_train2017.json", "coco/annotations/instances_val2017.json"];
-    write(&folder, &["coco/train2017/a.png", "coco/val2017/b.png"], &[(files[0], &one), (files[1], &two)]);
+    let captions = ("coco/annotations/captions_val2017.json", "{}");
+    write(&folder, &["coco/train2017/a.png", "coco/val2017/b.png"], &[(files[0], &one), (files[1], &two), captions]);
     let told = convert(&folder, "coco", &["--split", "val2017"]);
-    assert!(told.contains("read the boxes in 'annotations/instances_val2017.json'"), "{told}");
+    let expected = "read the boxes in 'annotations/instances_val2017.json', and not 1 other JSON file next to it";
+    assert!(told.contains(expected), "{told}");
     assert_eq!(samples(&folder, "out.pack")[0].1["boxes"], json!([[1, 2, 4, 6]]));
     let told = convert(&folder, "coco", &["--force"]);
     assert!(told.contains("found the splits 'train2017', 'val2017'"), "{told}");

@@ -52,6 +52,19 @@ def test_boxes_move_with_their_images(path, augment, recwarn):
     assert n_left_out > 0 or augment == "letterbox64"
 
 
+def test_boxes_of_mixed_images_are_joined_without_a_doubt(path, recwarn):
+    fields = ["image", "boxes", "box_labels", "box_area"]
+    loader = packds.Loader(path, 8, augment="center48x40,mosaic:0,mixup:1", fields=fields, seed=5)
+    assert [str(warning.message) for warning in recwarn if "not mixed" in str(warning.message)] == []
+    names = [int(sample["name"]) for sample in packds.open(path)]
+    for batch in loader.batches():
+        numbers = [names[id] for id in batch.ids]
+        for row, number in enumerate(numbers):
+            both = [boxes_of(number), boxes_of(numbers[row - 1])]
+            assert batch["boxes"][row].tolist() == np.concatenate(both).tolist()
+            assert len(batch["box_labels"][row]) == len(batch["box_area"][row]) == sum(map(len, both))
+
+
 def test_each_view_has_its_own_boxes(path):
     loader = packds.Loader(path, 8, augment="rrc24,flip,views:2", seed=5)
     differ = 0

@@ -103,12 +103,10 @@ impl Joined {
                 let ids: Vec<i64> = own.iter().map(|name| known.get(name).copied().unwrap_or(-1)).collect();
                 let n_changed = ids.iter().zip(0..).filter(|(new, old)| **new != *old).count();
                 if n_changed > 0 {
-                    self.warnings.push(format!(
-                        "{}: {} of `{}` get other ids, because classes are joined by name",
-                        taken.path.display(),
-                        counted(n_changed, "class"),
-                        field.name
-                    ));
+                    let (n, gets) =
+                        (counted(n_changed, "class"), if n_changed == 1 { "gets another id" } else { "get other ids" });
+                    let (path, name) = (taken.path.display(), &field.name);
+                    self.warnings.push(format!("{path}: {n} of `{name}` {gets}, because classes are joined by name"));
                 }
                 maps.insert(number, IdMap { ids, to: field.clone() });
             }

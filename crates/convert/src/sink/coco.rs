@@ -178,9 +178,10 @@ fn annotation(number: u64, image: &Value, object: &Object) -> Map<String, Value>
     row
 }
 
-/// The outline of an object: polygons, or run lengths if it has holes, which polygons of COCO do not have.
+/// The outline of an object: polygons, or run lengths if it has holes, which polygons of COCO do not have, or no outline: COCO's
+/// library cannot read an empty list.
 fn segmentation(rings: &[Ring], (width, height): (u32, u32)) -> Result<Value, String> {
-    if rings.iter().all(|ring| ring.len() > 2 && area(ring) > 0.0) {
+    if !rings.is_empty() && rings.iter().all(|ring| ring.len() > 2 && area(ring) > 0.0) {
         let polygon = |ring: &Ring| -> Value {
             let numbers: Vec<Value> = ring.iter().flatten().map(|place| number_of(shortest(*place))).collect();
             numbers.into()
@@ -390,6 +391,22 @@ mod tests {
         for name in ["polygons", "keypoints"] {
             assert_same_field(&pack, &read, name);
         }
+    }
+
+    #[test]
+    fn boxes_without_an_outline_get_an_empty_mask() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
+        write("a.png", &packds_pixels::encode_png(6, 5, 3, &[7; 90]).unwrap());
+        let annotation = |number: u8, segmentation: Value| json!({ "id": number, "image_id": 1, "category_id": 1, "bbox": [0, 0, 5, 5], "segmentation": segmentation });
+        let annotations = [annotation(1, json!([[1, 1, 4, 1, 4, 4]])), annotation(2, json!([]))];
+        let file = json!({ "images": [{ "id": 1, "file_name": "a.png", "width": 6, "height": 5 }],
+            "categories": [{ "id": 1, "name": "cat" }], "annotations": annotations });
+        write("x.json", file.to_string().as_bytes());
+        let (again, _) = exported(&back(&folder.path().join("x.json"), None), folder.path());
+        let found = &again["annotations"];
+        assert_eq!(found[0]["segmentation"], json!([[1, 1, 4, 1, 4, 4]]));
+        assert_eq!(found[1]["segmentation"], json!({ "size": [5, 6], "counts": [30] }));
     }
 
     #[test]

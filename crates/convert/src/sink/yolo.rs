@@ -32,7 +32,7 @@ pub(crate) struct YoloSink {
 /// Why YOLO cannot store a field. `None` if it can. The field that marks crowds decides which boxes are written.
 pub(crate) fn left_out(field: &Field, _form: &Form) -> Option<String> {
     let is_used = matches!(field.role, Some(Role::Image | Role::Boxes | Role::BoxLabels)) || field.name == CROWD;
-    (!is_used).then(|| format!("field `{}`, because besides images {WHAT} can store only boxes", field.name))
+    (!is_used).then(|| format!("field `{}`, because packds writes only images and boxes as {WHAT}", field.name))
 }
 
 impl YoloSink {
@@ -162,7 +162,7 @@ mod tests {
             "1 box of crowds, because YOLO has none",
             "the parts of 1 box beyond the edge of the image, which were cut off",
             "1 box without an area in the image",
-            "field `caption`, because besides images YOLO can store only boxes",
+            "field `caption`, because packds writes only images and boxes as YOLO",
         ] {
             assert!(lost.contains(note), "{note}: {lost}");
         }

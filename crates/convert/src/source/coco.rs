@@ -223,7 +223,7 @@ impl Categories {
 }
 
 fn outlines(file: &File<'_>) -> ConvertError {
-    let reason = "this is a COCO file with outlines or points, but without boxes, and packds cannot pack these yet";
+    let reason = "this is a COCO file with outlines or points, but without boxes, which packds does not read";
     ConvertError::unsupported(file.path, "", reason, "to pack only the images, pass their folder as the source")
 }
 

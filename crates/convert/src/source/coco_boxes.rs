@@ -90,7 +90,7 @@ impl Reading<'_, '_> {
         let file = self.file;
         let wrong = |reason: String| file.wrong(annotation, reason);
         let Some(category) = find(keys, "category_id") else {
-            return Err(file.unread(annotation, "an annotation that lacks 'category_id'"));
+            return Err(wrong("the annotation lacks 'category_id'".to_owned()));
         };
         let place = category.get().parse().ok().and_then(|id: i64| self.categories.place_of.get(&id));
         let Some(place) = place else {
@@ -100,7 +100,7 @@ impl Reading<'_, '_> {
         };
         let sides = find(keys, "bbox").and_then(|bbox| serde_json::from_str::<[f64; 4]>(bbox.get()).ok());
         let Some([left, top, width, height]) = sides else {
-            return Err(file.unread(annotation, "an annotation whose 'bbox' is not a list of four numbers"));
+            return Err(wrong("expected a list of four numbers in 'bbox' of the annotation".to_owned()));
         };
         let known =
             ["id", "image_id", "category_id", "bbox", "area", "iscrowd", "segmentation", "keypoints", "num_keypoints"];
@@ -120,12 +120,18 @@ impl Reading<'_, '_> {
         own.keypoints.push(points);
         own.boxes.push(format!("[{left},{top},{right},{bottom}]"));
         own.labels.push(place.to_string());
-        let area = find(keys, "area").map(RawValue::get).filter(|area| area.parse::<f32>().is_ok_and(f32::is_finite));
+        let area = match find(keys, "area").map(RawValue::get) {
+            Some(area) if area != "null" && !area.parse::<f32>().is_ok_and(f32::is_finite) => {
+                return Err(wrong(format!("expected a number in 'area', found {area}")));
+            }
+            area => area.filter(|area| *area != "null"),
+        };
         own.areas.extend(area.map(str::to_owned));
         let crowd = match find(keys, "iscrowd").map(RawValue::get) {
             Some("0" | "false") => Some("false"),
             Some("1" | "true") => Some("true"),
-            _ => None,
+            None | Some("null") => None,
+            Some(other) => return Err(wrong(format!("expected 0 or 1 in 'iscrowd', found {other}"))),
         };
         own.crowds.extend(crowd.map(str::to_owned));
         Ok(())
@@ -274,9 +280,14 @@ mod tests {
         for (annotation, words) in [
             (r#"{"image_id": 9, "category_id": 7, "bbox": [1, 2, 3, 4]}"#, "refers to the image 9"),
             (r#"{"image_id": 5, "category_id": 1, "bbox": [1, 2, 3, 4]}"#, "the category 1, which is not"),
-            (r#"{"image_id": 5, "category_id": 7, "bbox": [1, 2, 3]}"#, "'bbox' is not a list of four numbers"),
+            (r#"{"image_id": 5, "category_id": 7, "bbox": [1, 2, 3]}"#, "expected a list of four numbers in 'bbox'"),
             (r#"{"image_id": 5, "bbox": [1, 2, 3, 4]}"#, "lacks 'category_id'"),
             (r#"{"category_id": 7, "bbox": [1, 2, 3, 4]}"#, "lacks 'image_id'"),
+            (
+                r#"{"image_id": 5, "category_id": 7, "bbox": [1, 2, 3, 4], "iscrowd": 2}"#,
+                "expected 0 or 1 in 'iscrowd', found 2",
+            ),
+            (r#"{"image_id": 5, "category_id": 7, "bbox": [1, 2, 3, 4], "area": "x"}"#, "expected a number in 'area'"),
         ] {
             let error = read(annotation).map(|read| read.rows).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");

@@ -80,6 +80,8 @@ pub enum FolderNote {
     BoxFileRead {
         /// The file.
         file: Vec<u8>,
+        /// Number of other JSON files in its folder.
+        others: u64,
     },
     /// A split that a file of a data set of boxes names, but that is left out.
     SplitLeftOut {
@@ -253,7 +255,13 @@ impl FolderNote {
                 "the boxes in 'Annotations' were not read, because there are masks; {} reads the boxes of all images instead",
                 LEAVE_OUT.with(MASK)
             ),
-            Self::BoxFileRead { file } => write!(out, "read the boxes in '{}'", lossy(file)),
+            Self::BoxFileRead { file, others: 0 } => write!(out, "read the boxes in '{}'", lossy(file)),
+            Self::BoxFileRead { file, others } => write!(
+                out,
+                "read the boxes in '{}', and not {} next to it; pass one of these files as the source to read it",
+                lossy(file),
+                counted(*others, "other JSON file")
+            ),
             Self::SplitLeftOut { split, file, reason } => {
                 write!(out, "left out the split '{split}' of '{file}': {reason}")
             }

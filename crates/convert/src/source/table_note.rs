@@ -41,10 +41,12 @@ pub enum TableNote {
         /// The values of annotations that are left out.
         left_out: Vec<String>,
     },
-    /// A column has boxes, but may be read in two ways, so it stays JSON.
+    /// A column has boxes that cannot be read, so it stays JSON.
     ObjectsUnread {
         /// The column.
         field: String,
+        /// Why.
+        reason: String,
     },
     /// Numbers in the lists that give the splits are the labels.
     ListLabels {
@@ -317,10 +319,12 @@ impl TableNote {
                 let images = counted(*count, "image");
                 write!(out, "{images} without a row in '{}' got an empty mask ({label}'{}')", lossy(file), lossy(first))
             }
-            Self::ObjectsUnread { field } => write!(
-                out,
-                "'{field}' stays JSON: the sizes of the images do not tell whether its boxes are left, top, width and height, or left, top, right and bottom; to pack the boxes, write them as a COCO file"
-            ),
+            Self::ObjectsUnread { field, reason } => {
+                write!(
+                    out,
+                    "'{field}' stays JSON, and its boxes are not packed: {reason}; to pack them, write a COCO file"
+                )
+            }
             Self::NullLabels { count, first } => {
                 let label = if *count == 1 { "" } else { "first: " };
                 write!(out, "left out {} whose label is null ({label}'{first}')", counted(*count, "image"))

@@ -117,9 +117,9 @@ const TYPES: [Unread; 28] = [
         "packds never runs pickles; if you trust the file, write its arrays in Python: d = pickle.load(open(\"x.p\", \"rb\")); numpy.savez(\"x.npz\", images=d[\"features\"], labels=d[\"labels\"])",
     ),
     row(
-        "ArrayRecord",
+        "damaged ArrayRecord",
         &["array_record", "arrayrecord", "riegeli"],
-        "write the data set as TFRecord files in Python: tfds.builder(\"NAME\", file_format=\"tfrecord\").download_and_prepare()",
+        "its first bytes are not those of an ArrayRecord file: copy the file again, or write it again",
     ),
     row("video", &["mp4", "avi", "mov", "mkv", "webm", "m4v"], "write its frames with 'ffmpeg -i x.mp4 x_%06d.png'"),
     row(

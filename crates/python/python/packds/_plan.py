@@ -14,10 +14,13 @@ from ._cuda import SIMULATED, Gpu, number_of, widened
 from ._dataset import FLOATS, Dataset, Field, is_float_label, pair_of
 from ._errors import OptionError
 from ._mixing import mixers
-from ._ragged import padded_images, ragged_conversion
+from ._ragged import padded_images, ragged_conversion, varied_masks
 from ._targets import targets_conversion
 from ._types import Ragged
 from ._words import mixes, puts_channels_first
+
+#: The roles of boxes and of what describes them.
+_OF_BOXES = ("boxes", "box_labels", "box_attribute", "keypoints", "polygons")
 
 
 class Plan:
@@ -57,6 +60,8 @@ class Plan:
         for name, _view, dtype, shape in native.fields():
             field = dataset.fields[name]
             self.fields.append((name, self._conversion(field, dtype, shape, layout)))
+        if self._masks_vary(native, dataset) and ragged in ("padded", "flat"):
+            raise varied_masks()
         names = list(dict.fromkeys(name for name, _ in self.fields))
         self.several_views = len(names) < len(self.fields)
         roles = [dataset.fields[name].role for name in names]
@@ -70,7 +75,17 @@ class Plan:
         self._targets = targets_conversion(ragged, output, channels_first, loaded, (self.several_views, instance_masks))
         self._mixers = mixers(datasets, loaded) if mixes(augment) else {}
         # Fields that are not mixed together with the images.
-        self.unmixed = [name for name in names if name not in (self.image, *self._mixers)] if mixes(augment) else []
+        # Boxes and what describes them are joined with those of the partner.
+        joined = [field.name for field in loaded if field.role in _OF_BOXES]
+        self.unmixed = [name for name in names if name not in (self.image, *self._mixers, *joined)] if mixes(augment) else []
+
+    @staticmethod
+    def _masks_vary(native: _packds.Loader, dataset: Dataset) -> bool:
+        """Whether polygons are delivered as masks of images that vary in size."""
+        shown = [(dataset.fields[name].role, dtype, shape) for name, _view, dtype, shape in native.fields()]
+        return any(role == "polygons" and dtype == "u8" for role, dtype, _ in shown) and any(
+            role == "image" and shape is None for role, _, shape in shown
+        )
 
     def _conversion(self, field: Any, dtype: str, shape: list[int] | None, layout: str | None) -> Any:
         convert, device = self.convert, self.device

@@ -99,10 +99,15 @@ def _each(items: list[Any], out: Any) -> list[Any]:
     return [out(as_numpy(item), item.dtype) for item in items]
 
 
+def varied_masks() -> OptionError:
+    """The error for masks that no array can hold."""
+    hint = "use ragged='list', or an augment that gives the images one size"
+    return OptionError("masks of images that vary in size can be neither padded nor flat", hint)
+
+
 def _arrays(value: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     if isinstance(value, list):
-        hint = "use ragged='list', or an augment that gives the images one size"
-        raise OptionError("masks of images that vary in size can be neither padded nor flat", hint)
+        raise varied_masks()
     entries, offsets = value
     return as_numpy(entries), as_numpy(offsets)
 

@@ -349,8 +349,8 @@ fn check_settings(augment: &Augment) -> Result<(), AugmentError> {
         && !augment.ops.iter().any(|op| op.stage() == Stage::Crop)
     {
         let joins = [augment.mixup, augment.cutmix, augment.mosaic].iter().any(Option::is_some);
-        let expected = "left out, because it needs images of one size";
-        op.hold("mixup, cutmix or mosaic", expected, !joins, "one".to_owned())?;
+        let expected = "one for mixup, cutmix and mosaic: add a crop, such as center640, or leave these words out";
+        op.hold("size of the images", expected, !joins, "different sizes".to_owned())?;
     }
     if !augment.fill.is_empty() && !augment.ops.iter().any(Op::maps) {
         let expected =

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use packds_system::to_u64;
+
 use super::parts::has_extension;
 use super::{Top, splits_of};
 use crate::error::ConvertError;
@@ -44,6 +46,7 @@ pub(super) fn list(top: &Top, options: &ListOptions) -> Result<Option<Listed>, C
     if files.is_empty() {
         return Ok(None);
     }
+    let n_read = files.len();
     let (files, left_out) = with_images(top, files, wanted);
     check_categories(top, &files)?;
     let options = ListOptions { split: None, ..options.clone() };
@@ -55,7 +58,7 @@ pub(super) fn list(top: &Top, options: &ListOptions) -> Result<Option<Listed>, C
         }
         let mut listing = manifest::list(&path_of(top, &file), RowForm::Json, &options)?;
         unlisted::note(&mut listing);
-        let read = FolderNote::BoxFileRead { file };
+        let read = FolderNote::BoxFileRead { others: n_next_to(top, &file)?.saturating_sub(to_u64(n_read)), file };
         listing.warnings.insert(0, Warning::Folders(read));
         listing.warnings.extend(left_out.iter().cloned().map(Warning::Folders));
         listings.push((split, listing));
@@ -67,6 +70,13 @@ pub(super) fn list(top: &Top, options: &ListOptions) -> Result<Option<Listed>, C
         return Ok(listings.pop().map(|(_, listing)| Listed::one(listing)));
     }
     Ok(Some(splits_of(listings)))
+}
+
+/// Number of JSON files in the folder of a file.
+fn n_next_to(top: &Top, file: &[u8]) -> Result<u64, ConvertError> {
+    let path = path_of(top, file);
+    let folder = Top::at(path.parent().unwrap_or(&top.path))?;
+    Ok(to_u64(folder.directory.names().filter(|name| has_extension(name, "json")).count()))
 }
 
 fn path_of(top: &Top, file: &[u8]) -> PathBuf {

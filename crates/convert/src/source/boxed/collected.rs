@@ -60,6 +60,9 @@ pub(super) struct Outline {
     pub(super) named: Vec<NamedPoint>,
 }
 
+/// What is said of outlines.
+pub(super) const AS_POLYGONS: &str = "packed in 'polygons', with the box around each";
+
 const WITHOUT_AREA: Remark = ("polygon", "without an area, left out");
 
 impl Outline {
@@ -384,7 +387,15 @@ impl Stored {
             faults.extend(set.fault.map(|fault| (idx, fault)));
         }
         seen.left_out.extend(partial.iter().map(|name| name.trim_start_matches("box_").to_owned()));
-        let remarks = remarks.into_iter().map(|((noun, what), n)| (n, noun.to_owned(), what.to_owned())).collect();
+        let has_polygons = fields.fields.iter().any(|field| field.name == POLYGONS);
+        let told = |what| match what {
+            AS_POLYGONS if !has_polygons => {
+                "packed as boxes only, because all outlines are rectangles with level sides"
+            }
+            what => what,
+        };
+        let remarks =
+            remarks.into_iter().map(|((noun, what), n)| (n, noun.to_owned(), told(what).to_owned())).collect();
         let left_out = seen.left_out.into_iter().collect();
         let note = TableNote::Boxes { about, counts: [without, seen.empty, seen.outside], remarks, left_out };
         Self { fields: columns.into_iter().map(Column::field).collect(), faults, note }

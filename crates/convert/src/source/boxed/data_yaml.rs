@@ -151,7 +151,7 @@ impl KeypointShape {
         let n = self.n;
         if swaps.len() != n || !are_pairs(&swaps) {
             return Err(format!(
-                "expected {n} points from 0 in '{SWAPS}', where the point of each point is that point"
+                "expected {n} numbers from 0 in '{SWAPS}' that come in pairs: if point 1 becomes 2 in a mirror image, 2 becomes 1"
             ));
         }
         self.swaps = Some(swaps);
@@ -386,8 +386,8 @@ mod tests {
             ("words", "line 1: expected 'key: value', found 'words'"),
             ("kpt_shape: 5", "expected the number of keypoints, and 2 or 3 in 'kpt_shape'"),
             ("kpt_shape: [5, 4]", "expected the number of keypoints, and 2 or 3 in 'kpt_shape'"),
-            ("kpt_shape: [3, 2]\nflip_idx: [0, 1]", "line 2: expected 3 points from 0 in 'flip_idx'"),
-            ("kpt_shape: [3, 2]\nflip_idx: [1, 2, 0]", "line 2: expected 3 points from 0 in 'flip_idx'"),
+            ("kpt_shape: [3, 2]\nflip_idx: [0, 1]", "line 2: expected 3 numbers from 0 in 'flip_idx'"),
+            ("kpt_shape: [3, 2]\nflip_idx: [1, 2, 0]", "line 2: expected 3 numbers from 0 in 'flip_idx'"),
             ("flip_idx: x", "expected a list of points in 'flip_idx'"),
             ("nc: 99999999999", "expected at most 65536 classes"),
         ] {

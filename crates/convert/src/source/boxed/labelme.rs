@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, from_str};
 
 use super::around;
-use super::collected::{BoxSet, Class, Classes, Marks, NamedPoint, Outline, Remark};
+use super::collected::{AS_POLYGONS, BoxSet, Class, Classes, Marks, NamedPoint, Outline, Remark};
 use super::parts::{From, Part, Place, has_extension, text_of, without_image};
 use super::{Found, Reader, Top};
 use crate::error::ConvertError;
@@ -109,7 +109,7 @@ impl Shape {
     }
 }
 
-const POLYGON: Remark = ("polygon", "packed in 'polygons', with the box around each");
+const POLYGON: Remark = ("polygon", AS_POLYGONS);
 const CIRCLE: Remark = ("circle", "packed as a polygon, with the box around each");
 const OTHER_SHAPE: Remark = ("shape", "of other kinds, left out");
 const OTHER_POINT: Remark = ("point", "whose group is not that of one box, left out");

@@ -13,8 +13,9 @@ use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::ordered::{Next, ordered};
 use crate::source::box_fields::BoxFields;
-use crate::source::column::ColumnValues;
+use crate::source::column::{ColumnValues, TextArena};
 use crate::source::listing::{Listing, SourceKind};
+use crate::source::paths::lossy;
 use crate::source::ragged::single;
 use crate::source::table_note::TableNote;
 use crate::source::warning::Warning;
@@ -65,28 +66,59 @@ pub(in crate::source) fn find(listing: &mut Listing, jobs: usize) -> Result<(), 
     if !texts.iter().any(|text| BBOX.iter().any(|key| text.contains(key))) {
         return Ok(());
     }
-    let Some((from, all)) = CATEGORIES.into_iter().find_map(|key| {
+    let read = CATEGORIES.into_iter().find_map(|key| {
         let from = From { column, is_member, key };
         let all: Option<Vec<Objects>> = texts.iter().map(|text| Objects::of(text, from)).collect();
         all.filter(|all| all.iter().any(|own| !own.boxes.is_empty())).map(|all| (from, all))
-    }) else {
-        return Ok(());
+    });
+    let Some((from, all)) = read else {
+        let reason = why_unread(listing, texts, (column, is_member));
+        return reason.map_or(Ok(()), |reason| leave(listing, column, reason));
     };
     let mut classes = all.iter().flat_map(|own| &own.classes).map(|class| matches!(class, Class::Name(_)));
     let has_names = classes.next().unwrap_or(false);
     if !classes.all(|is_name| is_name == has_names) {
-        return Ok(());
+        let reason = format!("some values of '{}' are texts and others numbers", from.key);
+        return leave(listing, column, reason);
     }
     let sizes = sizes_of(listing, &all, jobs)?;
     let Some(has_sizes) = form_of(&all, &sizes) else {
-        listing.warnings.push(Warning::Table(TableNote::ObjectsUnread { field: column.to_owned() }));
-        return Ok(());
+        let reason = "the sizes of the images do not tell whether its boxes are left, top, width and height, or left, top, right and bottom";
+        return leave(listing, column, reason.to_owned());
     };
     let sets: Option<Vec<BoxSet>> =
         all.into_iter().zip(&sizes).map(|(own, size)| own.set(*size, (has_sizes, from))).collect();
-    let Some(sets) = sets else { return Ok(()) };
-    add(listing, sets, (from, place), (has_sizes, has_names));
+    let Some(sets) = sets else {
+        return leave(listing, column, "the numbers of a box are too large".to_owned());
+    };
+    add(listing, sets, (from, place), (has_sizes, has_names))
+}
+
+/// Leaves the column as it is, and says why its boxes are not read.
+fn leave(listing: &mut Listing, column: &str, reason: String) -> Result<(), ConvertError> {
+    let is_own =
+        |field: &String| field.strip_prefix(column).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    let is_told = |warning: &Warning| matches!(warning, Warning::BoxColumns { fields } if fields.iter().all(is_own));
+    listing.warnings.retain(|warning| !is_told(warning));
+    listing.warnings.push(Warning::Table(TableNote::ObjectsUnread { field: column.to_owned(), reason }));
     Ok(())
+}
+
+/// Why the boxes of a column cannot be read: the first image whose objects have another form than those of other images. `None` if
+/// no image has boxes.
+fn why_unread(listing: &Listing, texts: &TextArena, (column, is_member): (&str, bool)) -> Option<String> {
+    const SHOWN: usize = 80;
+    let has_boxes = |own: &Objects| !own.boxes.is_empty();
+    let from = CATEGORIES
+        .into_iter()
+        .map(|key| From { column, is_member, key })
+        .find(|from| texts.iter().any(|text| Objects::of(text, *from).as_ref().is_some_and(has_boxes)))?;
+    let (idx, text) = texts.iter().enumerate().find(|(_, text)| Objects::of(text, from).is_none())?;
+    let (path, key) = (lossy(&listing.paths.path(idx)), from.key);
+    let shown: String = text.chars().take(SHOWN).collect();
+    Some(format!(
+        "expected boxes of four numbers and as many classes from 0 in '{key}' for '{path}', as for other images, found {shown}"
+    ))
 }
 
 /// Adds the fields of boxes that were found in a column at this place.
@@ -95,16 +127,27 @@ fn add(
     sets: Vec<BoxSet>,
     (From { column, is_member, key }, place): (From<'_>, usize),
     (has_sizes, has_names): (bool, bool),
-) {
+) -> Result<(), ConvertError> {
     let known = format!("{column}.{key}");
     let is_own = |warning: &Warning| matches!(warning, Warning::NamesLeftOut { field, .. } if *field == known);
     let (mut names, mut of_classes) = match has_names {
         true => (names_of(sets.iter()), format!("the texts of '{key}', sorted")),
         false => (numbers_of(sets.iter()), "numbers".to_owned()),
     };
-    if let Some(Warning::NamesLeftOut { names: own, .. }) = listing.warnings.iter().find(|warning| is_own(warning))
-        && own.len() >= names.len()
-    {
+    if let Some(Warning::NamesLeftOut { names: own, .. }) = listing.warnings.iter().find(|warning| is_own(warning)) {
+        if own.len() < names.len() {
+            let reason = format!(
+                "expected class ids below {}, the number of names of '{known}', found {}",
+                own.len(),
+                names.len() - 1
+            );
+            return Err(ConvertError::contradictory(
+                listing.root(),
+                "",
+                reason,
+                "correct the ids, or add the missing names",
+            ));
+        }
         names.clone_from(own);
         of_classes = format!("the names of '{known}'");
     }
@@ -114,8 +157,8 @@ fn add(
         let mut others = listing.columns.iter().map(|column| &column.name);
         others.any(|other| other == name) || listing.fields.iter().any(|field| field.name == *name)
     };
-    if names.iter().any(is_taken) {
-        return;
+    if let Some(name) = names.iter().find(|name| is_taken(name)) {
+        return leave(listing, column, format!("the source has another field '{name}'"));
     }
     listing.warnings.retain(|warning| !is_own(warning) && !matches!(warning, Warning::BoxColumns { .. }));
     let form = if has_sizes { "left, top, width and height" } else { "left, top, right and bottom" };
@@ -128,6 +171,7 @@ fn add(
     listing.fields.extend(stored);
     listing.box_classes = fields.classes;
     listing.warnings.push(Warning::Table(note));
+    Ok(())
 }
 
 /// The objects in the JSON of a sample. `None` if there are none.

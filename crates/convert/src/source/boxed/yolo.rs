@@ -4,7 +4,7 @@ use std::path::Path;
 
 use packds_format::Keypoints;
 
-use super::collected::{BoxSet, Class, Classes, Marks, Outline, Remark};
+use super::collected::{AS_POLYGONS, BoxSet, Class, Classes, Marks, Outline, Remark};
 use super::data_yaml::{self, DataYaml, KeypointShape, MAX_CLASSES};
 use super::fractions::size_of;
 use super::parts::{From, Part, Place, has_extension, text_of};
@@ -302,7 +302,7 @@ impl Reader for Yolo {
     }
 }
 
-const OUTLINE: Remark = ("outline", "packed in 'polygons', with the box around each");
+const OUTLINE: Remark = ("outline", AS_POLYGONS);
 
 /// Adds what a line says to the boxes of an image of this size.
 fn add(set: &mut BoxSet, line: Line, (width, height): (f64, f64)) -> Result<(), String> {

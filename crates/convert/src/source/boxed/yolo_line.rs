@@ -54,7 +54,14 @@ impl Line {
                 let (outline, _) = own.as_chunks::<2>();
                 Ok(Self { class, corners: super::around(outline), outline: outline.to_vec(), ..Self::default() })
             }
-            _ => Err(format!("expected 5 numbers, or the points of an outline, found {} in '{line}'", n + 1)),
+            _ => {
+                let points = known.map(|shape| {
+                    let (each, n) = (if shape.has_visibility { 3 } else { 2 }, shape.n);
+                    format!(", or {} for the keypoints of 'kpt_shape: [{n}, {each}]'", 5 + n * each)
+                });
+                let points = points.unwrap_or_default();
+                Err(format!("expected 5 numbers{points}, or the points of an outline, found {} in '{line}'", n + 1))
+            }
         }
     }
 }

@@ -47,6 +47,17 @@ fn outlines_and_rotated_boxes_of_yolo_are_polygons() {
 }
 
 #[test]
+fn outlines_that_are_all_rectangles_are_told_as_boxes() {
+    let own = yolo("0 0.1 0.1 0.2 0.1 0.2 0.2 0.1 0.2\n");
+    own.write("labels/val/b.txt", b"1 0.1 0.1 0.3 0.1 0.3 0.2 0.1 0.2\n");
+    let train = splits(&own).swap_remove(0).1;
+    assert_eq!(names(&train), ["boxes", "box_labels"]);
+    let told = told(&train);
+    let expected = "1 outline packed as boxes only, because all outlines are rectangles with level sides";
+    assert!(told.contains(expected) && !told.contains("'polygons'"), "{told}");
+}
+
+#[test]
 fn keypoints_of_yolo_are_pixels_with_their_visibility() {
     let pose = format!("{YAML}kpt_shape: [2, 3]\nflip_idx: [1, 0]\n");
     let own = yolo("0 0.5 0.5 0.2 0.4 0.5 0.5 2 0.4 0.4 0\n1 0.5 0.5 0.2 0.4 1.1 0.5 1 0.4 0.4 2\n");
@@ -61,6 +72,12 @@ fn keypoints_of_yolo_are_pixels_with_their_visibility() {
     assert_eq!(points(&found[1].1, 0), [0.0; 6]);
     let roles: Vec<_> = train.fields().iter().map(|field| field.role).collect();
     assert_eq!(roles.last(), Some(&Some(Role::Keypoints)));
+    own.write("labels/train/a.txt", b"0 0.5 0.5 0.2 0.4 0.5 0.5 2\n");
+    let said = error(&own);
+    assert!(
+        said.contains("expected 5 numbers, or 11 for the keypoints of 'kpt_shape: [2, 3]', or the points"),
+        "{said}"
+    );
     // Two numbers for each point.
     own.write("data.yaml", pose.replace("[2, 3]", "[2, 2]").as_bytes());
     own.write("labels/train/a.txt", b"0 0.5 0.5 0.2 0.4 0.5 0.5 -1 -1\n");
