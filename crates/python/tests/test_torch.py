@@ -464,6 +464,8 @@ def test_a_dataloader_that_would_batch_batches_is_refused(numbered, torch, worke
         next(iter(loader))
 
 
+# PyTorch's workers may abort if their loader is dropped while they start, and its destructor then raises.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(("workers", "context"), [(0, None), (2, "fork"), (2, "spawn")])
 def test_a_dataloader_that_accelerate_prepared_is_refused(numbered, torch, workers, context):
     from packds.torch import IterableDataset
