@@ -16,8 +16,8 @@ use crate::limits::Limits;
 use crate::trailer::{TRAILER_BYTES, Trailer};
 use crate::{Classes, FormatError, Paths, Schema, Stats};
 
-/// The largest single write. For a larger one, Linux moves memory about to find large free blocks for its page cache. On
-/// Linux 6.18, writes of 1 MiB took twice as long for the same bytes.
+/// The largest single write. For a larger one, Linux 6.18 moves memory to get large free blocks for its page cache. This
+/// takes longer than the write.
 const LARGEST_WRITE: usize = 128 << 10;
 
 /// Properties of the pack to write.

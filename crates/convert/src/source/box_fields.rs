@@ -32,7 +32,7 @@ impl BoxFields {
         Self { fields, classes }
     }
 
-    /// Adds the keypoints, of which each box has `n`.
+    /// Adds the field of keypoints. Each box has `n` of them.
     pub(super) fn with_keypoints(mut self, n: u64, keypoints: Option<Keypoints>) -> Self {
         let field = Field::ragged(KEYPOINTS, DType::F32, &[n, 3]).with_role(Role::Keypoints);
         self.fields.push(Field { keypoints, ..field });

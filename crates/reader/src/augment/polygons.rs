@@ -22,7 +22,7 @@ pub fn stored_polygons(item: &[u8], n_boxes: usize) -> Result<Polygons, AugmentE
 
 impl Movement {
     /// The polygons of the boxes that the view shows, in the view. Like the image, rings are cut at the edges of the view
-    /// after each step. Rings of which nothing is left are left out. In a mosaic, `n_before` boxes of other images come
+    /// after each step. Rings outside the view are left out. In a mosaic, `n_before` boxes of other images come
     /// before these.
     pub fn polygons(&self, stored: &Polygons, shown: &[ShownBox], n_before: usize) -> Polygons {
         let mut polygons = Polygons::default();

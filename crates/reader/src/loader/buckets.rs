@@ -16,7 +16,7 @@ use crate::plan::Bucketing;
 pub(crate) struct ByBucket(Arc<[Arc<Contents>]>);
 
 impl ByBucket {
-    /// The contents for these outputs, of which there is at least one.
+    /// The contents for these outputs. There is at least one output.
     pub(crate) fn new(outputs: Vec<Outputs>, packs: &[Arc<Pack>], seeds: &[u64]) -> Self {
         let contents = |outputs| Arc::new(Contents { outputs, packs: packs.to_vec(), seeds: seeds.to_vec() });
         Self(outputs.into_iter().map(contents).collect())

@@ -68,7 +68,7 @@ impl State {
             packet.get_mut(at).zip(from).into_iter().for_each(|(to, from)| *to = *from);
         };
         if n & 16 != 0 {
-            // The last four bytes, some of which are in the words.
+            // The last four bytes. Some of them are in the words, too.
             let four = rest.get(n - 4..).unwrap_or_default();
             four.iter().enumerate().for_each(|(at, byte)| set(&mut packet, 28 + at, Some(byte)));
         } else if !last.is_empty() {

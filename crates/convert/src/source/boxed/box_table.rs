@@ -195,7 +195,7 @@ impl BoxTable {
         Ok(())
     }
 
-    /// The classes that occur, if there is no file of names.
+    /// The classes in the table. They are used if there is no file of names.
     pub(super) fn classes(&self) -> ClassNames {
         ClassNames::of_ids(self.ids.keys().cloned().collect())
     }
