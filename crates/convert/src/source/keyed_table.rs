@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use super::ListOptions;
 use super::rows::{Cell, RowFile, RowForm, Rows, is_parquet};
-#[cfg(feature = "arrow")]
 use super::values::{CellKind, text_of};
 use crate::error::ConvertError;
 
@@ -55,7 +54,6 @@ impl KeyedTable {
     pub(crate) fn read(path: &Path, name: &str) -> Result<Self, ConvertError> {
         let mut table =
             Self { path: path.to_owned(), by_number: false, rows: HashMap::new(), unit: "line", warnings: Vec::new() };
-        #[cfg(feature = "arrow")]
         if is_parquet(path) {
             table.read_parquet(name)?;
             return Ok(table);
@@ -119,6 +117,11 @@ impl KeyedTable {
             self.rows.insert(key, (place, value));
         }
         Ok(())
+    }
+
+    #[cfg(not(feature = "arrow"))]
+    fn read_parquet(&mut self, _: &str) -> Result<(), ConvertError> {
+        Err(no_table(&self.path, ".csv, .tsv or .jsonl"))
     }
 
     /// The columns of the key and of the value.

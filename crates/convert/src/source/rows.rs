@@ -6,7 +6,7 @@ use std::{
     collections::{HashMap, HashSet, hash_map::Entry},
     fmt,
     fs::File,
-    io::{self, BufRead, BufReader, BufWriter, Read, Write},
+    io::{self, BufRead, BufReader, Read},
     marker::PhantomData,
     path::{Path, PathBuf},
 };
@@ -107,9 +107,9 @@ impl RowFile {
         #[cfg(feature = "arrow")]
         if is_parquet(path) {
             let mut lines = new()?;
-            let mut out = BufWriter::new(&mut lines);
+            let mut out = io::BufWriter::new(&mut lines);
             super::parquet::write_lines(path, &mut out)?;
-            out.flush().map_err(ConvertError::io(folder))?;
+            io::Write::flush(&mut out).map_err(ConvertError::io(folder))?;
             drop(out);
             file.unpacked = Some(lines);
             return Ok(file);

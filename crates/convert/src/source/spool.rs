@@ -116,6 +116,7 @@ impl Spool {
     }
 
     /// Says that the bytes that follow are not those of a piece.
+    #[cfg(feature = "arrow")]
     pub(super) fn end(&mut self) {
         self.origin.end(self.bytes - self.start);
     }

@@ -1,6 +1,5 @@
 //! The values of a column of a table: numbers, arrays of one shape, texts or JSON.
 
-use std::borrow::Cow;
 use std::str::FromStr;
 
 use half::{bf16, f16};
@@ -74,7 +73,8 @@ impl TableValues {
     }
 
     /// A value as text.
-    pub(super) fn text(&self, row: usize) -> Cow<'_, str> {
+    #[cfg(feature = "arrow")]
+    pub(super) fn text(&self, row: usize) -> std::borrow::Cow<'_, str> {
         match self {
             Self::Numbers(array, _) => {
                 let numbers: Vec<String> =

@@ -99,6 +99,7 @@ impl Origin {
     }
 
     /// Says that the bytes of the spool from `start` on have no origin.
+    #[cfg(any(test, feature = "arrow"))]
     pub(super) fn end(&mut self, start: u64) {
         if !self.marks.is_empty() {
             self.marks.push(Mark { start, piece: None, offset: 0 });
