@@ -17,6 +17,12 @@ pub(super) fn no_table(path: &Path, forms: &str) -> ConvertError {
     ConvertError::contradictory(path, "", "this is not a table with rows of text", hint)
 }
 
+/// The error for a Parquet file in a build without Arrow.
+#[cfg(not(feature = "arrow"))]
+pub(super) fn no_parquet(path: &Path) -> ConvertError {
+    ConvertError::FormatLeftOut { path: path.to_owned(), format: crate::data_format::DataFormat::Parquet }
+}
+
 /// The column of the key, and whether the keys are numbers of samples.
 pub(super) fn columns_of_keys(path: &Path, columns: &[String]) -> Result<(usize, bool), ConvertError> {
     let place = |name: &str| columns.iter().position(|column| column == name);
@@ -121,7 +127,7 @@ impl KeyedTable {
 
     #[cfg(not(feature = "arrow"))]
     fn read_parquet(&mut self, _: &str) -> Result<(), ConvertError> {
-        Err(no_table(&self.path, ".csv, .tsv or .jsonl"))
+        Err(no_parquet(&self.path))
     }
 
     /// The columns of the key and of the value.

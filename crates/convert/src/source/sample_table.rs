@@ -151,7 +151,7 @@ impl SampleTable {
 
     #[cfg(not(feature = "arrow"))]
     fn read_parquet(&mut self, _: &[String], _: Option<ValueType>) -> Result<(), ConvertError> {
-        Err(no_table(&self.path, ".csv, .tsv or .jsonl"))
+        Err(super::keyed_table::no_parquet(&self.path))
     }
 
     /// The row of each sample.

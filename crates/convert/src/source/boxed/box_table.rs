@@ -195,7 +195,7 @@ impl BoxTable {
         Ok(())
     }
 
-    /// The classes in the table. They are used if there is no file of names.
+    /// The classes of the boxes in the table, for data sets without a file of class names.
     pub(super) fn classes(&self) -> ClassNames {
         ClassNames::of_ids(self.ids.keys().cloned().collect())
     }
